@@ -159,6 +159,15 @@ pub enum LayoutAnswer {
     Changes(String),
 }
 
+/// The dimensions of a tensor that its owner has marked.
+#[derive(Clone, Debug, Default)]
+pub struct MarkedDimensions {
+    /// Their sizes are left open.
+    pub open: Vec<usize>,
+    /// Their sizes are assumed, whatever earlier calls have shown.
+    pub assumed: Vec<usize>,
+}
+
 /// A framework that can run graphs.
 pub trait Backend: Send + Sync {
     /// Short name, unique among backends.
@@ -199,10 +208,10 @@ pub trait Backend: Send + Sync {
     }
     /// The meta of an eager tensor.
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
-    /// The dimensions of a tensor whose sizes its owner wants left open.
-    fn open_dimensions(&self, tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+    /// The dimensions of a tensor that its owner has marked.
+    fn marked_dimensions(&self, tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
         let _ = tensor;
-        Vec::new()
+        MarkedDimensions::default()
     }
     /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes
     /// may be left open: of those the tensor may have any from `least` on.

@@ -17,6 +17,13 @@ pyo3::create_exception!(
     "The function was to become one graph, and cannot."
 );
 
+pyo3::create_exception!(
+    sot,
+    RecompileError,
+    pyo3::exceptions::PyRuntimeError,
+    "No translation fits a call, and by the stance `fail_on_recompile` none is made."
+);
+
 /// Hints in the framework's words, where it has some.
 type Hints = Box<dyn Fn(ReasonId) -> Option<&'static str> + Send + Sync>;
 

@@ -20,18 +20,20 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
+pub mod progress;
 mod readers;
 pub mod report;
 pub mod resume;
 mod resume_point;
 mod settling;
 pub mod side_effects;
+pub mod stance;
 pub mod stats;
 pub mod tracker;
 pub mod translate;
 pub mod version;
 
-pub use machine::{builtin, executor, opcode, runtime, variable};
+pub use machine::{builtin, executor, linked, opcode, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -12,10 +12,10 @@ const OTHERS: usize = 2;
 /// The same for a size where nothing does.
 const OTHER_SIZES: usize = 1;
 
-/// In how many translations a size or integer must have been another one to be left open, if it ever is
-/// (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
-pub fn opens_after() -> Option<usize> {
-    match env::is_on("SOT_ALLOW_DYNAMIC_SHAPE") {
+/// In how many translations a size or integer must have been another one to be left open, if it ever is: as was asked
+/// for the function, else by `SOT_ALLOW_DYNAMIC_SHAPE`, which is asked each time, as tests switch it.
+pub fn opens_after(asked: Option<bool>) -> Option<usize> {
+    match asked.or_else(|| env::is_on("SOT_ALLOW_DYNAMIC_SHAPE")) {
         None => Some(OTHERS),
         Some(true) => Some(0),
         Some(false) => None,
@@ -23,8 +23,8 @@ pub fn opens_after() -> Option<usize> {
 }
 
 /// In how many translations a size must have been another one to be left open, if nothing tells against it.
-pub fn sizes_open_after() -> Option<usize> {
-    opens_after().map(|enough| enough.min(OTHER_SIZES))
+pub fn sizes_open_after(asked: Option<bool>) -> Option<usize> {
+    opens_after(asked).map(|enough| enough.min(OTHER_SIZES))
 }
 
 /// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets
@@ -37,11 +37,46 @@ fn least_open() -> i64 {
     }
 }
 
+/// The sizes that the first translation leaves open already. Where one of many matters, which one cannot be told: fewer
+/// are left open in the next attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OpenAtFirst {
+    /// Those that are marked.
+    Marked,
+    /// Those of each tensor's first dimension, too: by convention that of the batch.
+    Batch,
+    /// All.
+    #[default]
+    All,
+}
+
+impl OpenAtFirst {
+    /// Whether sizes of that dimension are.
+    pub(crate) fn holds(self, axis: usize) -> bool {
+        match self {
+            OpenAtFirst::Marked => false,
+            OpenAtFirst::Batch => axis == 0,
+            OpenAtFirst::All => true,
+        }
+    }
+
+    /// The next fewer.
+    pub(crate) fn fewer(self) -> OpenAtFirst {
+        match self {
+            OpenAtFirst::All => OpenAtFirst::Batch,
+            OpenAtFirst::Batch | OpenAtFirst::Marked => OpenAtFirst::Marked,
+        }
+    }
+}
+
 /// What is known of sizes when a trace begins, and what it makes of them. A size is named by the text of its tracker.
 pub struct Sizes {
     pub(crate) wanted: HashSet<String>,
     pub(crate) closed: HashSet<String>,
     pub(crate) least: i64,
+    pub(crate) at_first: OpenAtFirst,
+    /// What is to be open at first from here on, if too many were.
+    pub(crate) fewer: Option<OpenAtFirst>,
     pub(crate) left_open: Vec<String>,
     pub(crate) settled: Vec<String>,
     /// Whether some were to be left open early: a break of the graph tells against it.
@@ -67,13 +102,22 @@ impl Sizes {
             wanted,
             closed,
             least: least_open(),
+            at_first: OpenAtFirst::Marked,
+            fewer: None,
             left_open: Vec::new(),
             settled: Vec::new(),
             are_early: false,
-            opens_after: opens_after(),
+            opens_after: opens_after(None),
             floats_are_taken: false,
             floats_are_checked: false,
         }
+    }
+
+    /// What was asked for the function counts.
+    #[must_use]
+    pub(crate) fn asked(self, asked: Option<bool>, at_first: OpenAtFirst) -> Self {
+        let at_first = if asked == Some(true) { at_first } else { OpenAtFirst::Marked };
+        Sizes { opens_after: opens_after(asked), at_first, ..self }
     }
 
     /// Those to be left open have not differed often.

@@ -3,6 +3,7 @@
 #![deny(unused_crate_dependencies)]
 
 pub mod backend;
+mod command;
 mod page;
 mod report;
 mod steer;
@@ -29,11 +30,12 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Runtime::start(py, "paddle")?;
     // A second import of the module in one process finds the evaluator in place.
     cpython::set_evaluator(&translate::Translator).ok();
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__version__", env!("SOT_VERSION"))?;
     module.add("GraphBreakError", py.get_type::<sot_core::error::GraphBreakError>())?;
     translated::register(module)?;
     report::register(module)?;
     steer::register(module)?;
+    command::register(module)?;
     backend::run::second_passes::register(module)?;
     backend::debug::register(module)
 }

@@ -1,10 +1,11 @@
 //! What users steer: the break list, what may not become of a function, and calls without the tracer.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
-use sot_core::error::Forbidden;
-use sot_core::{break_list, cpython, translate};
+use sot_core::error::{Forbidden, RecompileError};
+use sot_core::stance::Stance;
+use sot_core::{break_list, cpython, log, progress, translate};
 
 use crate::backend::PaddleBackend;
 use crate::translated::{code_of, Translated};
@@ -14,6 +15,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(break_list_remove, module)?)?;
     module.add_function(wrap_pyfunction!(listable, module)?)?;
     module.add_function(wrap_pyfunction!(forbid, module)?)?;
+    module.add("RecompileError", module.py().get_type::<RecompileError>())?;
+    module.add_function(wrap_pyfunction!(_take_stance, module)?)?;
+    module.add_function(wrap_pyfunction!(_add_progress_callback, module)?)?;
+    module.add_function(wrap_pyfunction!(_remove_progress_callback, module)?)?;
+    module.add_function(wrap_pyfunction!(_ask_log_level_again, module)?)?;
     module.add_function(wrap_pyfunction!(call_untraced, module)?)
 }
 
@@ -97,6 +103,31 @@ fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, 
         }
     }
     Ok(function.clone())
+}
+
+/// Takes the stance of that name; the name of the one before.
+#[pyfunction]
+fn _take_stance(name: &str) -> PyResult<&'static str> {
+    let stance = Stance::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no stance {name:?}")))?;
+    Ok(stance.take())
+}
+
+/// Has a callable be told of long translations; the number by which it is taken off again.
+#[pyfunction]
+fn _add_progress_callback(callback: Bound<'_, PyAny>) -> u32 {
+    progress::add_callback(callback.unbind())
+}
+
+/// It is not told any more.
+#[pyfunction]
+fn _remove_progress_callback(number: u32) {
+    progress::remove_callback(number);
+}
+
+/// Has the next message look at `SOT_LOG_LEVEL` anew.
+#[pyfunction]
+fn _ask_log_level_again() {
+    log::ask_again();
 }
 
 /// `callable(*args)` with the frames of this thread left to CPython.

@@ -5,8 +5,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
 use sot_core::cpython;
+use sot_core::stance::Stance;
 use sot_core::tracker::Key;
-use sot_core::translate::{self, Request};
+use sot_core::translate::{self, Request, RequestOptions};
 
 use crate::backend::PaddleBackend;
 
@@ -23,6 +24,7 @@ pub(crate) struct Translated {
     target: Option<Py<PyAny>>,
     /// For its code.
     request: Option<Request>,
+    options: RequestOptions,
 }
 
 #[pymethods]
@@ -35,6 +37,9 @@ impl Translated {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let target = self.target(py)?;
+        if Stance::now() == Stance::Eager {
+            return target.call(args, kwargs);
+        }
         self.renew(py);
         let _active =
             cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
@@ -80,7 +85,7 @@ impl Translated {
 
     fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
         let copy = cpython::import(py, "copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
-        wrap(&copy, false)
+        wrap(&copy, self.options)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -111,11 +116,12 @@ impl Translated {
 /// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among Paddle's own compilers
 /// may be given, and is not used.
 #[pyfunction]
-#[pyo3(signature = (fn_=None, /, *, fullgraph=false, training=None, backend=None, build_strategy=None))]
+#[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
     py: Python<'py>,
     fn_: Option<Bound<'py, PyAny>>,
     fullgraph: bool,
+    dynamic: Option<bool>,
     training: Option<Bound<'py, PyAny>>,
     backend: Option<Bound<'py, PyAny>>,
     build_strategy: Option<Bound<'py, PyAny>>,
@@ -124,36 +130,38 @@ fn symbolic_translate<'py>(
     let Some(target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;
+        options.set_item("dynamic", dynamic)?;
         let decorator = wrap_pyfunction!(symbolic_translate, py)?;
         return cpython::import(py, "functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
     if target.is_instance_of::<Translated>() {
         return Ok(target);
     }
+    let options = RequestOptions { whole: fullgraph, dynamic };
     if PaddleBackend::installed(py)?.is_layer(&target) && !target.is_instance_of::<PyType>() {
-        return translate_layer(target, fullgraph);
+        return translate_layer(target, options);
     }
     refuse(&target)?;
-    Ok(wrap(&target, fullgraph)?.into_any())
+    Ok(wrap(&target, options)?.into_any())
 }
 
 /// A layer comes back with its `forward` translated.
-fn translate_layer(layer: Bound<'_, PyAny>, fullgraph: bool) -> PyResult<Bound<'_, PyAny>> {
+fn translate_layer(layer: Bound<'_, PyAny>, options: RequestOptions) -> PyResult<Bound<'_, PyAny>> {
     let forward = layer.getattr("forward")?;
     if !forward.is_instance_of::<Translated>() {
-        let translated = wrap(&forward, fullgraph)?;
+        let translated = wrap(&forward, options)?;
         layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
     }
     Ok(layer)
 }
 
-fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py, Translated>> {
+fn wrap<'py>(target: &Bound<'py, PyAny>, options: RequestOptions) -> PyResult<Bound<'py, Translated>> {
     let py = target.py();
     let request = match code_of(target)? {
-        Some(code) => Request::new(&code, fullgraph)?,
+        Some(code) => Request::new(&code, options)?,
         None => None,
     };
-    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request })?;
+    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request, options })?;
     for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
         if let Some(value) = target.getattr_opt(name)? {
             translated.as_any().getattr("__dict__")?.set_item(name, value)?;

@@ -90,31 +90,41 @@ pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
 /// That somebody asks for the translation of a code object, as long as this lives.
 pub struct Request {
     code: WeakRef,
-    whole: bool,
+    options: RequestOptions,
 }
 
-/// Whether anybody ever asked for one graph.
-static ANY_WHOLE: AtomicBool = AtomicBool::new(false);
+/// How a code object is to be translated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestOptions {
+    /// As one graph: breaks and fallbacks are errors.
+    pub whole: bool,
+    /// Whether sizes and numbers are left open from the first translation on, or never; else the environment says.
+    pub dynamic: Option<bool>,
+}
+
+/// Whether anybody ever asked for more than a translation.
+static ANY_OPTIONS: AtomicBool = AtomicBool::new(false);
 
 impl Request {
-    /// Asks for the translation of `code`, as one graph if `whole`; `None` if there is no place for it on the code.
-    pub fn new(code: &Bound<'_, PyCode>, whole: bool) -> PyResult<Option<Request>> {
+    /// Asks for the translation of `code`; `None` if there is no place for it on the code.
+    pub fn new(code: &Bound<'_, PyCode>, options: RequestOptions) -> PyResult<Option<Request>> {
         let Some(cache) = cache_of(code) else { return Ok(None) };
-        let request = Request { code: WeakRef::new(code.as_any(), None)?, whole };
+        let request = Request { code: WeakRef::new(code.as_any(), None)?, options };
         cache.request();
-        ANY_WHOLE.fetch_or(whole, Ordering::Relaxed);
+        ANY_OPTIONS.fetch_or(options != RequestOptions::default(), Ordering::Relaxed);
         request.renew(code.py());
         Ok(Some(request))
     }
 
     /// For a call that follows: what others asked for meanwhile does not count.
     pub fn renew(&self, py: Python<'_>) {
-        if !ANY_WHOLE.load(Ordering::Relaxed) {
+        if !ANY_OPTIONS.load(Ordering::Relaxed) {
             return;
         }
         let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
         if let Some(cache) = code.as_ref().and_then(cache_of) {
-            cache.set_whole(self.whole);
+            cache.set_whole(self.options.whole);
+            cache.set_dynamic(self.options.dynamic);
         }
     }
 

@@ -8,21 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyWeakrefReference};
+use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
-use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+use crate::guard::{Differing, FrameView, GuardProgram, UnmetGuard};
+use crate::open_sizes::{opens_after, sizes_open_after, OpenAtFirst, Sizes};
 use crate::report::{CountsUses, FailedGuard};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
+use crate::tracker::size_name;
 
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
-    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request, RequestOptions,
 };
 
 /// More entries than this for one code object are not made; those there are still hit.
@@ -195,6 +196,24 @@ struct OpenSizes {
     closed: HashSet<String>,
     /// Whether the graph broke where sizes were left open early.
     wait: bool,
+    /// Whether sizes and numbers are left open, as was asked.
+    dynamic: Option<bool>,
+    /// The shapes of arguments in the first call that was left to CPython for the stance.
+    first_shapes: Option<Vec<(String, Vec<i64>)>>,
+    /// Those that later calls have shown to differ.
+    shown: HashSet<String>,
+    /// The sizes that the first translation leaves open, if that was asked for.
+    at_first: OpenAtFirst,
+}
+
+impl OpenSizes {
+    /// Forgets what calls have shown, but not what was asked for.
+    fn forget(&mut self) {
+        self.closed.clear();
+        self.shown.clear();
+        self.first_shapes = None;
+        self.at_first = OpenAtFirst::All;
+    }
 }
 
 /// Where a resume function's code comes from.
@@ -371,21 +390,55 @@ impl CodeCache {
         self.lock_sizes().asked
     }
 
+    /// Whether sizes and numbers are left open, as was asked for the function.
+    pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
+        let own = || self.lock_sizes().dynamic;
+        let of_base = |origin: &CodeOrigin| {
+            let base = origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok()?;
+            cache_of(&base)?.dynamic(py)
+        };
+        self.origin().map_or_else(own, of_base)
+    }
+
+    /// Asks for it, or leaves it to the environment.
+    pub fn set_dynamic(&self, dynamic: Option<bool>) {
+        self.lock_sizes().dynamic = dynamic;
+    }
+
+    /// Shapes of arguments, by their names, in a call that is left to CPython: the sizes that differ from those shown
+    /// before are left open. Whether none was shown before.
+    pub fn show(&self, shapes: Vec<(String, Vec<i64>)>) -> bool {
+        let mut known = self.lock_sizes();
+        let OpenSizes { first_shapes, shown, .. } = &mut *known;
+        let Some(first) = first_shapes else {
+            *first_shapes = Some(shapes);
+            return true;
+        };
+        for (name, shape) in shapes {
+            let Some((_, before)) = first.iter().find(|(known, _)| *known == name) else { continue };
+            if before.len() == shape.len() {
+                let differing = (0..shape.len()).filter(|axis| before[*axis] != shape[*axis]);
+                shown.extend(differing.map(|axis| size_name(&name, axis)));
+            }
+        }
+        false
+    }
+
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
-    /// and in how many.
-    pub fn open_sizes(&self, differing: HashMap<String, usize>) -> Sizes {
+    /// and in how many; `dynamic` is what was asked for.
+    pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<String, usize>) -> Sizes {
         let known = self.lock_sizes();
-        let mut wanted = known.wanted.clone();
+        let mut wanted: HashSet<_> = known.wanted.union(&known.shown).cloned().collect();
         let asked = known.asked && self.origin().is_some();
-        let after = if known.wait { opens_after() } else { sizes_open_after() };
+        let after = if known.wait { opens_after(dynamic) } else { sizes_open_after(dynamic) };
         let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after()) {
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after(dynamic)) {
             early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
             wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
         } else if asked {
             wanted.extend(differing.into_keys());
         }
-        let sizes = Sizes::new(wanted, known.closed.clone());
+        let sizes = Sizes::new(wanted, known.closed.clone()).asked(dynamic, known.at_first);
         if early {
             sizes.early()
         } else {
@@ -398,9 +451,11 @@ impl CodeCache {
         self.lock_sizes().wait = true;
     }
 
-    /// From here on these sizes are assumed.
-    pub fn close_sizes(&self, sizes: Vec<String>) {
-        self.lock_sizes().closed.extend(sizes);
+    /// From here on the sizes that a trace has found to matter are assumed.
+    pub fn learn_sizes(&self, sizes: &mut Sizes) {
+        let mut known = self.lock_sizes();
+        known.closed.extend(sizes.take_settled());
+        known.at_first = sizes.fewer.take().unwrap_or(known.at_first);
     }
 
     fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
@@ -515,12 +570,11 @@ impl CodeCache {
         entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
     }
 
-    /// For each entry, the first guard that does not hold, with what it expects and what the frame has; `state` says
-    /// what the framework's global state is now.
-    pub fn failed<'py>(&self, frame: &impl FrameView<'py>, state: &dyn Fn() -> Option<String>) -> Vec<FailedGuard> {
+    /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
+    pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());
         let failed = |entry: &Arc<CacheEntry>| {
-            let (guard, expected, seen) = entry.guards.failed(frame, state)?;
+            let UnmetGuard { guard, expected, seen } = entry.guards.unmet(frame)?;
             Some(FailedGuard { translation: entry.id, guard, expected, seen })
         };
         entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()
@@ -653,7 +707,7 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.clear();
-            self.lock_sizes().closed.clear();
+            self.lock_sizes().forget();
             self.lock_unrolled().clear();
             self.lock_differing().clear();
             self.lock_changing().clear();

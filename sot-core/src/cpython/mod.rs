@@ -40,7 +40,7 @@ pub use objects::function::{
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
 pub use objects::lru::LruCache;
-pub use objects::modules::import;
+pub use objects::modules::{import, is_imported};
 pub use objects::object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};

@@ -18,7 +18,7 @@ pub trait ObjectTest: Send + Sync {
         let _ = object;
         Vec::new()
     }
-    /// What the test looks at, of an object that may not pass; `None` if there is nothing better than its `repr`.
+    /// What of `object` the condition is about, for people, if the object's own text does not say it.
     fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
         let _ = object;
         None
@@ -37,6 +37,11 @@ pub trait StateTest: Send + Sync {
     fn check(&self, py: Python<'_>) -> bool;
     /// Makes the state what it was, as far as calls of the program may change it in a trace.
     fn restore(&self, py: Python<'_>) -> PyResult<()>;
+    /// The state as it is now, for people.
+    fn seen(&self, py: Python<'_>) -> Option<String> {
+        let _ = py;
+        None
+    }
     /// The condition as a Python-like expression.
     fn describe(&self) -> String;
 }

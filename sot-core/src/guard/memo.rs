@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
 use crate::cpython::{self, Changed, Place, Reading, Recorder, Snapshot};
+use crate::env;
 
 /// A note that served so often before something changed was worth while.
 const WORTHWHILE: u32 = 8;
@@ -87,9 +88,7 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
 impl GuardMemory {
     /// None with `SOT_GUARD_MEMORY=0`, to tell the two ways of checking apart.
     pub(super) fn unless_switched_off() -> Option<GuardMemory> {
-        static IS_OFF: LazyLock<bool> =
-            LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "0"));
-        (!*IS_OFF).then(GuardMemory::default)
+        env::is_on("SOT_GUARD_MEMORY").unwrap_or(true).then(GuardMemory::default)
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoState> {

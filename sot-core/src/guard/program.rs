@@ -3,6 +3,7 @@
 //! hold repeatedly.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,8 +13,6 @@ use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
-use crate::log;
-use crate::report;
 use crate::stats;
 use crate::tracker::{size_name, Computation, TrackerId, Trackers};
 
@@ -40,9 +39,9 @@ pub(super) enum Step {
 }
 
 /// Why guards do not hold.
-pub(super) enum Failure {
+enum Failure {
     /// Something in the framework's global state.
-    State(usize),
+    State,
     /// The step at this position.
     Step(usize),
 }
@@ -121,7 +120,7 @@ struct Numbers {
 
 /// The compiled guards of one translation.
 pub struct GuardProgram {
-    state: Vec<Box<dyn StateTest>>,
+    pub(super) state: Vec<Box<dyn StateTest>>,
     pub(super) steps: Vec<Step>,
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
@@ -129,8 +128,8 @@ pub struct GuardProgram {
     /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
     /// them.
     made_classes: HashMap<usize, String>,
-    // By step; only kept where somebody will read them.
-    texts: Vec<String>,
+    /// By step.
+    pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
 }
 
@@ -143,10 +142,9 @@ impl GuardProgram {
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
-        let keeps_texts = log::enabled(log::GRAPHS) || report::has_details();
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
-            let text = keeps_texts.then(|| guard.text(py, trackers));
+            let text = guard.text(py, trackers);
             let number = guard.asks_for_contents().then(|| Numbers {
                 asked: trackers.text(py, guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
@@ -158,15 +156,11 @@ impl GuardProgram {
                 made_classes.extend(made_class.map(|text| (compiler.len() - 1, text)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
-            if let Some(text) = text {
-                texts.resize(compiler.len(), text);
-            }
+            texts.resize(compiler.len(), text.into());
         }
         for &road in roads {
             compiler.fetch(road)?;
-            if keeps_texts {
-                texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)));
-            }
+            texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)).into());
         }
         let (steps, registers) = compiler.finish();
         stats::work(steps.len());
@@ -179,27 +173,6 @@ impl GuardProgram {
             texts,
             memory: GuardMemory::unless_switched_off(),
         })
-    }
-
-    /// The first guard that does not hold for `frame`, as text.
-    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
-        Some(self.text_of(&self.run(frame).err()?))
-    }
-
-    pub(super) fn text_of(&self, failure: &Failure) -> String {
-        match *failure {
-            Failure::State(at) => self.state[at].describe(),
-            Failure::Step(at) => self.texts.get(at).cloned().unwrap_or_else(|| "a guard without text".to_owned()),
-        }
-    }
-
-    /// The first guard that does not hold, and all that was fetched up to there.
-    pub(super) fn run_to_failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
-        if let Some(at) = self.state.iter().position(|test| !test.check(frame.py())) {
-            return Some((Failure::State(at), Vec::new()));
-        }
-        let mut registers = Vec::with_capacity(self.registers);
-        self.walk(frame, &mut registers).err().map(|failure| (failure, registers))
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
@@ -263,36 +236,26 @@ impl GuardProgram {
     }
 
     fn run<'py>(&self, frame: &impl FrameView<'py>) -> Result<(), Failure> {
-        let py = frame.py();
-        if let Some(at) = self.state.iter().position(|test| !test.check(py)) {
-            return Err(Failure::State(at));
+        if !self.state_holds(frame.py()) {
+            return Err(Failure::State);
         }
         self.run_steps(frame).map(drop)
     }
 
     /// What all fetches gave.
     fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
-        let mut registers = Vec::with_capacity(self.registers);
-        self.walk(frame, &mut registers)?;
-        Ok(registers)
-    }
-
-    #[inline]
-    fn walk<'py>(&self, frame: &impl FrameView<'py>, registers: &mut Vec<Bound<'py, PyAny>>) -> Result<(), Failure> {
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
         for (at, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Fetch(fetch) => {
-                    let value = fetch.run(frame, &*registers).ok_or(Failure::Step(at))?;
-                    registers.push(value);
-                }
+                Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
                 Step::Test(register, check) => {
-                    if !check.run(registers.at(*register), &*registers) {
+                    if !check.run(registers.at(*register), &registers) {
                         return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(registers)
     }
 
     /// Number of tests and fetches.
@@ -340,7 +303,7 @@ impl GuardProgram {
     pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
         match self.run(frame).err()? {
             Failure::Step(at) => self.made_classes.get(&at).map(|text| &**text),
-            Failure::State(_) => None,
+            Failure::State => None,
         }
     }
 
@@ -621,7 +584,7 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-pub(super) fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     if let Ok(tuple) = value.cast::<PyTuple>() {
         Some(tuple.len())
     } else if let Ok(list) = value.cast::<PyList>() {

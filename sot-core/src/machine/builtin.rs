@@ -1,15 +1,19 @@
 //! Builtin handlers: how to simulate a call of a C function, method or class whose meaning CPython fixes. Handlers are
-//! registered under the object's dotted path (`len`, `list.append`, `math:sqrt`); the path is resolved once, at start.
+//! registered under the object's dotted path (`len`, `list.append`, `math:sqrt`); the path is resolved once, at start or when the
+//! module is imported.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use linkme::distributed_slice;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-use crate::cpython;
+use crate::cpython::{self, is_imported};
 use crate::error::{Flow, RegistrationError};
+use crate::log;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::variable::VarId;
 
@@ -55,11 +59,20 @@ macro_rules! builtin {
     };
 }
 
-/// The handlers by the object they stand for.
+/// The handlers by the object they stand for. Modules of packages that nobody has imported are not imported for it, as
+/// that may take long: their objects cannot be met before.
 pub struct BuiltinTable {
+    resolved: RwLock<Resolved>,
+    is_complete: AtomicBool,
+}
+
+#[derive(Default)]
+struct Resolved {
     by_address: HashMap<usize, &'static Builtin>,
     // Keeps the objects alive, so that their addresses stay theirs.
-    _objects: Vec<Py<PyAny>>,
+    objects: Vec<Py<PyAny>>,
+    /// Registrations by the modules that are not imported yet.
+    waiting: Vec<(Py<PyString>, Vec<&'static Builtin>)>,
 }
 
 impl BuiltinTable {
@@ -73,34 +86,106 @@ impl BuiltinTable {
         py: Python<'_>,
         registered: impl Iterator<Item = &'static Builtin>,
     ) -> Result<BuiltinTable, RegistrationError> {
-        let mut by_address: HashMap<usize, &'static Builtin> = HashMap::new();
-        let mut objects = Vec::new();
+        let mut by_module: HashMap<&str, Vec<&'static Builtin>> = HashMap::new();
         for builtin in registered {
-            let Ok(object) = resolve(py, builtin.path) else { continue };
-            if let Some(first) = by_address.insert(object.as_ptr() as usize, builtin) {
-                return Err(RegistrationError {
-                    what: format!(
-                        "{} already has a handler: {} at {}:{}",
-                        builtin.path, first.path, first.file, first.line
-                    ),
-                    file: builtin.file,
-                    line: builtin.line,
-                });
-            }
-            objects.push(object.unbind());
+            by_module.entry(parts(builtin.path).0).or_default().push(builtin);
         }
-        Ok(BuiltinTable { by_address, _objects: objects })
+        let mut resolved = Resolved::default();
+        for (module, builtins) in by_module {
+            let name = PyString::new(py, module);
+            if !module.contains('.') || is_imported(&name) {
+                resolved
+                    .add(builtins.iter().filter_map(|builtin| Some((*builtin, resolve(py, builtin.path).ok()?))))?;
+            } else {
+                refuse_twins(&builtins)?;
+                resolved.waiting.push((name.unbind(), builtins));
+            }
+        }
+        let is_complete = AtomicBool::new(resolved.waiting.is_empty());
+        Ok(BuiltinTable { resolved: RwLock::new(resolved), is_complete })
     }
 
     /// The handler for an object.
     pub fn get(&self, object: &Bound<'_, PyAny>) -> Option<&'static Builtin> {
-        self.by_address.get(&(object.as_ptr() as usize)).copied()
+        let address = object.as_ptr() as usize;
+        let found = self.read().by_address.get(&address).copied();
+        if found.is_some() || self.is_complete.load(Ordering::Relaxed) {
+            return found;
+        }
+        self.resolve_imported(object.py()).then(|| self.read().by_address.get(&address).copied()).flatten()
+    }
+
+    /// Resolves registrations for what has been imported meanwhile; whether there are any.
+    fn resolve_imported(&self, py: Python<'_>) -> bool {
+        let imported: Vec<_> = {
+            let resolved = self.read();
+            let waiting = resolved.waiting.iter().filter(|(name, _)| is_imported(name.bind(py)));
+            waiting.map(|(name, _)| name.clone_ref(py)).collect()
+        };
+        for name in &imported {
+            let mut resolved = self.resolved.write().unwrap_or_else(PoisonError::into_inner);
+            let Some(at) = resolved.waiting.iter().position(|(other, _)| other.is(name)) else { continue };
+            let (_, builtins) = resolved.waiting.swap_remove(at);
+            // What the program has put in the place of an object meanwhile is from elsewhere.
+            let is_own = |object: &Bound<'_, PyAny>| {
+                object.getattr("__module__").and_then(|module| module.eq(name)).unwrap_or(false)
+            };
+            let found = builtins.iter().filter_map(|builtin| Some((*builtin, resolve(py, builtin.path).ok()?)));
+            if let Err(error) = resolved.add(found.filter(|(_, object)| is_own(object))) {
+                log::write(log::BREAKS, &format!("[Registration]: {error}"));
+            }
+            self.is_complete.store(resolved.waiting.is_empty(), Ordering::Relaxed);
+        }
+        !imported.is_empty()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Resolved> {
+        self.resolved.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Resolved {
+    fn add<'py>(
+        &mut self,
+        found: impl Iterator<Item = (&'static Builtin, Bound<'py, PyAny>)>,
+    ) -> Result<(), RegistrationError> {
+        for (builtin, object) in found {
+            if let Some(first) = self.by_address.insert(object.as_ptr() as usize, builtin) {
+                return Err(twice(first, builtin));
+            }
+            self.objects.push(object.unbind());
+        }
+        Ok(())
+    }
+}
+
+/// What two registrations for one path are, also where the object is not there yet.
+fn refuse_twins(builtins: &[&'static Builtin]) -> Result<(), RegistrationError> {
+    let mut by_path: HashMap<&str, &'static Builtin> = HashMap::new();
+    for builtin in builtins {
+        if let Some(first) = by_path.insert(builtin.path, builtin) {
+            return Err(twice(first, builtin));
+        }
+    }
+    Ok(())
+}
+
+fn twice(first: &Builtin, second: &Builtin) -> RegistrationError {
+    RegistrationError {
+        what: format!("{} already has a handler: {} at {}:{}", second.path, first.path, first.file, first.line),
+        file: second.file,
+        line: second.line,
+    }
+}
+
+/// The module of a path, and what is looked up in it.
+fn parts(path: &'static str) -> (&'static str, &'static str) {
+    path.split_once(':').unwrap_or(("builtins", path))
+}
+
 /// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
-fn resolve<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
-    let (module, path) = path.split_once(':').unwrap_or(("builtins", path));
+fn resolve<'py>(py: Python<'py>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
+    let (module, path) = parts(path);
     let mut object = cpython::import(py, module)?.into_any();
     for name in path.split('.') {
         // Of a class, what its dict holds: each lookup of a class method makes a new bound object.

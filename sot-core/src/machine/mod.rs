@@ -7,6 +7,7 @@
 
 pub mod builtin;
 pub mod executor;
+pub mod linked;
 pub mod opcode;
 pub mod runtime;
 pub mod variable;

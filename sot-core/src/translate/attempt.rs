@@ -9,18 +9,19 @@ use crate::cache::{CacheEntry, CodeCache};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::log;
+use crate::log::{self, Channel};
 use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
+use crate::progress;
 use crate::report::{now, AttemptReport, PhaseSeconds, TranslationReport};
 use crate::stats;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
 use super::collect::collect;
-use super::report::{self, report};
+use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use super::watched_drops;
 use crate::resume::ResumeSource;
@@ -41,6 +42,7 @@ pub(super) fn translate_to_the_end(
     let mut planned = None;
     let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
+    let watched = progress::begin(&place_of(&frame.code()).function);
     let mut attempts = Vec::new();
     for _ in 0..MAX_RESTARTS {
         let start = Instant::now();
@@ -50,6 +52,9 @@ pub(super) fn translate_to_the_end(
         match attempt {
             Attempt::Done(mut translation) => {
                 translation.collected.attempts = attempts;
+                if let Some(watched) = watched {
+                    watched.end(py);
+                }
                 return Ok(*translation);
             }
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
@@ -90,8 +95,8 @@ fn translate(
     let unit = CodeUnit::new(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
-    if log::enabled(log::TRACE) {
-        log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
+    if log::wants(Channel::Code) {
+        log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || planned.is_some() || always_compiles();
@@ -101,7 +106,7 @@ fn translate(
     let result = simulate(&mut cx, frame, &unit);
     *refusals = std::mem::take(&mut cx.refusals);
     cx.note_steps_in_vain();
-    cache.close_sizes(cx.sizes.take_settled());
+    cache.learn_sizes(&mut cx.sizes);
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
@@ -110,10 +115,11 @@ fn translate(
         cache.let_sizes_wait();
         return Ok(Attempt::Again(None));
     }
+    progress::phase(py, "compile");
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {
-        cache.close_sizes(cx.sizes.take_settled());
+        cache.learn_sizes(&mut cx.sizes);
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
@@ -170,7 +176,7 @@ fn executor<'py>(
     let differing = cache.differing(frame);
     cx.changing = differing.numbers;
     cx.others = cache.len();
-    cx.sizes = cache.open_sizes(differing.sizes);
+    cx.sizes = cache.open_sizes(cache.dynamic(py), differing.sizes);
     cx.is_resumed = cache.origin().is_some();
     if cx.is_resumed {
         cx.short_lived = cache.short_lived(frame);

@@ -9,7 +9,7 @@ use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
-use crate::log;
+use crate::log::{self, Channel};
 use crate::machine::executor::CodeUnit;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
@@ -87,7 +87,7 @@ pub(super) fn leave_round(
     let text = "the rest of a round of a loop whose rounds differ too much";
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
-    log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", code.qualname));
+    log::say(Channel::Breaks, &format!("[BreakGraph]: {}: {reason}", code.qualname));
     count_break(&reason);
     let guards = Guards::default().compile(py, &Trackers::default())?;
     let code = leave_comprehensions(built.code.bind(py).cast().map_err(PyErr::from)?)?;

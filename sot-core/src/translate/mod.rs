@@ -6,8 +6,10 @@ mod collect;
 mod left_round;
 mod report;
 mod settle;
+mod stance;
 mod turn;
 mod watched_drops;
+mod whole_program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -21,21 +23,23 @@ use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
 use crate::guard::FrameView;
-use crate::log;
+use crate::log::{self, Channel};
 use crate::machine::runtime::Runtime;
+use crate::stance::Stance;
 use crate::stats;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
-use report::{count_fallback, place_of};
+use report::{count_fallback, failed_guards, place_of};
 use settle::Account;
 
 pub use crate::cache::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
-    leave_size_open, own_cells_of, prologue_of, untranslated, Request,
+    leave_size_open, own_cells_of, prologue_of, untranslated, Request, RequestOptions,
 };
 pub use crate::resume::ResumeSource;
 pub use turn::compile_later;
+pub use whole_program::translate_what_meets_tensors;
 
 /// Whether a bug of ours raises.
 fn is_strict() -> bool {
@@ -63,6 +67,9 @@ impl FrameEvaluator for Translator {
         let Some(runtime) = Runtime::get() else { return original };
         let code = frame.code();
         let Some(cache) = cache_of(&code) else { return original };
+        if Stance::now() == Stance::Eager {
+            return original;
+        }
         if cache.is_skipped() {
             return Verdict::Original { disable_eval_frame: cache.skips_below() };
         }
@@ -90,12 +97,15 @@ fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
 fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
     let code = frame.code();
+    if whole_program::leaves(runtime, cache, frame) {
+        return Verdict::Original { disable_eval_frame: false };
+    }
     stats::update(|stats| stats.misses += 1);
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
     }
-    let failed = collect::failed_guards(runtime, cache, frame);
+    collect::count_unmet_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
         return account.left(&code, || cache.failures(frame));
@@ -117,23 +127,45 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
     }
+    if let Some(verdict) = stance::verdict(runtime, cache, frame) {
+        return verdict;
+    }
+    log::ask_loggers(py);
+    let verdict = translate_in_turn(runtime, cache, frame, &account);
+    log::flush(py);
+    verdict
+}
+
+/// Translates the frame when no other thread translates.
+fn translate_in_turn(
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+    account: &Account<'_>,
+) -> Verdict {
+    let py = frame.py();
+    let code = frame.code();
     let _one_at_a_time = turn::wait(py);
     let _signals = cpython::defer_signals(py);
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
+    }
+    if !cache.is_empty() {
+        log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
+    let unmet = collect::unmet_guards(cache, frame);
     let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
-    let id = collect::keep(translation.collected, failed);
+    let id = collect::keep(translation.collected, unmet);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
             let _quiet = cpython::suspend(py);
@@ -164,6 +196,13 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     verdict(py, &entry)
 }
 
+/// Why a function is translated again.
+fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
+    let place = place_of(&frame.code());
+    let why = failed_guards(cache, frame);
+    format!("[Recompile]: {} ({}:{}) is translated again{why}", place.function, place.file, place.line)
+}
+
 /// Whether code with these global variables imports nothing, and neither does C code that it calls.
 fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
     cpython::dict_lacks(globals, pyo3::intern!(globals.py(), "__builtins__"))
@@ -182,7 +221,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
         return Verdict::Raise(error);
     }
     let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, error.to_string()) };
-    log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
+    log::say(Channel::Breaks, &format!("[Fallback]: {reason}"));
     count_fallback(&reason);
     cache.set_skip(true);
     Verdict::Original { disable_eval_frame: false }

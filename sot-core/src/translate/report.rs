@@ -6,9 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use crate::bytecode::Code;
+use crate::cache::CodeCache;
 use crate::codegen::NewCode;
 use crate::error::{Location, Reason, ReasonId};
-use crate::log;
+use crate::guard::FrameView;
+use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::stats::{self, Record};
 
@@ -36,22 +38,22 @@ pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<
     });
     if let Some(reason) = &reason {
         if new_code.is_some() {
-            log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
+            log::say(Channel::Breaks, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
             count_break(reason);
         } else {
-            log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+            log::say(Channel::Breaks, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
             count_fallback(reason);
         }
     }
     for graph in &graphs {
-        log::write(log::GRAPHS, &graph.to_string());
+        log::say(Channel::Graphs, &graph.to_string());
     }
-    if log::enabled(log::GRAPHS) {
-        log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
+    if log::wants(Channel::Guards) {
+        log::say(Channel::Guards, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
     }
-    if log::enabled(log::TRACE) {
+    if log::wants(Channel::Code) {
         if let Some(code) = new_code.and_then(|new| listing(py, new)) {
-            log::write(log::TRACE, &format!("NewCode:\n{code}"));
+            log::say(Channel::Code, &format!("NewCode:\n{code}"));
         }
     }
     if stats::is_recording() {
@@ -89,6 +91,11 @@ pub(super) fn count_break(reason: &Reason) {
 
 fn placed(reason: &Reason) -> String {
     reason.to_string()
+}
+
+/// For each translation that does not fit a frame, the guard that failed, in a line of its own.
+pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> String {
+    cache.failures(frame).iter().fold(String::new(), |lines, text| lines + "\n  guard failed: " + text)
 }
 
 /// Where a code object begins.

@@ -9,7 +9,7 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
-use crate::log;
+use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, ValuePolicy};
 use crate::machine::runtime::Runtime;
 use crate::settling::{of_place, Settling};
@@ -57,10 +57,10 @@ impl<'a> Account<'a> {
             self.settling.goes_on_changing();
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
-            log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
-            for text in failures() {
-                log::write(log::BREAKS, &format!("  does not hold: {text}"));
-            }
+            let failures = failures().iter().fold(String::new(), |all, text| all + "\n  does not hold: " + text);
+            log::ask_loggers(code.py());
+            log::say(Channel::Breaks, &format!("[Fallback]: {reason}{failures}"));
+            log::flush(code.py());
             count_fallback(&reason);
         }
         Verdict::Original { disable_eval_frame: false }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::cpython;
+use crate::progress;
 use crate::stats;
 
 static TRANSLATING: Mutex<()> = Mutex::new(());
@@ -34,8 +35,11 @@ pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
     }
     let _one_at_a_time = wait(py);
     let (_here, _quiet, _signals) = (TranslatingHere::new(), cpython::suspend(py), cpython::defer_signals(py));
+    let watched = progress::begin("a graph that has run");
+    progress::phase(py, "compile");
     let start = Instant::now();
     let result = work();
+    drop(watched);
     stats::update(|stats| *stats.seconds.entry("compile").or_default() += start.elapsed().as_secs_f64());
     Some(result)
 }

@@ -3,11 +3,18 @@ from typing import Any, Callable, TypeVar, overload
 from . import psdb as psdb
 from ._breaks import BreakList as BreakList
 from ._breaks import break_on as break_on
+from ._compiling import is_compiling as is_compiling
+from ._config import config as config
+from ._controls import mark_dynamic as mark_dynamic
+from ._controls import mark_static as mark_static
+from ._controls import set_stance as set_stance
 from ._counts import Stats as Stats
 from ._counts import stats as stats
 from ._install import Installation as Installation
 from ._install import install as install
 from ._install import uninstall as uninstall
+from ._progress import Progress as Progress
+from ._progress import on_progress as on_progress
 from ._report import Explanation as Explanation
 from ._report import Record as Record
 from ._report import explain as explain
@@ -18,19 +25,23 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
+def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
     """Translate a function, a bound method or a layer; the result is called as the original is.
 
     A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
-    raises instead of running in parts.
+    raises instead of running in parts. With `dynamic=True` all sizes of tensor arguments are left open from the first
+    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says.
     """
 
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
 
 class GraphBreakError(RuntimeError):
     """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""
+
+class RecompileError(RuntimeError):
+    """No translation fits a call, and by the stance `fail_on_recompile` none is made; says which guards failed."""
 
 def reset() -> None:
     """Forget every translation and set the counters to zero."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import types
 import weakref
 from typing import Any, Callable, Iterator, Optional, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 import paddle
 from paddle.jit.dy2static import program_translator
 
+from ._config import config
 from ._sot import _copy_marks, _leave_size_open, symbolic_translate
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
@@ -68,7 +68,7 @@ def uninstall() -> None:
 
 def install_if_asked() -> None:
     """`SOT_INSTALL=1`"""
-    if os.environ.get("SOT_INSTALL", "").lower() in ("1", "true"):
+    if config.install:
         install()
 
 

@@ -16,6 +16,17 @@ def check():
     check_paddle()
 
 
+def is_run_as_command():
+    """Whether the package is being imported for `python -m sot`, by the function of `runpy` that looks for the module."""
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_get_module_details" and frame.f_globals.get("__name__") == "runpy":
+            return frame.f_locals.get("mod_name") == "sot.__main__"
+        frame = frame.f_back
+    return False
+
+
 def check_interpreter(implementation, version):
     """The tracer reads CPython's frames, whose layout it knows for these versions only."""
     supported = "CPython {}.{} to {}.{}".format(*(OLDEST_PYTHON + NEWEST_PYTHON))

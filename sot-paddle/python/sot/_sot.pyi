@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, List, NoReturn, TypeVar, overload
+from typing import Any, Callable, Dict, List, NoReturn, Tuple, TypeVar, overload
 
 from ._late_hooks import LateHooks
 
@@ -7,10 +7,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
+def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
 class GraphBreakError(RuntimeError): ...
+class RecompileError(RuntimeError): ...
 
 def reset() -> None: ...
 def stats() -> Dict[str, Any]:
@@ -26,6 +27,22 @@ def forbid(function: _F, what: str) -> _F:
 
 def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with the frames of this thread left to CPython."""
+
+def _take_stance(name: str) -> str:
+    """Take the stance of that name; the name of the one before."""
+
+def _ask_log_level_again() -> None:
+    """Have the next message look at `SOT_LOG_LEVEL` anew."""
+
+def _add_progress_callback(callback: Callable[[str, str, int, float], object]) -> int:
+    """Have a callable be told of function, phase, statements and seconds; the number by which it is taken off again."""
+
+def _remove_progress_callback(number: int) -> None: ...
+def _registrations() -> List[Tuple[str, str, str, int]]:
+    """Every registration that is linked in: what it registers, its name, file and line."""
+
+def _call_program(program: Callable[[], object]) -> Any:
+    """Call the whole of a program with the frames of this thread translated that are given tensors."""
 
 def record_translations(on: bool) -> bool:
     """Keep a record of each translation from here on, or stop; the former state."""

@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
-    WrittenAttribute,
+    Backend, CallKind, CallPolicy, GraphBuilder, MarkedDimensions, ObjectTest, OfLayout, StateTest, TensorAttribute,
+    TensorMeta, WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -133,7 +133,7 @@ impl Backend for PaddleBackend {
         meta::of_tensor(&self.paddle, tensor)
     }
 
-    fn open_dimensions(&self, tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+    fn marked_dimensions(&self, tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
         meta::marked_dimensions(tensor)
     }
 

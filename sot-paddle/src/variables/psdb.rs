@@ -9,6 +9,8 @@ builtin! { FALLBACK = "sot.psdb:fallback" => |cx, args| steering::fallback(cx, a
 
 builtin! { IN_SOT = "sot.psdb:in_sot" => |cx, args| steering::in_sot(cx, args) }
 
+builtin! { IS_COMPILING = "sot._compiling:is_compiling" => |cx, args| steering::is_compiling(cx, args) }
+
 builtin! { ASSERT_TRUE = "sot.psdb:assert_true" => |cx, args| steering::assert_true(cx, args) }
 
 builtin! { PRINT = "sot.psdb:print" => |cx, args| steering::print(cx, args) }

@@ -33,6 +33,12 @@ pub fn in_sot(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.boolean(true))
 }
 
+/// The same, by the name that says what it is for.
+pub fn is_compiling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    args.exactly::<0>(cx, "is_compiling")?;
+    Ok(cx.boolean(true))
+}
+
 /// An assertion about what is known while tracing, which is guarded.
 pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [condition] = args.named(cx, "assert_true", ["input"], 1)?;

@@ -23,6 +23,18 @@ pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>
     Ok(module)
 }
 
+/// Whether a module has been imported, to its end.
+pub fn is_imported(name: &Bound<'_, PyString>) -> bool {
+    // SAFETY: a live string; the answer is owned, or null with or without an exception.
+    let found = unsafe { Bound::from_owned_ptr_or_opt(name.py(), ffi::PyImport_GetModule(name.as_ptr())) };
+    let Some(module) = found else {
+        PyErr::take(name.py());
+        return false;
+    };
+    let begins = |spec: Bound<'_, PyAny>| spec.getattr("_initializing")?.is_truthy();
+    module.is_instance_of::<PyModule>() && !module.getattr("__spec__").and_then(begins).unwrap_or(false)
+}
+
 /// Imports a module without a question to `builtins.__import__`.
 fn import_by_name<'py>(name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyModule>> {
     let py = name.py();

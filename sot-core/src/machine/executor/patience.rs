@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyInt, PyString};
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::progress;
 use crate::stats;
 
 /// More instructions than this in one trace are left to CPython.
@@ -34,6 +35,8 @@ const MAX_BYTES: usize = 64 << 20;
 const SMALL: usize = 256;
 /// After so many instructions it is looked whether a signal has come.
 const SIGNAL_STEPS: u64 = 1_024;
+/// After so many it is noted how far the trace is, for those who look on.
+const PROGRESS_STEPS: u64 = 64;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
@@ -94,6 +97,9 @@ impl OpcodeExecutor<'_> {
         self.patience.steps += 1;
         if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
             return self.lose_patience();
+        }
+        if self.patience.steps % PROGRESS_STEPS == 0 {
+            progress::tick(self.py, self.graph.ir().statements.len());
         }
         if self.patience.steps % SIGNAL_STEPS == 0 {
             return self.look_for_signals();

@@ -15,6 +15,7 @@ use crate::guard::{Identity, Test};
 use crate::log;
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{GraphArgument, VarId, Variable};
+use crate::open_sizes::OpenAtFirst;
 use crate::tracker::{size_name, Computation, Key, Tracker, TrackerId};
 
 impl OpcodeExecutor<'_> {
@@ -23,14 +24,16 @@ impl OpcodeExecutor<'_> {
         if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
             return;
         }
-        let marked = self.runtime.backend.open_dimensions(tensor);
-        if self.sizes.wanted.is_empty() && marked.is_empty() {
+        let marked = self.runtime.backend.marked_dimensions(tensor);
+        let at_first = self.sizes.at_first;
+        if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
         }
         let text = self.trackers.text(self.py, tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
             let name = size_name(&text, axis);
-            let wanted = self.sizes.wanted.contains(&name) || marked.contains(&axis);
+            let is_wanted = self.sizes.wanted.contains(&name) || at_first.holds(axis);
+            let wanted = marked.open.contains(&axis) || is_wanted && !marked.assumed.contains(&axis);
             if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
@@ -57,7 +60,11 @@ impl OpcodeExecutor<'_> {
                 &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")),
             );
         }
-        self.sizes.settled.append(&mut self.sizes.left_open);
+        if self.sizes.at_first == OpenAtFirst::Marked {
+            self.sizes.settled.append(&mut self.sizes.left_open);
+        } else {
+            self.sizes.fewer = Some(self.sizes.at_first.fewer());
+        }
         Unwind::Restart(None)
     }
 }

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
-use sot_core::backend::{GradientFlow, ObjectTest, TensorMeta};
+use sot_core::backend::{GradientFlow, MarkedDimensions, ObjectTest, TensorMeta};
 use sot_core::cpython::{self, Getter, Place, Recorder};
 
 use crate::backend::paddle::Paddle;
@@ -125,11 +125,22 @@ pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
 }
 
-/// The dimensions of a tensor that `paddle.jit.marker.dynamic_dims` has marked.
-pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> Vec<usize> {
-    let own = cpython::instance_dict(tensor);
-    let marked = own.and_then(|own| own.get_item(intern!(tensor.py(), "__sot_dynamic_dims")).ok().flatten());
-    marked.and_then(|marked| marked.extract().ok()).unwrap_or_default()
+/// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have marked.
+pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
+    let py = tensor.py();
+    MarkedDimensions {
+        open: mark(tensor, intern!(py, "__sot_dynamic_dims")).unwrap_or_default(),
+        assumed: mark(tensor, intern!(py, "__sot_static_dims")).unwrap_or_default(),
+    }
+}
+
+/// The sizes that a translation made for the tensor may serve, by dimension: `sot.mark_dynamic(t, dim, min=, max=)`.
+fn marked_ranges(tensor: &Bound<'_, PyAny>) -> Vec<(usize, i64, i64)> {
+    mark(tensor, intern!(tensor.py(), "__sot_dim_ranges")).unwrap_or_default()
+}
+
+fn mark<'py, T: FromPyObjectOwned<'py>>(tensor: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> Option<T> {
+    cpython::instance_dict(tensor)?.get_item(name).ok().flatten()?.extract().ok()
 }
 
 /// Stands for a size left open.
@@ -144,6 +155,8 @@ pub(crate) struct TensorTest {
     least: Option<i64>,
     /// Open sizes that are one: functions compare the sizes of a tensor with each other.
     ties: Vec<(usize, usize)>,
+    /// Open dimensions, and the least and greatest size that passes.
+    ranges: Vec<(usize, i64, i64)>,
     /// Paddle's number of the element type, where it can be read.
     dtype_number: Option<i32>,
     dtype: Py<PyAny>,
@@ -170,7 +183,13 @@ impl TensorTest {
         if let Some(place) = &place {
             text = format!("{text}, place: {}", place.str()?);
         }
+        let is_open = |axis: usize| meta.shape.get(axis) == Some(&None);
+        let ranges: Vec<_> = marked_ranges(tensor).into_iter().filter(|(axis, ..)| is_open(*axis)).collect();
+        for (axis, least, most) in &ranges {
+            text = format!("{text}, {least} <= shape[{axis}] <= {most}");
+        }
         Ok(TensorTest {
+            ranges,
             shape: meta.shape.iter().map(|size| size.unwrap_or(OPEN)).collect(),
             least: meta.shape.contains(&None).then_some(least),
             ties: ties(&paddle.facts, tensor, meta)?,
@@ -196,7 +215,7 @@ impl TensorTest {
         if let (Some(native), Some(dtype)) = (&self.paddle.native, self.dtype_number) {
             return Ok(match self.least {
                 None => native.is(object, &self.shape, dtype),
-                Some(least) => native.fits(object, &self.shape, dtype, least) && self.ties_hold(object)?,
+                Some(least) => native.fits(object, &self.shape, dtype, least) && self.relations_hold(object)?,
             });
         }
         let Facts { dtype, shape, .. } = &self.paddle.facts;
@@ -219,7 +238,8 @@ impl TensorTest {
                 return Ok(false);
             }
         }
-        self.ties.iter().try_fold(true, |hold, (a, b)| Ok(hold && shape.get_item(*a)?.eq(shape.get_item(*b)?)?))
+        let shape: Vec<i64> = shape.extract()?;
+        Ok(self.are_related(&shape))
     }
 
     /// The dimensions of other sizes than they are to have, if nothing else differs.
@@ -237,15 +257,26 @@ impl TensorTest {
             return Ok(Vec::new());
         }
         let sizes = shape.iter().zip(&self.shape).enumerate();
-        Ok(sizes.filter(|(_, (size, expected))| **expected != OPEN && size != expected).map(|(axis, _)| axis).collect())
+        let differs =
+            sizes.filter(|(_, (size, expected))| **expected != OPEN && size != expected).map(|(axis, _)| axis);
+        Ok(differs.chain(self.out_of_range(&shape)).collect())
     }
 
-    fn ties_hold(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if self.ties.is_empty() {
+    fn relations_hold(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.ties.is_empty() && self.ranges.is_empty() {
             return Ok(true);
         }
-        let shape = self.paddle.facts.shape(object)?;
-        Ok(self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)))
+        Ok(self.are_related(&self.paddle.facts.shape(object)?))
+    }
+
+    /// Whether open sizes are as they must be.
+    fn are_related(&self, shape: &[i64]) -> bool {
+        self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)) && self.out_of_range(shape).next().is_none()
+    }
+
+    fn out_of_range<'a>(&'a self, shape: &'a [i64]) -> impl Iterator<Item = usize> + 'a {
+        let is_out = |(axis, least, most): &&(usize, i64, i64)| !(*least..=*most).contains(&shape[*axis]);
+        self.ranges.iter().filter(is_out).map(|(axis, ..)| *axis)
     }
 
     fn same_place(&self, place: &Reader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -279,13 +310,15 @@ impl ObjectTest for TensorTest {
         native.is_some_and(|native| native.note(place, recorder))
     }
 
-    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
-        self.differing(object).unwrap_or_default()
-    }
-
     fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
         let meta = of_tensor(&self.paddle, object).ok()?;
-        Some(format!("{meta}, type: {}", cpython::type_name(&object.get_type())))
+        let place = self.place.as_ref().and_then(|_| self.paddle.facts.place.get(object).ok());
+        let place = place.map_or_else(String::new, |place| format!(", place: {place}"));
+        Some(format!("{meta}, type: {}{place}", object.get_type().qualname().ok()?))
+    }
+
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        self.differing(object).unwrap_or_default()
     }
 
     fn expected(&self) -> Option<String> {

@@ -80,6 +80,10 @@ impl StateTest for GlobalState {
         }
     }
 
+    fn seen(&self, py: Python<'_>) -> Option<String> {
+        GlobalState::now(py, &self.paddle).ok().map(|now| now.describe())
+    }
+
     fn describe(&self) -> String {
         let amp = match self.amp.as_ref().filter(|amp| !amp.is_off()) {
             None => "off".to_owned(),

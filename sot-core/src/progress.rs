@@ -1,0 +1,211 @@
+//! How far a long translation is: a line on the terminal, written by a thread of its own, which needs no interpreter, and
+//! callbacks of the program's. Both look at one place, where the translation notes what it does. If neither is wanted,
+//! nothing is noted.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use crate::cpython;
+
+/// A line is shown after so long; `SOT_PROGRESS` gives another number of seconds, 0 none.
+const SHOWN_AFTER: f64 = 2.0;
+/// The line moves so often,
+const REDRAWN: Duration = Duration::from_millis(200);
+/// and callbacks are called so often at most.
+const CALLED: Duration = Duration::from_millis(500);
+/// The longest line.
+const WIDTH: usize = 78;
+
+/// The translation that is being made.
+struct Now {
+    function: String,
+    phase: &'static str,
+    statements: usize,
+    start: Instant,
+    shown_after: Option<Duration>,
+    is_drawn: bool,
+    called: Instant,
+    was_called: bool,
+}
+
+type Callback = (u32, Py<PyAny>);
+
+static NOW: Mutex<Option<Now>> = Mutex::new(None);
+static BEGUN: Condvar = Condvar::new();
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+static CALLBACKS: Mutex<Vec<Callback>> = Mutex::new(Vec::new());
+/// The process whose thread draws; that of a fork is not there.
+static DRAWS: AtomicU32 = AtomicU32::new(0);
+
+fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A translation that is being made, until this is dropped.
+pub struct Translating(());
+
+/// A translation of a function begins; `None` if nobody looks on.
+pub fn begin(function: &str) -> Option<Translating> {
+    let shown_after = shown_after();
+    if shown_after.is_none() && lock(&CALLBACKS).is_empty() {
+        return None;
+    }
+    let start = Instant::now();
+    *lock(&NOW) = Some(Now {
+        function: function.to_owned(),
+        phase: "simulate",
+        statements: 0,
+        start,
+        shown_after,
+        is_drawn: false,
+        called: start,
+        was_called: false,
+    });
+    IS_WATCHED.store(true, Ordering::Relaxed);
+    if shown_after.is_some() {
+        draw_in_a_thread();
+        BEGUN.notify_all();
+    }
+    Some(Translating(()))
+}
+
+impl Translating {
+    /// It is done: callbacks that have heard of it hear that, too.
+    pub fn end(self, py: Python<'_>) {
+        let was_called = lock(&NOW).as_ref().is_some_and(|now| now.was_called);
+        if was_called {
+            note("done", None);
+            call_back(py);
+        }
+    }
+}
+
+impl Drop for Translating {
+    fn drop(&mut self) {
+        IS_WATCHED.store(false, Ordering::Relaxed);
+        let mut now = lock(&NOW);
+        if now.as_ref().is_some_and(|now| now.is_drawn) {
+            write("\r\x1b[K");
+        }
+        *now = None;
+    }
+}
+
+/// What the translation does now.
+pub fn phase(py: Python<'_>, phase: &'static str) {
+    if IS_WATCHED.load(Ordering::Relaxed) {
+        note(phase, None);
+        call_back_if_due(py);
+    }
+}
+
+/// So many statements there are.
+#[inline]
+pub fn tick(py: Python<'_>, statements: usize) {
+    if IS_WATCHED.load(Ordering::Relaxed) {
+        note("simulate", Some(statements));
+        call_back_if_due(py);
+    }
+}
+
+fn note(phase: &'static str, statements: Option<usize>) {
+    if let Some(now) = &mut *lock(&NOW) {
+        now.phase = phase;
+        now.statements = statements.unwrap_or(now.statements);
+    }
+}
+
+/// Has a callable be told of long translations; the number by which it is taken off again.
+pub fn add_callback(callback: Py<PyAny>) -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    lock(&CALLBACKS).push((number, callback));
+    number
+}
+
+/// It is not told any more.
+pub fn remove_callback(number: u32) {
+    let mut callbacks = lock(&CALLBACKS);
+    let gone = callbacks.iter().position(|(known, _)| *known == number).map(|at| callbacks.remove(at));
+    drop(callbacks);
+    // What it holds may run code of the program's when it goes.
+    drop(gone);
+}
+
+fn call_back_if_due(py: Python<'_>) {
+    let is_due = lock(&NOW).as_ref().is_some_and(|now| now.called.elapsed() >= CALLED);
+    if is_due {
+        call_back(py);
+    }
+}
+
+fn call_back(py: Python<'_>) {
+    let told = lock(&NOW).as_mut().map(|now| {
+        (now.called, now.was_called) = (Instant::now(), true);
+        (now.function.clone(), now.phase, now.statements, now.start.elapsed().as_secs_f64())
+    });
+    let Some(told) = told else { return };
+    let callbacks: Vec<Callback> =
+        lock(&CALLBACKS).iter().map(|(number, callback)| (*number, callback.clone_ref(py))).collect();
+    let pending = PyErr::take(py);
+    let _quiet = cpython::suspend(py);
+    for (number, callback) in callbacks {
+        if let Err(error) = callback.call1(py, told.clone()) {
+            remove_callback(number);
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    }
+    if let Some(error) = pending {
+        error.restore(py);
+    }
+}
+
+/// After how long a line is shown, if one is.
+fn shown_after() -> Option<Duration> {
+    let said = std::env::var("SOT_PROGRESS").ok().and_then(|said| said.trim().parse::<f64>().ok());
+    let seconds = said.filter(|seconds| seconds.is_finite() && *seconds >= 0.0).unwrap_or(SHOWN_AFTER);
+    (seconds > 0.0 && std::io::stderr().is_terminal()).then(|| Duration::from_secs_f64(seconds))
+}
+
+fn draw_in_a_thread() {
+    let process = std::process::id();
+    if DRAWS.swap(process, Ordering::Relaxed) != process {
+        let thread = std::thread::Builder::new().name("sot progress".to_owned());
+        // Without it there is no line.
+        thread.spawn(draw_for_ever).ok();
+    }
+}
+
+fn draw_for_ever() {
+    let mut now = lock(&NOW);
+    loop {
+        let wait = now.as_ref().and_then(|now| Some(now.shown_after?.saturating_sub(now.start.elapsed()).max(REDRAWN)));
+        now = match wait {
+            None => BEGUN.wait(now).unwrap_or_else(PoisonError::into_inner),
+            Some(wait) => BEGUN.wait_timeout(now, wait).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        if let Some(now) = &mut *now {
+            if now.shown_after.is_some_and(|after| now.start.elapsed() >= after) {
+                now.is_drawn = true;
+                write(&format!("\r{}\x1b[K", line(now)));
+            }
+        }
+    }
+}
+
+fn line(now: &Now) -> String {
+    let seconds = now.start.elapsed().as_secs_f64();
+    let rest = format!(": {} statements, {}, {seconds:.1} s", now.statements, now.phase);
+    let room = WIDTH.saturating_sub(rest.chars().count());
+    format!("sot translates {}", now.function).chars().take(room).collect::<String>() + &rest
+}
+
+fn write(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    // A terminal that is gone shows nothing.
+    stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()).ok();
+}

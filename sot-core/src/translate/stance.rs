@@ -1,0 +1,68 @@
+//! What the stance makes of a frame that no translation fits.
+
+use pyo3::prelude::*;
+
+use crate::cache::CodeCache;
+use crate::cpython::{FreshFrame, Verdict};
+use crate::error::RecompileError;
+use crate::machine::runtime::Runtime;
+use crate::stance::Stance;
+use crate::tracker::{Tracker, Trackers};
+
+use super::report::{failed_guards, place_of};
+use super::whole_program::is_given_tensors;
+
+/// What becomes of the frame; `None` if it is translated.
+pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
+    match Stance::now() {
+        Stance::Default => None,
+        Stance::FailOnRecompile if is_meant(runtime, cache, frame) => Some(Verdict::Raise(refusal(cache, frame))),
+        Stance::Eager | Stance::EagerOnRecompile | Stance::FailOnRecompile => {
+            Some(Verdict::Original { disable_eval_frame: false })
+        }
+        Stance::EagerThenCompile => {
+            // What goes on behind a break is part of a call that is translated.
+            let may_be_first = cache.is_empty() && cache.origin().is_none();
+            let is_first = may_be_first && cache.show(shapes(runtime, frame));
+            // What it calls belongs to the first call, too.
+            is_first.then_some(Verdict::Original { disable_eval_frame: true })
+        }
+    }
+}
+
+/// Whether the frame is one that the user wants to be translated, and no helper without tensors.
+fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+    cache.is_root() || is_given_tensors(runtime, frame)
+}
+
+fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
+    let place = place_of(&frame.code());
+    let why = if cache.is_empty() {
+        "\n  It has no translation yet: call it once with such arguments before the stance is taken.".to_owned()
+    } else {
+        failed_guards(cache, frame)
+    };
+    RecompileError::new_err(format!(
+        "{} ({}:{}) would have to be translated, which the stance \"fail_on_recompile\" forbids.{why}",
+        place.function, place.file, place.line
+    ))
+}
+
+/// The shapes of the arguments that are tensors, by the texts of their trackers.
+fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(String, Vec<i64>)> {
+    let mut trackers = Trackers::default();
+    let mut shape_of = |(name, object): &(String, Bound<'_, PyAny>)| {
+        let meta = runtime.backend.is_tensor(object).then(|| runtime.backend.meta(object).ok()).flatten()?;
+        let shape = meta.shape.into_iter().collect::<Option<Vec<_>>>()?;
+        let tracker = trackers.add(Tracker::Local { slot: 0, name: name.as_str().into() });
+        Some((trackers.text(object.py(), tracker), shape))
+    };
+    arguments(frame).iter().filter_map(&mut shape_of).collect()
+}
+
+/// The arguments by their names.
+fn arguments<'py>(frame: &FreshFrame<'_, 'py>) -> Vec<(String, Bound<'py, PyAny>)> {
+    let names = frame.code().getattr("co_varnames").and_then(|names| names.extract::<Vec<String>>());
+    let names = names.unwrap_or_default().into_iter().enumerate();
+    names.filter_map(|(slot, name)| Some((name, frame.arg(slot)?))).collect()
+}

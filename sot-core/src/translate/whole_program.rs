@@ -1,0 +1,50 @@
+//! A whole program with the tracer on, which has asked for no translation: frames are translated that are given tensors.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::cache::CodeCache;
+use crate::cpython::FreshFrame;
+use crate::machine::runtime::Runtime;
+
+/// So many items of a container are looked at.
+const ITEMS: usize = 16;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// From now on frames that nobody asked for are translated only if they are given tensors.
+pub fn translate_what_meets_tensors() {
+    IS_ON.store(true, Ordering::Relaxed);
+}
+
+/// Whether the frame is left to CPython for that. If not, its code counts as asked for.
+pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+    if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
+        return false;
+    }
+    let is_meant = is_given_tensors(runtime, frame);
+    if is_meant {
+        cache.request();
+    }
+    !is_meant
+}
+
+/// Whether an argument is a tensor, or a container that holds one.
+pub(super) fn is_given_tensors(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
+    (0..frame.arg_count()).filter_map(|slot| frame.arg(slot)).any(|object| holds_tensor(runtime, &object))
+}
+
+fn holds_tensor(runtime: &Runtime, object: &Bound<'_, PyAny>) -> bool {
+    let is_tensor = |object: Bound<'_, PyAny>| runtime.backend.is_tensor(&object);
+    if let Ok(items) = object.cast_exact::<PyTuple>() {
+        items.iter().take(ITEMS).any(is_tensor)
+    } else if let Ok(items) = object.cast_exact::<PyList>() {
+        items.iter().take(ITEMS).any(is_tensor)
+    } else if let Ok(items) = object.cast_exact::<PyDict>() {
+        items.iter().take(ITEMS).any(|(_, value)| is_tensor(value))
+    } else {
+        runtime.backend.is_tensor(object)
+    }
+}

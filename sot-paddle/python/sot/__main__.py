@@ -1,0 +1,5 @@
+"""`python -m sot`"""
+
+from sot._command import main
+
+main()

@@ -1,0 +1,130 @@
+"""`python -m sot`: the subcommands and their arguments.
+
+Imports nothing of the tracer, and nothing that an unsupported Python cannot parse: `doctor` is for where sot cannot be imported.
+"""
+
+import argparse
+import os
+import sys
+from typing import List, Optional
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `python -m sot`."""
+    result = argparse.ArgumentParser(
+        prog="python -m sot",
+        description="Runs programs with the tracer on, and says whether and how it works here.",
+    )
+    result.add_argument("--version", action="store_true", help="print the version of sot and leave")
+    commands = result.add_subparsers(dest="command", metavar="COMMAND")
+    _add_run(commands)
+    commands.add_parser(
+        "doctor",
+        help="check the interpreter, Paddle, the compiled part and the environment variables",
+        description="Checks what sot needs, and says what to do about what is wrong. Exit status 1 if something is.",
+    )
+    report = commands.add_parser(
+        "report",
+        help="write the index of a folder of reports anew, and say where it is",
+        description="Lists the reports of the processes that ran with SOT_REPORT=DIR on one page.",
+    )
+    report.add_argument("folder", metavar="DIR", help="the folder that SOT_REPORT or --report named")
+    plugins = commands.add_parser(
+        "plugins",
+        help="list the opcodes, kinds, builtins and backends that are linked in",
+        description="Lists what is linked into this build, by crate.",
+    )
+    plugins.add_argument(
+        "--all", action="store_true", help="name every registration, with its file and line, instead of counting them"
+    )
+    return result
+
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    run = commands.add_parser(
+        "run",
+        usage="python -m sot run [--report DIR] [--fail-on-break] (SCRIPT | -m MODULE) [ARG ...]",
+        help="run a program, unchanged, with the tracer on",
+        description=(
+            "Runs a script or module as Python does, with functions translated that are given tensors, the forward "
+            "calls of layers among them. sot.install() is called before. Exit status, sys.argv and tracebacks are the "
+            "program's own."
+        ),
+    )
+    run.add_argument("--report", metavar="DIR", help="write a report of the run into this folder (SOT_REPORT)")
+    run.add_argument(
+        "--fail-on-break",
+        action="store_true",
+        help="list graph breaks and fallbacks at the end, and leave with status 1 if there are any",
+    )
+    run.add_argument("-m", dest="module", metavar="MODULE", help="run a module instead of a script")
+
+
+# The options of `run` that take a value. What follows the program is the program's.
+_WITH_VALUE = ("--report",)
+
+
+def parse(arguments: List[str]) -> argparse.Namespace:
+    """What was asked for; leaves the process where it is not understood."""
+    ours, theirs = _split(arguments)
+    known = parser()
+    asked = known.parse_args(ours)
+    if asked.command is None and not asked.version:
+        known.error("a command is needed: run, report, doctor or plugins")
+    if asked.command == "run":
+        if not asked.module and not theirs:
+            known.error("run: a script, or -m and a module, is needed")
+        asked.program, asked.arguments = (asked.module, theirs) if asked.module else (theirs[0], theirs[1:])
+    return asked
+
+
+def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":
+    """What is for `run` itself, and the script with its arguments, or the module's arguments."""
+    if arguments[:1] != ["run"]:
+        return arguments, []
+    at = 1
+    while at < len(arguments):
+        argument = arguments[at]
+        if argument == "--":
+            return arguments[:at], arguments[at + 1 :]
+        if argument == "-m":
+            return arguments[: at + 2], arguments[at + 2 :]
+        if argument.startswith("-m") and not argument.startswith("--"):
+            return arguments[:at] + ["-m", argument[2:]], arguments[at + 1 :]
+        if argument == "-" or not argument.startswith("-"):
+            return arguments[:at], arguments[at:]
+        at += 2 if argument in _WITH_VALUE else 1
+    return arguments, []
+
+
+def before_import() -> None:
+    """What is done before the package is imported: all that must work where it cannot be."""
+    asked = parse(sys.argv[1:])
+    if asked.version:
+        from . import _doctor
+
+        print(_doctor.versions())
+        sys.exit(0)
+    if asked.command == "doctor":
+        from . import _doctor
+
+        sys.exit(_doctor.main())
+    if asked.command == "run" and asked.report is not None:
+        os.environ["SOT_REPORT"] = asked.report
+
+
+def main(arguments: Optional[List[str]] = None) -> None:
+    """Do what was asked for."""
+    asked = parse(sys.argv[1:] if arguments is None else arguments)
+    if asked.command == "plugins":
+        from . import _linked
+
+        print(_linked.text(asked.all))
+    elif asked.command == "report":
+        from . import _report_files
+
+        sys.exit(_report_files.main(asked.folder))
+    elif asked.command == "run":
+        from . import _run
+
+        _run.main(asked)

@@ -1,0 +1,344 @@
+"""`sot.config`: every environment variable as a typed attribute.
+
+An attribute is its variable: reading and writing it reads and writes `os.environ`, so there is one place to look at, and
+programs that this one starts have it, too. Translations that are there stay as they were made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from types import TracebackType
+from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, Type, TypeVar, Union, cast, overload
+
+from . import _logs, _names
+
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_TRUE = ("1", "true", "yes", "on", "t", "y")
+_FALSE = ("0", "false", "no", "off", "f", "n")
+
+# PaddleSOT's own variables, which programs may well set, and those of this project's tests.
+NOT_READ = (
+    "SOT_WITH_CONTROL_FLOW",
+    "SOT_ENABLE_FASTER_GUARD",
+    "SOT_ENABLE_GUARD_TREE",
+    "SOT_ENABLE_STRICT_GUARD_CHECK",
+    "SOT_UNSAFE_CACHE_FASTPATH",
+    "SOT_ENABLE_COMPILE_TIME_LIMIT",
+    "SOT_COLLECT_INFO",
+    "SOT_SERIALIZE_INFO",
+    "SOT_CE_DEBUG_MODE",
+    "SOT_FORCE_FALLBACK_SIR_IDS",
+    "SOT_BREAK_GRAPH_ON_GET_SYMBOLIC_VALUE",
+    "SOT_ENABLE_0_SIZE_FALLBACK",
+    "SOT_BLESS",
+)
+
+
+class Variable(Generic[_T]):
+    """One environment variable, as an attribute of `Config`."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[str], _T],
+        default: _T,
+        values: str,
+        meaning: str,
+        then: Callable[[], None] = lambda: None,
+        at_import: str = "",
+    ) -> None:
+        self.name = name
+        self.read = read
+        self.default = default
+        self.values = values
+        self.__doc__ = meaning
+        self.then = then
+        self.at_import = at_import
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
+
+    @overload
+    def __get__(self, config: None, owner: type) -> Variable[_T]: ...
+    @overload
+    def __get__(self, config: Config, owner: type) -> _T: ...
+    def __get__(self, config: Optional[Config], owner: type) -> Union[Variable[_T], _T]:
+        if config is None:
+            return self
+        try:
+            return self.value_of(os.environ.get(self.name, ""))
+        except ValueError:
+            return self.default
+
+    def __set__(self, config: Config, value: _T) -> None:
+        if self.at_import:
+            raise AttributeError(f"sot.config.{self.attribute} is read when sot is imported; {self.at_import}")
+        self.write(self.text_of(value))
+
+    def value_of(self, text: str) -> _T:
+        """The value that a text stands for; nothing is the default."""
+        return self.read(text.strip()) if text.strip() else self.default
+
+    def text_of(self, value: Any) -> Optional[str]:
+        """The text that stands for a value; `None` if there is to be none.
+
+        Raises:
+            ValueError: the value is none of those the variable takes.
+            TypeError: it is of another type.
+        """
+        if value is None:
+            return None
+        text = {True: "1", False: "0"}[value] if isinstance(value, bool) else value
+        if isinstance(text, (int, float)):
+            text = repr(text)
+        if not isinstance(text, str):
+            raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
+        try:
+            found = self.value_of(text)
+        except ValueError as error:
+            raise ValueError(f"sot.config.{self.attribute} = {value!r}: {error}") from None
+        # `True` is no number, and `1` no text.
+        if isinstance(found, bool) is not isinstance(value, bool) or not isinstance(value, (type(found), int) if isinstance(found, float) else type(found)):
+            raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
+        return text
+
+    def write(self, text: Optional[str]) -> None:
+        """Set the variable, or delete it."""
+        if text is None:
+            os.environ.pop(self.name, None)
+        else:
+            os.environ[self.name] = text
+        self.then()
+
+
+def _switch(text: str) -> bool:
+    if text.lower() in _TRUE or text.lower() in _FALSE:
+        return text.lower() in _TRUE
+    raise ValueError(f"{text!r} is neither true ({', '.join(_TRUE)}) nor false ({', '.join(_FALSE)})")
+
+
+def _number(least: int, most: Optional[int] = None) -> Callable[[str], int]:
+    said = f"from {least} to {most}" if most is not None else f"from {least} on"
+
+    def read(text: str) -> int:
+        if not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
+            raise ValueError(f"{text!r} is no whole number {said}")
+        return int(text)
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"{text!r} is no number of seconds")
+    return seconds
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in values:
+            raise ValueError(f"{text!r} is none of its values{_names.nearest(text, values)}")
+        return text.lower()
+
+    return read
+
+
+def _logs_text(text: str) -> str:
+    _logs.names_in(text)
+    return text
+
+
+def _log_level_changed() -> None:
+    from . import _sot
+
+    _sot._ask_log_level_again()
+
+
+def _logs_changed() -> None:
+    _logs.choose(_logs.names_in(config.logs))
+
+
+class Config:
+    """The variables. A name or value that is not right is an error that names the nearest right one.
+
+    `sot.config.min_graph_size = 4` holds for the process from then on; `with sot.config.patch(min_graph_size=4):` for a
+    block, and `@sot.config.patch(min_graph_size=4)` for each call of a function, of all threads alike.
+    """
+
+    log_level = Variable(
+        "SOT_LOG_LEVEL", _number(0), 0, "a number from 0 to 3",
+        "What is written to standard error: 1 breaks, 2 graphs and guards, too, 3 code and every instruction.",
+        _log_level_changed,
+    )  # fmt: skip
+    logs = Variable(
+        "SOT_LOGS", _logs_text, "", f"names of {', '.join(_logs.CHANNELS)}, with commas, or 'all'",
+        "The loggers that are switched on.", _logs_changed,
+    )  # fmt: skip
+    progress = Variable(
+        "SOT_PROGRESS", _seconds, 2.0, "a number of seconds (a float)",
+        "After how many seconds a translation shows itself on a terminal; 0: never.",
+    )  # fmt: skip
+    install = Variable(
+        "SOT_INSTALL", _switch, False, "True or False",
+        "Whether `sot.install()` is called as soon as Paddle is imported.", at_import="call sot.install()",
+    )  # fmt: skip
+    report: Variable[Optional[str]] = Variable(
+        "SOT_REPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
+        "The folder for a report of the whole run.", at_import="set the environment variable SOT_REPORT before",
+    )  # fmt: skip
+    strict_mode = Variable(
+        "STRICT_MODE", _switch, False, "True or False",
+        "Whether a bug of the tracer raises instead of leaving the frame to CPython; for tests.",
+    )  # fmt: skip
+    allow_dynamic_shape: Variable[Optional[bool]] = Variable(
+        "SOT_ALLOW_DYNAMIC_SHAPE", cast(Callable[[str], Optional[bool]], _switch), None, "True, False or None",
+        "Whether sizes and numbers that differ between calls are left open; None: a size at its second value.",
+    )  # fmt: skip
+    specialized_dim_numbers = Variable(
+        "SOT_SPECIALIZED_DIM_NUMBERS", _one_of("01", "0", "no"), "01", "'01', '0' or 'no'",
+        "Which sizes have a translation of their own all the same.",
+    )  # fmt: skip
+    min_graph_size: Variable[Optional[int]] = Variable(
+        "MIN_GRAPH_SIZE", cast(Callable[[str], Optional[int]], _number(0)), None, "a number from 0 on, or None",
+        "Smaller graphs are called operation by operation; None: what was measured.",
+    )  # fmt: skip
+    program_size: Variable[Optional[int]] = Variable(
+        "SOT_PROGRAM_SIZE", cast(Callable[[str], Optional[int]], _number(1)), None, "a number from 1 on, or None",
+        "Larger graphs become several programs; None: what was measured.",
+    )  # fmt: skip
+    export: Variable[Optional[str]] = Variable(
+        "SOT_EXPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
+        "The folder where each graph is written as a file.",
+    )  # fmt: skip
+    guard_memory = Variable(
+        "SOT_GUARD_MEMORY", _switch, True, "True or False",
+        "Whether guards that held compare the memory they rest on, instead of being walked at each call.",
+    )  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _variable(name)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only asked for what is not there.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(_no_attribute(name))
+
+    def __dir__(self) -> List[str]:
+        return [*_VARIABLES, "patch"]
+
+    def patch(self, **values: Any) -> Patch:
+        """Set variables for a `with` block, or for each call of a function that the result decorates.
+
+        Raises:
+            AttributeError: there is no such variable, or it is only read when sot is imported.
+            ValueError, TypeError: a variable does not take the value.
+        """
+        return Patch({name: _checked(name, value) for name, value in values.items()})
+
+    def __repr__(self) -> str:
+        values = [f"  {name} = {getattr(self, name)!r}  # {variable.name}" for name, variable in _VARIABLES.items()]
+        return "\n".join(["<sot.config", *values, ">"])
+
+
+class Patch(contextlib.ContextDecorator):
+    """Variables set for a while: a context manager, also a decorator."""
+
+    def __init__(self, texts: Dict[str, Optional[str]]) -> None:
+        self._texts = texts
+        self._before: List[Dict[str, Optional[str]]] = []
+
+    def __enter__(self) -> Config:
+        self._before.append({name: os.environ.get(_VARIABLES[name].name) for name in self._texts})
+        for name, text in self._texts.items():
+            _VARIABLES[name].write(text)
+        return config
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        for name, text in self._before.pop().items():
+            _VARIABLES[name].write(text)
+
+
+_VARIABLES: Dict[str, Variable[Any]] = {
+    name: found for name, found in vars(Config).items() if isinstance(found, Variable)
+}
+
+config = Config()
+
+
+def _no_attribute(name: str) -> str:
+    by_variable = {variable.name: attribute for attribute, variable in _VARIABLES.items()}
+    if name in by_variable:
+        return f"sot.config has no {name!r}; did you mean {by_variable[name]!r}?"
+    return f"sot.config has no {name!r}{_names.nearest(name, _VARIABLES)}"
+
+
+def _variable(name: str) -> Variable[Any]:
+    if name not in _VARIABLES:
+        raise AttributeError(_no_attribute(name))
+    return _VARIABLES[name]
+
+
+def _checked(name: str, value: Any) -> Optional[str]:
+    variable = _variable(name)
+    if variable.at_import:
+        raise AttributeError(f"sot.config.{name} is read when sot is imported; {variable.at_import}")
+    return variable.text_of(value)
+
+
+def problems() -> List[Tuple[str, str]]:
+    """The variables of the environment that are not right, and what is wrong with each."""
+    found = []
+    for variable in _VARIABLES.values():
+        try:
+            variable.value_of(os.environ.get(variable.name, ""))
+        except ValueError as error:
+            found.append((variable.name, f"{error}; the default is used: {variable.default!r}"))
+    for name in os.environ:
+        right = _meant(name)
+        if right is not None:
+            found.append((name, f"there is no such variable; did you mean {right}?"))
+    return found
+
+
+def _meant(name: str) -> Optional[str]:
+    """The variable that was meant by a mistyped one."""
+    known = {variable.name.replace("SOT_", "", 1): variable.name for variable in _VARIABLES.values()}
+    if not name.upper().startswith("SOT_") or name in known.values() or name in NOT_READ:
+        return None
+    right = _names.near(name[4:], known, 0.75)
+    return known[right] if right else None
+
+
+def variables() -> List[str]:
+    """The names of the environment variables that are read."""
+    return [variable.name for variable in _VARIABLES.values()]
+
+
+def is_known(name: str) -> bool:
+    """Whether an environment variable is read, or is PaddleSOT's."""
+    return name in variables() or name in NOT_READ
+
+
+def warn_of_problems() -> None:
+    """Name each variable that is not right in a warning."""
+    for name, wrong in problems():
+        warnings.warn(f"sot: environment variable {name}: {wrong}", RuntimeWarning, stacklevel=3)
+
+
+def start() -> None:
+    """Warn of what is wrong, and switch the loggers of `SOT_LOGS` on."""
+    warn_of_problems()
+    _logs.set_up()
+    _logs_changed()

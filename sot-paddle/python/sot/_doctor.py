@@ -1,0 +1,145 @@
+"""`python -m sot doctor`: whether sot works here, and what to do if not.
+
+Works where sot cannot be imported: it imports the parts by itself, and any Python 3 can parse it.
+"""
+
+import importlib
+import os
+import platform
+import sys
+from typing import Any, Callable, List, Optional, Tuple
+
+from . import _requirements
+
+# What a check found, and what to do if it is wrong.
+Found = Tuple[str, Optional[str]]
+
+
+def main() -> int:
+    """Print what each check found; 1 if something is wrong."""
+    wrong = 0
+    for name, check in _CHECKS:
+        try:
+            found, remedy = check()
+        except Exception as error:
+            found, remedy = "{}: {}".format(type(error).__name__, error), "this check itself failed: please report it"
+        print("[{}] {}: {}".format("ok" if remedy is None else "!!", name, found))
+        if remedy is not None:
+            print("     -> {}".format(remedy))
+            wrong += 1
+    print("Nothing is wrong." if not wrong else "{} of {} checks found something wrong.".format(wrong, len(_CHECKS)))
+    return 1 if wrong else 0
+
+
+def versions() -> str:
+    """The versions of sot and of what it works with, as far as they are there."""
+    sot = _attempt(lambda: importlib.import_module("sot._sot").__version__)
+    paddle = _attempt(lambda: importlib.import_module("paddle").__version__)
+    return "sot {} (Paddle {}, CPython {})".format(sot, paddle, platform.python_version())
+
+
+def _attempt(ask: Callable[[], Any]) -> str:
+    try:
+        return str(ask())
+    except Exception:
+        return "that cannot be imported"
+
+
+def _interpreter() -> Found:
+    found = "{} {} ({})".format(platform.python_implementation(), platform.python_version(), sys.executable)
+    try:
+        _requirements.check_interpreter(sys.implementation.name, sys.version_info[:2])
+    except ImportError as error:
+        return found, str(error)
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or "t" in getattr(sys, "abiflags", ""):
+        return found + ", free-threaded", "free-threaded builds are not supported: use one with the GIL"
+    if sys.platform != "linux":
+        return found + ", " + sys.platform, "sot works on Linux only"
+    return found, None
+
+
+def _paddle() -> Found:
+    try:
+        _requirements.check_paddle()
+    except ImportError as error:
+        return "not usable", str(error)
+    import paddle
+
+    return "{} ({})".format(paddle.__version__, os.path.dirname(paddle.__file__)), None
+
+
+def _extension() -> Found:
+    """Importing it compares the layouts of CPython's structs and freezes the registries."""
+    try:
+        _requirements.check()
+    except ImportError as error:
+        return "not tried", "first see to the above: {}".format(error)
+    try:
+        extension = importlib.import_module("sot._sot")
+    except ModuleNotFoundError as error:
+        return str(error), "the compiled part was not built for this Python: pip install ./sot-paddle with it"
+    except ImportError as error:
+        return str(error), "another build of CPython or another sot may fit; if the text names a registration, mend that"
+    return "{} ({}), layouts of CPython as expected".format(extension.__version__, extension.__file__), None
+
+
+def _linked() -> Found:
+    if _extension()[1] is not None:
+        return "not tried", "first see to the above"
+    from . import _sot
+
+    counts = {}  # type: Any
+    for registry, _, _, _ in _sot._registrations():
+        counts[registry] = counts.get(registry, 0) + 1
+    found = ", ".join("{} {}s".format(count, registry) for registry, count in sorted(counts.items()))
+    lacking = [registry for registry in ("opcode", "kind", "builtin", "backend") if not counts.get(registry)]
+    if lacking:
+        return found, "nothing registers a {}: this build lacks a crate".format(" or ".join(lacking))
+    return found + " (python -m sot plugins)", None
+
+
+def _translation() -> Found:
+    """A function, translated and compared with itself."""
+    if _extension()[1] is not None:
+        return "not tried", "first see to the above"
+    import paddle
+
+    from . import _sot
+
+    def double(x):  # type: ignore[no-untyped-def]
+        return x * 2 + 1
+
+    x = paddle.to_tensor([1.0, 2.0])
+    fast = _sot.symbolic_translate(double)
+    before = _sot.stats()["graphs"]
+    result, again = fast(x), fast(x)
+    graphs = _sot.stats()["graphs"] - before
+    if graphs != 1 or not bool((result == double(x)).all()) or not bool((again == double(x)).all()):
+        return "{} graphs, {}".format(graphs, result), "please report it, with the output of this command"
+    return "a function is one graph, and gives what eager mode gives", None
+
+
+def _environment() -> Found:
+    if sys.version_info < (3, 8):
+        return "not tried", "first see to the above"
+    from . import _config
+
+    said = ["{}={}".format(name, os.environ[name]) for name in _config.variables() if name in os.environ]
+    found = ", ".join(said) if said else "no variable is set"
+    problems = _config.problems()
+    unknown = [name for name in os.environ if name.startswith("SOT_") and not _config.is_known(name)]
+    if problems:
+        return found, "; ".join("{}: {}".format(name, wrong) for name, wrong in problems)
+    if unknown:
+        found += "; not read: {}".format(", ".join(sorted(unknown)))
+    return found, None
+
+
+_CHECKS = [
+    ("interpreter", _interpreter),
+    ("Paddle", _paddle),
+    ("compiled part", _extension),
+    ("linked in", _linked),
+    ("environment variables", _environment),
+    ("translation", _translation),
+]  # type: List[Tuple[str, Callable[[], Found]]]

@@ -1,0 +1,64 @@
+"""Python's loggers for what the tracer does: `sot.graphs`, `sot.breaks`, `sot.recompiles`, `sot.guards`, `sot.code`.
+
+The tracer asks before each translation which of them, or `sot` above them, have a level of INFO or below, and hands the
+messages over when it is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Iterable, List
+
+from ._names import nearest
+
+CHANNELS = ("graphs", "breaks", "recompiles", "guards", "code")
+
+_chosen: List[str] = []
+
+
+class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to standard error where the program has set up no handler of its own."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> object:
+        return sys.stderr
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        loggers = [logging.getLogger(name) for name in (record.name, "sot", None)]
+        has_own = any(handler is not self for logger in loggers for handler in logger.handlers)
+        return False if has_own else bool(super().handle(record))
+
+
+def names_in(text: str) -> List[str]:
+    """The channels of a list such as `breaks,recompiles`.
+
+    Raises:
+        ValueError: a name is none of a channel.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in (*CHANNELS, "all"):
+            raise ValueError(f"SOT_LOGS: there is no log {name!r}{nearest(name, (*CHANNELS, 'all'))}")
+    return list(CHANNELS) if "all" in names else names
+
+
+def choose(names: Iterable[str]) -> None:
+    """Switch the loggers of these channels on, and off those that were switched on here before."""
+    global _chosen
+    for name in _chosen:
+        logging.getLogger(f"sot.{name}").setLevel(logging.NOTSET)
+    _chosen = list(names)
+    for name in _chosen:
+        logging.getLogger(f"sot.{name}").setLevel(logging.INFO)
+
+
+def set_up() -> None:
+    """Let messages be seen in programs without handlers."""
+    for channel in CHANNELS:
+        logger = logging.getLogger(f"sot.{channel}")
+        if not any(isinstance(handler, _Stderr) for handler in logger.handlers):
+            logger.addHandler(_Stderr())

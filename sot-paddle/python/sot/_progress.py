@@ -1,0 +1,67 @@
+"""`sot.on_progress`: how far a long translation is, for notebooks and other places without a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from . import _sot
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a translation is."""
+
+    function: str
+    """The qualified name of the function that is translated."""
+    phase: str
+    """`simulate`, `compile`, or `done`."""
+    statements: int
+    """Statements of its graph so far."""
+    seconds: float
+    """Time since it began."""
+
+    def __str__(self) -> str:
+        return f"sot translates {self.function}: {self.statements} statements, {self.phase}, {self.seconds:.1f} s"
+
+
+class ProgressCallback:
+    """What `on_progress` returns; takes the callback off again by `undo()` or at the end of a `with` block."""
+
+    def __init__(self, callback: Callable[[Progress], object]) -> None:
+        self._number: Optional[int] = _sot._add_progress_callback(
+            lambda function, phase, statements, seconds: callback(Progress(function, phase, statements, seconds))
+        )
+
+    def undo(self) -> None:
+        """Do not call it any more; doing so twice is once."""
+        if self._number is not None:
+            _sot._remove_progress_callback(self._number)
+            self._number = None
+
+    def __enter__(self) -> ProgressCallback:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+
+def on_progress(callback: Callable[[Progress], object]) -> ProgressCallback:
+    """Call `callback(progress)` while a translation lasts, every half second at most, and once more when it is done.
+
+    A translation that takes less than half a second is not heard of. The callback runs in the thread that translates, with the
+    tracer off, and must not wait for other threads. If it raises, the exception is reported by `sys.unraisablehook`, the
+    translation goes on, and the callback is not called again.
+
+    Args:
+        callback: takes a `sot.Progress`.
+
+    Returns:
+        A handle, whose `undo()` takes the callback off; also a context manager.
+
+    Raises:
+        TypeError: it is not callable.
+    """
+    if not callable(callback):
+        raise TypeError(f"sot.on_progress() takes a callable, not {type(callback).__name__}")
+    return ProgressCallback(callback)

@@ -1,0 +1,130 @@
+"""`python -m sot run`: a program, unchanged, with the tracer on.
+
+The program finds what it would find if Python ran it: `sys.argv`, `sys.path`, its own module as `__main__`. What it raises is
+shown without frames of this package, and leaves the process as it would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import runpy
+import signal
+import sys
+import types
+from importlib.machinery import SourceFileLoader
+from typing import Any, Callable, Dict, List, NoReturn, Optional
+
+import sot
+
+from . import _sot
+
+
+def main(asked: argparse.Namespace) -> None:
+    """Run the program; leaves the process if it raises, or breaks and must not."""
+    sot.install()
+    program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
+    status = 0
+    try:
+        _sot._call_program(program)
+    except SystemExit as error:
+        if not asked.fail_on_break or error.code not in (None, 0):
+            raise
+    except BaseException as error:
+        status = _show(error)
+    if status:
+        sys.exit(status)
+    if asked.fail_on_break:
+        _fail_on_break()
+
+
+def _script(path: str, arguments: List[str]) -> Callable[[], None]:
+    """The program in a file, or in a folder or archive with a `__main__`."""
+    sys.argv[:] = [path, *arguments]
+    if not os.path.isfile(path) or _is_archive(path):
+        if not os.path.exists(path):
+            print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory", file=sys.stderr)
+            sys.exit(2)
+        _set_first_path(_shown(path))
+        main_module = _fresh_main()
+        return lambda: _run_module("__main__", False, main_module)
+    _set_first_path(os.path.dirname(os.path.realpath(path)))
+    file = _shown(path)
+    main_module = _fresh_main()
+    main_module.__file__ = file
+    main_module.__dict__["__cached__"] = None
+    main_module.__loader__ = SourceFileLoader("__main__", file)
+
+    def run() -> None:
+        with io.open_code(path) as source:
+            text = source.read()
+        exec(compile(text, file, "exec", dont_inherit=True), main_module.__dict__)
+
+    return run
+
+
+def _shown(path: str) -> str:
+    """The path by which a program knows itself: from 3.9 on it is absolute."""
+    return os.path.abspath(path) if sys.version_info >= (3, 9) else path
+
+
+def _is_archive(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _module(name: str, arguments: List[str]) -> Callable[[], None]:
+    sys.argv[:] = [name, *arguments]
+    main_module = _fresh_main()
+    return lambda: _run_module(name, True, main_module)
+
+
+def _run_module(name: str, alter_argv: bool, main_module: types.ModuleType) -> None:
+    # What CPython itself calls for `python -m name`.
+    run: Callable[..., Dict[str, Any]] = getattr(runpy, "_run_module_as_main")
+    run(name, alter_argv)
+
+
+def _set_first_path(folder: str) -> None:
+    """`python -m` puts the working directory first, a script its own folder, and safe paths none."""
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
+        sys.path[0] = folder
+
+
+def _fresh_main() -> types.ModuleType:
+    """The module `__main__` as a script finds it. It stays until the process ends, as exit handlers use it."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = __builtins__
+    if sys.version_info < (3, 14):
+        module.__dict__["__annotations__"] = {}
+    sys.modules["__main__"] = module
+    return module
+
+
+def _show(error: BaseException) -> int:
+    """Show an exception as an uncaught one, without frames of this package; the exit status."""
+    traceback = error.__traceback__
+    while traceback is not None and _is_ours(traceback):
+        traceback = traceback.tb_next
+    error = error.with_traceback(traceback)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    sys.excepthook(type(error), error, traceback)
+    if isinstance(error, KeyboardInterrupt):
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return 1
+
+
+def _is_ours(traceback: types.TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename == __file__
+
+
+def _fail_on_break() -> None:
+    counted = sot.stats()
+    if counted.breaks or counted.fallbacks:
+        print(f"python -m sot run --fail-on-break:\n{counted}", file=sys.stderr)
+        sys.exit(1)

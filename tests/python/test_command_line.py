@@ -1,0 +1,182 @@
+"""`python -m sot`: programs run as Python runs them, and checks that work where sot does not."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import sot
+
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(sot.__file__)))
+
+
+def python(*arguments, cwd=None, **variables):
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "GLOG_minloglevel": "2", **variables}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=100
+    )
+
+
+def same_as_python(*arguments, cwd=None):
+    """What `python -m sot run` makes of a program is what Python makes of it."""
+    plain, traced = python(*arguments, cwd=cwd), python("-m", "sot", "run", *arguments, cwd=cwd)
+    assert (traced.returncode, traced.stdout, traced.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    return traced
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+MODEL = """
+import paddle
+
+class Model(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.linear = paddle.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return paddle.nn.functional.relu(self.linear(x))
+
+def step(model, batch):
+    return model(batch["x"]).sum()
+
+def described(n):
+    return [n] * 3
+
+paddle.seed(1)
+model = Model()
+optimizer = paddle.optimizer.SGD(0.1, parameters=model.parameters())
+for epoch in range(3):
+    loss = step(model, {"x": paddle.ones([2, 3])})
+    loss.backward()
+    optimizer.step()
+    optimizer.clear_grad()
+    described(epoch)
+    print(loss.item())
+"""
+COUNTS = """
+import sot
+seen = sot.stats()
+print("counts", seen.translations, seen.graphs, seen.hits, seen.breaks, seen.fallbacks)
+"""
+
+
+def test_functions_that_are_given_tensors_are_translated(write):
+    program = write("train.py", MODEL)
+    expected = python(program).stdout
+    traced = python("-m", "sot", "run", "--fail-on-break", write("counted.py", MODEL + COUNTS))
+    assert traced.returncode == 0, traced.stderr
+    losses, _, counts = traced.stdout.partition("counts ")
+    assert losses == expected and counts.strip() == "1 1 2 {} {}"
+
+
+def test_a_break_fails_if_asked(write):
+    program = write("breaking.py", MODEL.replace("return paddle.nn", "print(x.numpy().sum()); return paddle.nn"))
+    done = python("-m", "sot", "run", "--fail-on-break", program)
+    assert done.returncode == 1 and "breaks:" in done.stderr and "breaking.py" in done.stderr
+    assert python("-m", "sot", "run", program).returncode == 0
+
+
+def test_a_program_finds_what_python_gives_it(write):
+    write("beside.py", "here = __name__")
+    program = write(
+        "program.py",
+        """
+        import atexit, pickle, sys
+        import beside
+        class Kept: pass
+        kept = pickle.loads(pickle.dumps(Kept()))
+        print(type(kept) is Kept, sys.argv, sys.path[0], beside.here, sorted(globals()))
+        print(__name__, __file__, __package__, __spec__, __doc__, __cached__, type(__loader__).__name__)
+        atexit.register(lambda: print("left", Kept.__name__))
+        def deep(n):
+            if n: deep(n - 1)
+            raise ValueError("mine")
+        deep(2)
+        """,
+    )
+    done = same_as_python(program, "--report", "x", "-m", "run")
+    assert done.returncode == 1 and "deep(2)" in done.stderr and "sot" not in done.stderr.replace(str(program), "")
+
+
+@pytest.mark.parametrize(
+    "text, status",
+    [
+        ("import sys; sys.exit(3)", 3),
+        ("import sys; sys.exit('said')", 1),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("import sys\nsys.excepthook = lambda *error: print('own', error[0].__name__)\nx = 1 +", 1),
+        ("import sys\nsys.excepthook = lambda *error: print('own', error[0].__name__)\n1 / 0", 1),
+    ],
+)
+def test_a_program_leaves_as_it_does_in_python(write, text, status):
+    assert same_as_python(write("leaving.py", text)).returncode == status
+
+
+def test_modules_and_folders_run(write, tmp_path):
+    write("package/__init__.py", "")
+    write("package/__main__.py", "import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])")
+    same_as_python("-m", "package", "--fail-on-break", cwd=tmp_path)
+    write("folder/__main__.py", "import sys; print(sys.argv, __name__, sys.path[0]); sys.exit(4)")
+    assert same_as_python("folder", "x", cwd=tmp_path).returncode == 4
+
+
+def test_what_is_not_understood_is_said():
+    for arguments, said in [
+        ((), "a command is needed"),
+        (("run",), "a script, or -m and a module"),
+        (("run", "--verify", "x.py"), "unrecognized arguments: --verify"),
+        (("runn",), "invalid choice"),
+    ]:
+        done = python("-m", "sot", *arguments)
+        assert done.returncode == 2 and said in done.stderr
+    done = python("-m", "sot", "run", "nowhere.py")
+    assert done.returncode == 2 and "can't open file" in done.stderr
+
+
+def test_help_and_version_need_no_paddle():
+    for arguments, said in [(("--help",), "doctor"), (("run", "--help"), "--fail-on-break"), (("--version",), "sot ")]:
+        done = python("-S", "-m", "sot", *arguments, PYTHONPATH=FOLDER)
+        assert done.returncode == 0 and said in done.stdout, done.stderr
+
+
+def test_the_doctor():
+    well = python("-m", "sot", "doctor")
+    assert well.returncode == 0 and well.stdout.count("[ok]") == 6 and sot.__version__ in well.stdout
+    ill = python("-m", "sot", "doctor", SOT_LOG_LEVL="1")
+    assert ill.returncode == 1 and "did you mean SOT_LOG_LEVEL?" in ill.stdout
+    without = python("-S", "-m", "sot", "doctor", PYTHONPATH=FOLDER)
+    assert without.returncode == 1 and "pip install paddlepaddle" in without.stdout and "Traceback" not in without.stderr
+
+
+def test_the_doctor_on_an_interpreter_that_is_not_supported(write, tmp_path):
+    # A program in whose Python the version is another one.
+    write("sitecustomize.py", "import sys; sys.version_info = (3, 7, 1, 'final', 0)")
+    done = python("-m", "sot", "doctor", PYTHONPATH=f"{tmp_path}{os.pathsep}{FOLDER}")
+    assert done.returncode == 1 and "sot supports CPython 3.8 to 3.13 and this is 3.7" in done.stdout
+
+
+def test_plugins_names_what_is_linked_in():
+    done = python("-m", "sot", "plugins", "--all")
+    assert done.returncode == 0
+    for said in ("backends", "opcodes", "sot-variables", "list.append  sot-variables/src/", "paddle  sot-paddle/src/lib.rs:"):
+        assert said in done.stdout
+
+
+def test_only_the_command_itself_is_run_as_one(write, tmp_path):
+    write("other/__init__.py", "import sot")
+    write("other/__main__.py", "import sot; print(sot.stats().hits)")
+    done = python("-m", "other", "doctor", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "0\n")

@@ -1,0 +1,64 @@
+"""What importing sot brings along."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+
+def run(program):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_paddles_own_tracer_is_not_imported_along():
+    program = """
+        import sys, paddle
+        before = set(sys.modules)
+        import sot
+        print(*sorted({name for name in set(sys.modules) - before if name.startswith(("paddle.jit.sot", "unittest"))}))
+    """
+    assert run(program) == []
+
+
+def test_paddles_psdb_is_understood_when_it_is_imported_later():
+    program = """
+        import paddle, sot
+        def fn(x):
+            from paddle.jit.sot import psdb
+            y = x + 1
+            psdb.breakgraph()
+            return y * 2, psdb.in_sot()
+        fast = sot.symbolic_translate(fn)
+        fast(paddle.ones([1]))
+        before = sot.stats()
+        import paddle.jit.sot.psdb
+        def gn(x):
+            y = x + 1
+            paddle.jit.sot.psdb.breakgraph()
+            return y * 2, paddle.jit.sot.psdb.in_sot()
+        print(sot.symbolic_translate(gn)(paddle.ones([1]))[1])
+        print(sot.stats().graphs - before.graphs)
+        print(*{reason for reason in sot.stats().reasons})
+    """
+    said = run(program)
+    assert said[:2] == ["True", "2"] and "requested" in said
+
+
+def test_what_a_program_puts_in_its_place_is_its_own():
+    program = """
+        import paddle, sot
+        import paddle.jit.sot.psdb as psdb
+        psdb.in_sot = lambda: "mine"
+        def fn(x):
+            return x + 1, psdb.in_sot()
+        print(sot.symbolic_translate(fn)(paddle.ones([1]))[1], sot.stats().graphs)
+    """
+    assert run(program) == ["mine", "1"]
