@@ -14,7 +14,7 @@ use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::forgetting::{self, Forgotten};
-use crate::guard::{Differing, FailedTest, FrameView, GuardProgram};
+use crate::guard::{Differing, FrameView, GuardProgram, UnmetGuard};
 use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
 use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
 use crate::report::{CountsUses, FailedGuard};
@@ -581,14 +581,14 @@ impl CodeCache {
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| Some(entry.guards.failed(frame)?.to_string())).collect()
+        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
     }
 
     /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());
         let failed = |entry: &Arc<CacheEntry>| {
-            let FailedTest { guard, expected, seen } = entry.guards.failed(frame)?;
+            let UnmetGuard { guard, expected, seen } = entry.guards.unmet(frame)?;
             Some(FailedGuard { translation: entry.id, guard, expected, seen })
         };
         entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()

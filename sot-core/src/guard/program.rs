@@ -41,7 +41,7 @@ pub(super) enum Step {
 }
 
 /// Why guards do not hold.
-pub(super) enum Failure {
+enum Failure {
     /// Something in the framework's global state.
     State,
     /// The step at this position.
@@ -178,12 +178,6 @@ impl GuardProgram {
         })
     }
 
-    /// The first guard that does not hold, and all that was fetched up to there.
-    pub(super) fn run_to_failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
-        let mut registers = Vec::with_capacity(self.registers);
-        self.walk(frame, &mut registers).err().map(|failure| (failure, registers))
-    }
-
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
@@ -253,27 +247,18 @@ impl GuardProgram {
 
     /// What all fetches gave.
     fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
-        let mut registers = Vec::with_capacity(self.registers);
-        self.walk(frame, &mut registers)?;
-        Ok(registers)
-    }
-
-    #[inline]
-    fn walk<'py>(&self, frame: &impl FrameView<'py>, registers: &mut Vec<Bound<'py, PyAny>>) -> Result<(), Failure> {
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
         for (at, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Fetch(fetch) => {
-                    let value = fetch.run(frame, &*registers).ok_or(Failure::Step(at))?;
-                    registers.push(value);
-                }
+                Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
                 Step::Test(register, check) => {
-                    if !check.run(registers.at(*register), &*registers) {
+                    if !check.run(registers.at(*register), &registers) {
                         return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(registers)
     }
 
     /// Number of tests and fetches.
@@ -603,7 +588,7 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-pub(super) fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     if let Ok(tuple) = value.cast::<PyTuple>() {
         Some(tuple.len())
     } else if let Ok(list) = value.cast::<PyList>() {

@@ -86,6 +86,9 @@ pub fn attach(id: u64, entry: Weak<dyn CountsUses>) {
 
 /// Counts guards that did not hold for a call.
 pub fn misses(failed: &[FailedGuard]) {
+    if failed.is_empty() {
+        return;
+    }
     with(|store| {
         for failure in failed {
             let key = (failure.translation, failure.guard.clone());

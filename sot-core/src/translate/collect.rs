@@ -19,14 +19,18 @@ use crate::report::{
 };
 use crate::tracker::{Key, Tracker, TrackerId};
 
-/// The guards that do not hold for a frame, if details are asked for; they are counted.
-pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
-    if !report::has_details() {
-        return Vec::new();
+/// The guards that do not hold for a frame, if details are asked for.
+pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
+    if report::has_details() {
+        cache.failed(frame)
+    } else {
+        Vec::new()
     }
-    let failed = cache.failed(frame);
-    report::misses(&failed);
-    failed
+}
+
+/// Counts them.
+pub(super) fn count_unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) {
+    report::misses(&unmet_guards(cache, frame));
 }
 
 /// What is known when the frame has been simulated, and its new code is written.

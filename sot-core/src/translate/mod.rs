@@ -108,6 +108,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
     }
+    collect::count_unmet_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
         return account.left(&code, || cache.failures(frame));
@@ -158,19 +159,19 @@ fn translate_in_turn(
     if !cache.is_empty() {
         log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
-    let failed = collect::failed_guards(cache, frame);
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
+    let unmet = collect::unmet_guards(cache, frame);
     let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
-    let id = collect::keep(translation.collected, failed);
+    let id = collect::keep(translation.collected, unmet);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
             let _quiet = cpython::suspend(py);

@@ -23,6 +23,12 @@ def parser() -> argparse.ArgumentParser:
         help="check the interpreter, Paddle, the compiled part and the environment variables",
         description="Checks what sot needs, and says what to do about what is wrong. Exit status 1 if something is.",
     )
+    report = commands.add_parser(
+        "report",
+        help="write the index of a folder of reports anew, and say where it is",
+        description="Lists the reports of the processes that ran with SOT_REPORT=DIR on one page.",
+    )
+    report.add_argument("folder", metavar="DIR", help="the folder that SOT_REPORT or --report named")
     plugins = commands.add_parser(
         "plugins",
         help="list the opcodes, kinds, builtins and backends that are linked in",
@@ -64,7 +70,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     known = parser()
     asked = known.parse_args(ours)
     if asked.command is None and not asked.version:
-        known.error("a command is needed: run, doctor or plugins")
+        known.error("a command is needed: run, report, doctor or plugins")
     if asked.command == "run":
         if not asked.module and not theirs:
             known.error("run: a script, or -m and a module, is needed")
@@ -114,6 +120,10 @@ def main(arguments: Optional[List[str]] = None) -> None:
         from . import _linked
 
         print(_linked.text(asked.all))
+    elif asked.command == "report":
+        from . import _report_files
+
+        sys.exit(_report_files.main(asked.folder))
     elif asked.command == "run":
         from . import _run
 

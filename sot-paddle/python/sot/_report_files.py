@@ -14,6 +14,7 @@ import time
 from typing import Any, Union
 
 from . import _sot
+from ._config import config
 from ._counts import stats
 
 SCHEMA = 1
@@ -96,8 +97,8 @@ def write_index(folder: pathlib.Path) -> pathlib.Path | None:
 
 def begin_if_asked() -> None:
     """Collect from here on, and write the report at exit, if `SOT_REPORT` names a folder."""
-    if os.environ.get("SOT_REPORT"):
-        begin(os.environ["SOT_REPORT"])
+    if config.report:
+        begin(config.report)
 
 
 def begin(folder: Path) -> None:

@@ -24,8 +24,6 @@ from . import _sot
 
 def main(asked: argparse.Namespace) -> None:
     """Run the program; leaves the process if it raises, or breaks and must not."""
-    if asked.report is not None and not hasattr(sot, "report"):
-        sys.exit("python -m sot run: this build of sot writes no reports, so --report cannot be given")
     sot.install()
     program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
     status = 0

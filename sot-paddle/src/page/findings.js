@@ -93,14 +93,26 @@ function recompilesPage() {
 
 function change(failed) {
   if (failed.expected === null && failed.seen === null) return null;
-  return [" expected ", code(failed.expected || "something else"), ", was ", code(failed.seen || "something else"), ". "];
+  return [" expected ", marked(failed.expected, failed.seen) || "something else", ", was ",
+    marked(failed.seen, failed.expected) || "something else", ". "];
+}
+
+// A text in which is marked what another text has not.
+function marked(text, other) {
+  if (text === null || text === undefined) return null;
+  if (!other) return code(text);
+  let [start, end] = [0, 0];
+  const most = Math.min(text.length, other.length);
+  while (start < most && text[start] === other[start]) start += 1;
+  while (end < most - start && text[text.length - 1 - end] === other[other.length - 1 - end]) end += 1;
+  return h("code", null, text.slice(0, start), h("mark", null, text.slice(start, text.length - end)), text.slice(text.length - end));
 }
 
 function recompileCard(value) {
   const owner = value.owners[0];
   return h("section", { class: "card recompile", "data-guard": value.guard },
     h("h3", null, h("span", { class: "tag" }, "guard failed"), ` ${count(value.times, "time")}: `, code(shortened(value.guard))),
-    facts([["expected", value.expected && code(value.expected)], ["seen last", value.seen && code(value.seen)]]),
+    facts([["expected", marked(value.expected, value.seen)], ["seen last", marked(value.seen, value.expected)]]),
     h("p", { class: "remedy" }, h("b", null, "What to do:"), remedyFor(value.guard)),
     h("ul", { class: "links", "aria-label": "More on this" },
       owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),

@@ -28,7 +28,7 @@ function tiles() {
     tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
     tile(counts.hits, counts.hits === 1 ? "hit" : "hits"),
     tile(counts.misses, counts.misses === 1 ? "miss" : "misses"),
-    tile(time(spent), "spent translating"));
+    tile(time(spent), "translating"));
 }
 
 // What costs most: breaks between graphs, and guards that fail often.

@@ -1,0 +1,90 @@
+//! Which guard of a translation does not hold for a frame, for people: what was expected, and what is there.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::program::{Check, FrameView, GuardProgram, Registers, Step};
+use crate::tracker::repr;
+
+/// A guard that does not hold.
+pub struct UnmetGuard {
+    /// Its text.
+    pub guard: String,
+    /// What it expects, where the text does not say it alone.
+    pub expected: Option<String>,
+    /// What is there in its place.
+    pub seen: Option<String>,
+}
+
+impl GuardProgram {
+    /// The first guard that does not hold for `frame`, and the value that is there in its place.
+    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
+        let UnmetGuard { guard, seen, .. } = self.unmet(frame)?;
+        Some(seen.map_or_else(|| guard.clone(), |seen| format!("{guard}; seen: {seen}")))
+    }
+
+    /// The first guard that does not hold for `frame`.
+    pub fn unmet<'py>(&self, frame: &impl FrameView<'py>) -> Option<UnmetGuard> {
+        let py = frame.py();
+        if let Some(test) = self.state.iter().find(|test| !test.check(py)) {
+            return Some(UnmetGuard { guard: test.describe(), expected: Some(test.describe()), seen: test.seen(py) });
+        }
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::new();
+        for (at, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Fetch(fetch) => match fetch.run(frame, &registers) {
+                    Some(value) => registers.push(value),
+                    None => {
+                        let seen = Some("nothing, it is not there".to_owned());
+                        return Some(UnmetGuard { guard: self.text(at), expected: None, seen });
+                    }
+                },
+                Step::Test(register, check) => {
+                    let value = registers.at(*register);
+                    if !check.run(value, &registers) {
+                        let (expected, seen) = (expected(py, check), Some(seen(check, value)));
+                        return Some(UnmetGuard { guard: self.text(at), expected, seen });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn text(&self, step: usize) -> String {
+        self.texts.get(step).map_or("a guard", |text| text).to_owned()
+    }
+}
+
+/// What a test expects, in the words in which `seen` says what it has found.
+fn expected(py: Python<'_>, check: &Check) -> Option<String> {
+    match check {
+        Check::Is(object) | Check::TypeIs(object) => Some(object.text(py)),
+        Check::Equals(constant) => Some(repr(py, constant)),
+        Check::Length(length) => Some(length.to_string()),
+        Check::Keys(keys) => {
+            let keys: Vec<_> = keys.iter().map(|key| key.text(py)).collect();
+            Some(format!("[{}]", keys.join(", ")))
+        }
+        Check::Object(test) => test.expected(),
+        _ => None,
+    }
+}
+
+/// What a test has found instead of what it expects.
+fn seen(check: &Check, value: &Bound<'_, PyAny>) -> String {
+    let py = value.py();
+    match check {
+        Check::TypeIs(_) => repr(py, value.get_type().as_any().as_unbound()),
+        Check::Length(_) => value.len().map_or_else(|_| repr(py, value.as_unbound()), |length| length.to_string()),
+        Check::Keys(_) => keys(value).unwrap_or_else(|| repr(py, value.as_unbound())),
+        Check::Object(test) => test.seen(value).unwrap_or_else(|| repr(py, value.as_unbound())),
+        _ => repr(py, value.as_unbound()),
+    }
+}
+
+fn keys(value: &Bound<'_, PyAny>) -> Option<String> {
+    let dict = value.cast::<PyDict>().ok()?;
+    let keys: Vec<_> = dict.iter().map(|(key, _)| repr(value.py(), key.as_unbound())).collect();
+    Some(format!("[{}]", keys.join(", ")))
+}
