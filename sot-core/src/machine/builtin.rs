@@ -20,6 +20,8 @@ pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
 pub struct Builtin {
     /// Dotted path in `builtins`, or `module:path` in another module of the standard library.
     pub path: &'static str,
+    /// Whether some interpreters lack it.
+    pub is_optional: bool,
     /// The simulation; methods get the receiver as first argument.
     pub handler: BuiltinHandler,
     /// Where it is registered.
@@ -32,23 +34,26 @@ pub struct Builtin {
 #[distributed_slice]
 pub static BUILTINS: [Builtin];
 
-/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name.
+/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name. A path
+/// that some interpreters lack is followed by a question mark: `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 #[macro_export]
 macro_rules! builtin {
     ($item:ident = $path:literal => |$cx:ident, $args:ident| $body:expr) => {
+        $crate::builtin!(@register $item, $path, false, |$cx, $args| $body);
+    };
+    ($item:ident = $path:literal ? => |$cx:ident, $args:ident| $body:expr) => {
+        $crate::builtin!(@register $item, $path, true, |$cx, $args| $body);
+    };
+    (@register $item:ident, $path:literal, $is_optional:literal, |$cx:ident, $args:ident| $body:expr) => {
         #[$crate::linkme::distributed_slice($crate::builtin::BUILTINS)]
         #[linkme(crate = $crate::linkme)]
         static $item: $crate::builtin::Builtin = $crate::builtin::Builtin {
             path: $path,
-            handler: {
-                fn simulate(
-                    $cx: &mut $crate::executor::OpcodeExecutor<'_>,
-                    $args: &$crate::executor::CallArgs,
-                ) -> $crate::error::Flow<$crate::variable::VarId> {
-                    $body
-                }
-                simulate
-            },
+            is_optional: $is_optional,
+            // No function of its own: that would hide one of the same name.
+            handler: |$cx: &mut $crate::executor::OpcodeExecutor<'_>,
+                      $args: &$crate::executor::CallArgs|
+             -> $crate::error::Flow<$crate::variable::VarId> { $body },
             file: file!(),
             line: line!(),
         };
@@ -63,7 +68,8 @@ pub struct BuiltinTable {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration. A path that this interpreter lacks is left out (say `math.cbrt` before 3.11).
+    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do (say
+    /// `math.cbrt`, which came with 3.11).
     pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
         Self::from_builtins(py, BUILTINS.iter())
     }
@@ -76,7 +82,17 @@ impl BuiltinTable {
         let mut by_address: HashMap<usize, &'static Builtin> = HashMap::new();
         let mut objects = Vec::new();
         for builtin in registered {
-            let Ok(object) = resolve(py, builtin.path) else { continue };
+            let object = match resolve(py, builtin.path) {
+                Ok(object) => object,
+                Err(_) if builtin.is_optional => continue,
+                Err(error) => {
+                    return Err(RegistrationError {
+                        what: format!("a builtin handler for {:?}, which is nowhere: {error}", builtin.path),
+                        file: builtin.file,
+                        line: builtin.line,
+                    })
+                }
+            };
             if let Some(first) = by_address.insert(object.as_ptr() as usize, builtin) {
                 return Err(RegistrationError {
                     what: format!(
