@@ -13,18 +13,23 @@ use crate::translated::Translated;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DisabledStretch>()?;
-    module.add_function(wrap_pyfunction!(_register, module)?)?;
-    module.add_function(wrap_pyfunction!(_undo, module)?)
+    module.add_function(wrap_pyfunction!(register_meaning, module)?)?;
+    module.add_function(wrap_pyfunction!(undo_registration, module)?)
 }
 
 fn runtime() -> PyResult<&'static Runtime> {
     Runtime::get().ok_or_else(|| PyRuntimeError::new_err("sot has not started"))
 }
 
-/// Registers what an object means; of a translated function the function is meant. The result is for `_undo`.
+/// Registers what an object means; of a translated function the function is meant. The result is for `undo_registration`.
 #[pyfunction]
 #[pyo3(signature = (meaning, object, by=None, *, below=false))]
-fn _register(meaning: &str, object: &Bound<'_, PyAny>, by: Option<Bound<'_, PyAny>>, below: bool) -> PyResult<u64> {
+fn register_meaning(
+    meaning: &str,
+    object: &Bound<'_, PyAny>,
+    by: Option<Bound<'_, PyAny>>,
+    below: bool,
+) -> PyResult<u64> {
     let object = untranslated(object)?;
     let meaning = match (meaning, by) {
         ("break_on", None) => Meaning::Break,
@@ -54,7 +59,7 @@ fn untranslated<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 
 /// Takes a registration back; doing so twice is once.
 #[pyfunction]
-fn _undo(py: Python<'_>, token: u64) -> PyResult<()> {
+fn undo_registration(py: Python<'_>, token: u64) -> PyResult<()> {
     registering::undo(runtime()?, py, token)
 }
 
@@ -92,7 +97,7 @@ impl DisabledStretch {
     }
 
     fn __call__<'py>(&self, function: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        _register("disable", &function, None, self.recursive)?;
+        register_meaning("disable", &function, None, self.recursive)?;
         Ok(function)
     }
 

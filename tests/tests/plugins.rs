@@ -384,7 +384,7 @@ fn cannot(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
 }
 
 const fn builtin(path: &'static str, line: u32) -> Builtin {
-    Builtin { path, handler: cannot, file: "plugin.rs", line }
+    Builtin { path, is_optional: false, handler: cannot, file: "plugin.rs", line }
 }
 
 fn freeze_builtins(registered: &'static [Builtin]) -> Result<BuiltinTable, RegistrationError> {
@@ -403,7 +403,24 @@ fn a_builtin_has_one_handler() {
 }
 
 #[test]
-fn a_builtin_of_another_version_is_left_out() {
+fn a_path_that_leads_nowhere_is_an_error_unless_it_is_one_of_some_versions() {
     static ABSENT: [Builtin; 1] = [builtin("math:no_such_function", 35)];
-    assert!(freeze_builtins(&ABSENT).is_ok());
+    let error = error_of(freeze_builtins(&ABSENT), 35);
+    assert!(error.starts_with("a builtin handler for \"math:no_such_function\", which is nowhere: "), "{error}");
+    static NO_MODULE: [Builtin; 1] = [builtin("no_such_module:function", 36)];
+    assert!(error_of(freeze_builtins(&NO_MODULE), 36).contains("no_such_module"));
+    static OPTIONAL: [Builtin; 1] = [Builtin { is_optional: true, ..builtin("math:no_such_function", 37) }];
+    assert!(freeze_builtins(&OPTIONAL).is_ok());
+}
+
+/// What a registration is named inside a macro is of no concern to a plug-in that has such names itself.
+mod names_of_a_plugin {
+    use sot_core::pyo3::{prelude::*, types::PyByteArray};
+    use sot_core::variable::VariableKind;
+
+    pub(super) fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        Ok(vec![py.get_type::<PyByteArray>().into_any().unbind()])
+    }
+
+    sot_core::variable_kind! { "plugin_bytearray", types: |py| types(py), wrap: VariableKind::never }
 }

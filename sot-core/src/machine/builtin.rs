@@ -24,6 +24,8 @@ pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
 pub struct Builtin {
     /// Dotted path in `builtins`, or `module:path` in another module of the standard library.
     pub path: &'static str,
+    /// Whether some interpreters lack it.
+    pub is_optional: bool,
     /// The simulation; methods get the receiver as first argument.
     pub handler: BuiltinHandler,
     /// Where it is registered.
@@ -36,23 +38,26 @@ pub struct Builtin {
 #[distributed_slice]
 pub static BUILTINS: [Builtin];
 
-/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name.
+/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name. A path
+/// that some interpreters lack is followed by a question mark: `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 #[macro_export]
 macro_rules! builtin {
     ($item:ident = $path:literal => |$cx:ident, $args:ident| $body:expr) => {
+        $crate::builtin!(@register $item, $path, false, |$cx, $args| $body);
+    };
+    ($item:ident = $path:literal ? => |$cx:ident, $args:ident| $body:expr) => {
+        $crate::builtin!(@register $item, $path, true, |$cx, $args| $body);
+    };
+    (@register $item:ident, $path:literal, $is_optional:literal, |$cx:ident, $args:ident| $body:expr) => {
         #[$crate::linkme::distributed_slice($crate::builtin::BUILTINS)]
         #[linkme(crate = $crate::linkme)]
         static $item: $crate::builtin::Builtin = $crate::builtin::Builtin {
             path: $path,
-            handler: {
-                fn simulate(
-                    $cx: &mut $crate::executor::OpcodeExecutor<'_>,
-                    $args: &$crate::executor::CallArgs,
-                ) -> $crate::error::Flow<$crate::variable::VarId> {
-                    $body
-                }
-                simulate
-            },
+            is_optional: $is_optional,
+            // No function of its own: that would hide one of the same name.
+            handler: |$cx: &mut $crate::executor::OpcodeExecutor<'_>,
+                      $args: &$crate::executor::CallArgs|
+             -> $crate::error::Flow<$crate::variable::VarId> { $body },
             file: file!(),
             line: line!(),
         };
@@ -76,7 +81,8 @@ struct Resolved {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration. A path that this interpreter lacks is left out (say `math.cbrt` before 3.11).
+    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do (say
+    /// `math.cbrt`, which came with 3.11).
     pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
         Self::from_builtins(py, BUILTINS.iter())
     }
@@ -94,8 +100,7 @@ impl BuiltinTable {
         for (module, builtins) in by_module {
             let name = PyString::new(py, module);
             if !module.contains('.') || is_imported(&name) {
-                resolved
-                    .add(builtins.iter().filter_map(|builtin| Some((*builtin, resolve(py, builtin.path).ok()?))))?;
+                resolved.add(find(py, &builtins)?)?;
             } else {
                 refuse_twins(&builtins)?;
                 resolved.waiting.push((name.unbind(), builtins));
@@ -130,8 +135,8 @@ impl BuiltinTable {
             let is_own = |object: &Bound<'_, PyAny>| {
                 object.getattr("__module__").and_then(|module| module.eq(name)).unwrap_or(false)
             };
-            let found = builtins.iter().filter_map(|builtin| Some((*builtin, resolve(py, builtin.path).ok()?)));
-            if let Err(error) = resolved.add(found.filter(|(_, object)| is_own(object))) {
+            let found = find(py, &builtins).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
+            if let Err(error) = found.and_then(|found| resolved.add(found)) {
                 log::write(log::BREAKS, &format!("[Registration]: {error}"));
             }
             self.is_complete.store(resolved.waiting.is_empty(), Ordering::Relaxed);
@@ -147,7 +152,7 @@ impl BuiltinTable {
 impl Resolved {
     fn add<'py>(
         &mut self,
-        found: impl Iterator<Item = (&'static Builtin, Bound<'py, PyAny>)>,
+        found: impl IntoIterator<Item = (&'static Builtin, Bound<'py, PyAny>)>,
     ) -> Result<(), RegistrationError> {
         for (builtin, object) in found {
             if let Some(first) = self.by_address.insert(object.as_ptr() as usize, builtin) {
@@ -157,6 +162,28 @@ impl Resolved {
         }
         Ok(())
     }
+}
+
+/// The objects of registrations. A path that this interpreter lacks is an error, but for those that say that some do.
+fn find<'py>(
+    py: Python<'py>,
+    builtins: &[&'static Builtin],
+) -> Result<Vec<(&'static Builtin, Bound<'py, PyAny>)>, RegistrationError> {
+    let mut found = Vec::with_capacity(builtins.len());
+    for &builtin in builtins {
+        match resolve(py, builtin.path) {
+            Ok(object) => found.push((builtin, object)),
+            Err(_) if builtin.is_optional => {}
+            Err(error) => {
+                return Err(RegistrationError {
+                    what: format!("a builtin handler for {:?}, which is nowhere: {error}", builtin.path),
+                    file: builtin.file,
+                    line: builtin.line,
+                })
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// What two registrations for one path are, also where the object is not there yet.

@@ -16,7 +16,7 @@ use crate::cpython;
 use crate::forgetting;
 use crate::tracker;
 
-pub use module::{module_of, name_of};
+pub use module::{mark_of, module_of, name_of};
 
 /// How an object that holds others is taken apart and made.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Modules that are registered: their names, and what is in them.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -26,10 +27,12 @@ pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The module that a function or class says it is of; of a callable object, its class. Runs no code of the program's.
 pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
-    if let Ok(function) = object.cast::<PyFunction>() {
-        return of_globals(&cpython::function_globals(function));
-    }
     let name = intern!(object.py(), "__module__");
+    if let Ok(function) = object.cast::<PyFunction>() {
+        // What a decorator has made says the module of what it was made of.
+        let said = function.getattr(name).ok().and_then(|said| text(&said));
+        return said.or_else(|| of_globals(&cpython::function_globals(function)));
+    }
     if object.is_instance_of::<PyCFunction>() {
         return text(&object.getattr(name).ok()?);
     }
@@ -65,13 +68,20 @@ pub(super) fn is_within(module: &str, outer: &str) -> bool {
     module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Where the globals are of the modules of this name and within it, and the functions and classes that they define.
+/// What stands for a module among the addresses of what a translation met.
+pub fn mark_of(name: &str) -> usize {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish() as usize
+}
+
+/// Where the globals are of the modules of this name and within it, the functions and classes that they define, and what
+/// stands for the modules.
 pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
-    let mut found = HashSet::new();
+    let mut found = HashSet::from([mark_of(name)]);
     for (other, module) in cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()? {
-        if !text(&other).is_some_and(|other| is_within(&other, name)) {
-            continue;
-        }
+        let Some(other) = text(&other).filter(|other| is_within(other, name)) else { continue };
+        found.insert(mark_of(&other));
         let Some(globals) = cpython::instance_dict(&module) else { continue };
         found.insert(globals.as_ptr() as usize);
         let own = globals.copy()?.values();

@@ -9,6 +9,7 @@ use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::guard::GuardProgram;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
@@ -136,7 +137,7 @@ fn translate(
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
     let mut collected = collect(&mut cx, &unit, new_code.as_ref(), reason.as_ref());
     collected.began = began;
-    let mut translation = conclude(&mut cx, new_code, reason)?;
+    let mut translation = conclude(&mut cx, frame, new_code, reason)?;
     let seconds = PhaseSeconds {
         simulate: simulated.saturating_sub(building).as_secs_f64(),
         build: building.as_secs_f64(),
@@ -213,8 +214,14 @@ fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wa
 }
 
 /// The entry, with the guards that the trace has collected.
-fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Option<Reason>) -> PyResult<Translation> {
+fn conclude(
+    cx: &mut OpcodeExecutor<'_>,
+    frame: &FreshFrame<'_, '_>,
+    new_code: Option<NewCode>,
+    reason: Option<Reason>,
+) -> PyResult<Translation> {
     let guards = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
+    refuse_blind_plugins(cx, &guards, frame)?;
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
@@ -226,6 +233,22 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
     let (met_tensors, followed) = (cx.has_met_tensors(), cx.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
+}
+
+/// An error that names the plug-ins, where what they find is not what they found in the trace: such guards never hold.
+fn refuse_blind_plugins(cx: &OpcodeExecutor<'_>, guards: &GuardProgram, frame: &FreshFrame<'_, '_>) -> PyResult<()> {
+    let plugins = cx.trackers.plugins();
+    if plugins.is_empty() {
+        return Ok(());
+    }
+    let Some(guard) = guards.failure(frame) else { return Ok(()) };
+    let text = format!(
+        "a guard of {} does not hold on the frame it was made from, which is left to CPython from now on: {guard}",
+        plugins.join(", ")
+    );
+    let category = cx.py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
+    cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
+    Err(pyo3::exceptions::PyRuntimeError::new_err(text))
 }
 
 /// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.

@@ -39,7 +39,7 @@ def register(word: str, *objects: Any, by: Any = None, below: bool = False, show
     done = Registration(shown or f"sot.register.{word}({', '.join(map(repr, objects))})", [])
     try:
         for one in objects:
-            done._undos.append(_undo(_sot._register(word, one, by, below=below)))
+            done._undos.append(_undo(_sot.register_meaning(word, one, by, below=below)))
     except BaseException:
         done.undo()
         raise
@@ -47,4 +47,4 @@ def register(word: str, *objects: Any, by: Any = None, below: bool = False, show
 
 
 def _undo(token: int) -> Callable[[], None]:
-    return lambda: _sot._undo(token)
+    return lambda: _sot.undo_registration(token)

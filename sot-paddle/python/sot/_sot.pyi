@@ -35,10 +35,10 @@ class DisabledStretch:
     def __exit__(self, kind: object, value: object, traceback: object) -> None: ...
     def __call__(self, function: _F) -> _F: ...
 
-def _register(meaning: str, object: Any, by: Any = ..., *, below: bool = ...) -> int:
-    """Register what an object means; the result is for `_undo`."""
+def register_meaning(meaning: str, object: Any, by: Any = ..., *, below: bool = ...) -> int:
+    """Register what an object means; the result is for `undo_registration`."""
 
-def _undo(token: int) -> None:
+def undo_registration(token: int) -> None:
     """Take a registration back; doing so twice is once."""
 
 def forbid(function: _F, what: str) -> _F:

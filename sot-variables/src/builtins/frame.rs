@@ -68,7 +68,7 @@ builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     Ok(view(cx, &place))
 } }
 
-builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename" => |cx, args| {
+builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename"? => |cx, args| {
     let depth = depth_of(cx, args)?;
     module_of(cx, depth)
 } }

@@ -19,7 +19,7 @@ sot_core::variable_kind! { "hash_method" }
 
 macro_rules! makers {
     ($($item:ident = $path:literal, $module:literal, $name:literal;)+) => {$(
-        builtin! { $item = $path => |cx, args| make(cx, $module, $name, args) }
+        builtin! { $item = $path? => |cx, args| make(cx, $module, $name, args) }
     )+};
 }
 

@@ -95,7 +95,7 @@ builtin! { ZIP_LONGEST = "itertools:zip_longest" => |cx, args| {
     Ok(produce(cx, Itertool::Longest { inner, fill }))
 } }
 
-builtin! { PAIRWISE = "itertools:pairwise" => |cx, args| {
+builtin! { PAIRWISE = "itertools:pairwise"? => |cx, args| {
     let [iterable] = args.exactly(cx, "pairwise")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Itertool::Pairs { inner, before: None }))
@@ -113,7 +113,7 @@ builtin! { COMPRESS = "itertools:compress" => |cx, args| {
     Ok(produce(cx, Itertool::Compress { inner, selectors }))
 } }
 
-builtin! { BATCHED = "itertools:batched" => |cx, args| {
+builtin! { BATCHED = "itertools:batched"? => |cx, args| {
     if args.keywords.iter().any(|(name, _)| &**name == "strict") {
         return Err(cannot("batched(strict=...)"));
     }

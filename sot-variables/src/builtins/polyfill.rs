@@ -15,7 +15,7 @@ use super::cannot;
 
 macro_rules! twins {
     ($($item:ident = $module:literal, $accelerator:literal, $path:literal, $name:literal;)+) => {$(
-        builtin! { $item = $path => |cx, args| {
+        builtin! { $item = $path? => |cx, args| {
             static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
             let module = TWIN.get_or_try_init(cx.py, || in_python(cx.py, $module, $accelerator))?;
             let function = module.bind(cx.py).getattr($name)?;

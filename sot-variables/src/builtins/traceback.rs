@@ -55,7 +55,7 @@ builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
     Ok(cx.none())
 } }
 
-builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions" => |cx, args| {
+builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
     let [traceback] = args.exactly(cx, "_walk_tb_with_full_positions")?;
     let entries = if super::is_none(cx, traceback)? { Vec::new() } else { entries(cx, traceback)? };
     let mut found = Vec::with_capacity(entries.len());
@@ -78,7 +78,7 @@ builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions" => |cx, args| {
 } }
 
 // What is underlined in a line is a matter of its text.
-builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment" => |cx, args| {
+builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |cx, args| {
     let [segment] = args.exactly(cx, "_extract_caret_anchors_from_line_segment")?;
     let segment = cx.known_str(segment)?.ok_or_else(|| cannot("a line that is not known"))?;
     let function = library(cx.py, "traceback", "_extract_caret_anchors_from_line_segment")?.into_bound(cx.py);
@@ -97,7 +97,7 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment" => |cx
 } }
 
 // So is whether anything is; of the anchors it matters whether there are any.
-builtin! { CARETS = "traceback:StackSummary._should_show_carets" => |cx, args| {
+builtin! { CARETS = "traceback:StackSummary._should_show_carets"? => |cx, args| {
     let [_, start, end, lines, anchors] = args.exactly(cx, "_should_show_carets")?;
     let has_anchors = !super::is_none(cx, anchors)?;
     let given = CallArgs::positional(vec![start, end, lines]);

@@ -29,7 +29,7 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
 } }
 
 // What a type made by `typing.NewType` does with a value.
-builtin! { SAME = "_typing:_idfunc" => |cx, args| {
+builtin! { SAME = "_typing:_idfunc"? => |cx, args| {
     let [value] = args.exactly(cx, "_idfunc")?;
     Ok(value)
 } }

@@ -48,7 +48,7 @@ sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
     Err(Unwind::Raise(make(cx, &class, status)?))
 } }
 
-sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
+sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
     let [] = args.exactly(cx, "exception")?;
     Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
 } }

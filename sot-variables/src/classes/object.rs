@@ -102,7 +102,7 @@ fn is_type_hint(object: &Bound<'_, PyAny>) -> bool {
     cpython::is_heap_type(&ty) && ty.module().is_ok_and(|module| module == "typing")
 }
 
-builtin! { CALL_OF_ALIAS = "types:GenericAlias.__call__" => |cx, args| {
+builtin! { CALL_OF_ALIAS = "types:GenericAlias.__call__"? => |cx, args| {
     let Some((&alias, rest)) = args.positional.split_first() else { return Err(cannot("an alias that is not given")) };
     let origin = cx.get_attr(alias, &Rc::from("__origin__"))?;
     let made = cx.call(origin, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() })?;

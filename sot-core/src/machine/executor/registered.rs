@@ -61,6 +61,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.met_objects.insert(object.get_type_ptr() as usize);
         if let Ok(function) = object.cast::<PyFunction>() {
             self.met_objects.insert(cpython::function_globals(function).as_ptr() as usize);
+            self.met_objects.extend(registered::module_of(object).map(|module| registered::mark_of(&module)));
         }
     }
 

@@ -69,11 +69,11 @@ macro_rules! variable_kind {
         $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap);
     };
     ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types({
-            fn types($py: $crate::pyo3::Python<'_>)
+        // No function of its own: that would hide one of the same name.
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types(
+            |$py: $crate::pyo3::Python<'_>|
                 -> $crate::pyo3::PyResult<Vec<$crate::pyo3::Py<$crate::pyo3::PyAny>>> { $types }
-            types
-        }), $wrap);
+        ), $wrap);
     };
     ($name:literal, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
         $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap);
