@@ -29,8 +29,8 @@ _SUMMARY = "summary.json"
 def report(path: Path) -> None:
     """Write what the tracer did so far in this process: a page if `path` ends in `.html`, data if it ends in `.json`.
 
-    Graphs, guards, source lines and code are there if `SOT_REPORT` is set, or for translations made since
-    `collect(True)`. Else the report has what is kept anyway: functions, times, sizes, breaks, hits and counts.
+    Graphs, guards, source lines and code are there if `SOT_REPORT` is set. Else the report has what is kept anyway:
+    functions, times, sizes, breaks, hits and counts.
     """
     write(path, data(0))
 
