@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Forbidden, ReasonId};
 use crate::ir::Exported;
@@ -318,6 +318,11 @@ pub trait Backend: Send + Sync {
         let _ = py;
         Ok(Vec::new())
     }
+    /// The function that a call of an object of this class comes to, where it is not the one that CPython calls.
+    fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = class;
+        Ok(None)
+    }
     /// A function that gives the truth of an object in no time, or the object itself, for branches on tensors to ask
     /// first.
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
@@ -410,6 +415,11 @@ pub trait GraphBuilder {
     fn object_method(&self, object: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         let _ = object;
         Ok("__call__")
+    }
+    /// The framework's program with the statements so far, where there is one: for people, and for compilers of theirs.
+    fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let _ = py;
+        None
     }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
     /// of tensors in the order of `outputs`. It must be safe to call from several threads.

@@ -188,9 +188,9 @@ reasons! {
     /// The framework refused the operation while the graph was built.
     BackendRefused = "backend-refused", Unsps,
         "See the framework's message; the operation runs eagerly.";
-    /// The API was put on the break list.
+    /// The API was put on the break list, or `sot.disable` or `sot.register.skip` leaves it to CPython.
     BreakListed = "break-listed", Cdbl,
-        "Take the API off the list if it should be compiled.";
+        "Take the API off the list, or the registration back, if it should be compiled.";
     /// The program itself asks for the break or fallback: `psdb.breakgraph()`, `psdb.fallback()` or
     /// `psdb.breakpoint()`.
     Requested = "requested", Cdbl,

@@ -3,15 +3,17 @@
 //! crates.
 
 pub mod backend;
-pub mod break_list;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
+pub mod compiler;
 pub mod cpython;
 pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
+pub mod foreign;
+pub mod forgetting;
 pub mod graph;
 pub mod guard;
 pub mod ir;
@@ -20,8 +22,11 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
+
+pub mod policy;
 pub mod progress;
 mod readers;
+pub mod registered;
 pub mod report;
 pub mod resume;
 mod resume_point;
@@ -29,11 +34,13 @@ mod settling;
 pub mod side_effects;
 pub mod stance;
 pub mod stats;
+pub mod trace;
 pub mod tracker;
 pub mod translate;
+pub mod value_path;
 pub mod version;
 
-pub use machine::{builtin, executor, linked, opcode, runtime, variable};
+pub use machine::{builtin, executor, linked, opcode, registering, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -2,45 +2,27 @@
 
 use std::collections::HashSet;
 
-use crate::env;
 use crate::error::Unwind;
+use crate::policy;
+use crate::value_path::ValuePath;
 
-/// An integer that was another one in so many translations is left open, and so is a size where something tells against
-/// it: the two that a program may well alternate between keep translations of their own, which are faster.
-const OTHERS: usize = 2;
-
-/// The same for a size where nothing does.
-const OTHER_SIZES: usize = 1;
-
-/// In how many translations a size or integer must have been another one to be left open, if it ever is: as was asked
-/// for the function, else by `SOT_ALLOW_DYNAMIC_SHAPE`, which is asked each time, as tests switch it.
-pub fn opens_after(asked: Option<bool>) -> Option<usize> {
-    match asked.or_else(|| env::is_on("SOT_ALLOW_DYNAMIC_SHAPE")) {
-        None => Some(OTHERS),
-        Some(true) => Some(0),
-        Some(false) => None,
-    }
-}
-
-/// In how many translations a size must have been another one to be left open, if nothing tells against it.
-pub fn sizes_open_after(asked: Option<bool>) -> Option<usize> {
-    opens_after(asked).map(|enough| enough.min(OTHER_SIZES))
-}
-
-/// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets
-/// more, operations often do something else.
-fn least_open() -> i64 {
-    match std::env::var("SOT_SPECIALIZED_DIM_NUMBERS").as_deref() {
-        Ok("0") => 1,
-        Ok("no" | "NO" | "No") => 0,
-        _ => 2,
-    }
+/// What an attempt at a trace found to matter: the next one assumes it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Matters {
+    /// The value at the end of a path: a size, or another number.
+    Value(ValuePath),
+    /// That the parameter at the end of a path is changed in place: it is an input at each call.
+    Written(ValuePath),
+    /// That several are, as they are in loops: not one more attempt for each.
+    AllWritten,
+    /// One of the many sizes that were open at first; so many are in the next attempt.
+    AtFirst(OpenAtFirst),
 }
 
 /// The sizes that the first translation leaves open already. Where one of many matters, which one cannot be told: fewer
 /// are left open in the next attempt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OpenAtFirst {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OpenAtFirst {
     /// Those that are marked.
     Marked,
     /// Those of each tensor's first dimension, too: by convention that of the batch.
@@ -69,16 +51,14 @@ impl OpenAtFirst {
     }
 }
 
-/// What is known of sizes when a trace begins, and what it makes of them. A size is named by the text of its tracker.
+/// What is known of sizes when a trace begins, and what it makes of them.
 pub struct Sizes {
-    pub(crate) wanted: HashSet<String>,
-    pub(crate) closed: HashSet<String>,
+    pub(crate) wanted: HashSet<ValuePath>,
+    closed: HashSet<Matters>,
     pub(crate) least: i64,
     pub(crate) at_first: OpenAtFirst,
-    /// What is to be open at first from here on, if too many were.
-    pub(crate) fewer: Option<OpenAtFirst>,
-    pub(crate) left_open: Vec<String>,
-    pub(crate) settled: Vec<String>,
+    pub(crate) left_open: Vec<ValuePath>,
+    settled: Vec<Matters>,
     /// Whether some were to be left open early: a break of the graph tells against it.
     pub(crate) are_early: bool,
     /// In how many translations an integer must have been another one to be left open, too.
@@ -97,17 +77,16 @@ impl Default for Sizes {
 
 impl Sizes {
     /// Those that are to be left open, and those that must not be.
-    pub fn new(wanted: HashSet<String>, closed: HashSet<String>) -> Self {
+    pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<Matters>) -> Self {
         Sizes {
             wanted,
             closed,
-            least: least_open(),
+            least: policy::least_open(),
             at_first: OpenAtFirst::Marked,
-            fewer: None,
             left_open: Vec::new(),
             settled: Vec::new(),
             are_early: false,
-            opens_after: opens_after(None),
+            opens_after: policy::opens_after(None),
             floats_are_taken: false,
             floats_are_checked: false,
         }
@@ -117,7 +96,7 @@ impl Sizes {
     #[must_use]
     pub(crate) fn asked(self, asked: Option<bool>, at_first: OpenAtFirst) -> Self {
         let at_first = if asked == Some(true) { at_first } else { OpenAtFirst::Marked };
-        Sizes { opens_after: opens_after(asked), at_first, ..self }
+        Sizes { opens_after: policy::opens_after(asked), at_first, ..self }
     }
 
     /// Those to be left open have not differed often.
@@ -144,26 +123,38 @@ impl Sizes {
         !self.left_open.is_empty()
     }
 
-    /// Whether an earlier attempt has found that it matters.
+    /// Whether an earlier attempt has found that the value at the end of a path matters.
     #[must_use]
-    pub(crate) fn is_closed(&self, name: &str) -> bool {
-        self.closed.contains(name)
+    pub(crate) fn is_closed(&self, path: ValuePath) -> bool {
+        self.closed.contains(&Matters::Value(path))
     }
 
-    /// All that earlier attempts have found to matter.
-    pub(crate) fn closed(&self) -> impl Iterator<Item = &str> {
-        self.closed.iter().map(String::as_str)
+    /// Whether an earlier attempt has found that a parameter is changed in place.
+    #[must_use]
+    pub(crate) fn is_written(&self, parameter: ValuePath) -> bool {
+        self.closed.contains(&Matters::AllWritten) || self.closed.contains(&Matters::Written(parameter))
     }
 
-    /// Notes for the next attempt what matters.
-    pub(crate) fn close(&mut self, name: String) -> Unwind {
-        self.settled.push(name);
+    /// Notes for the next attempt that a parameter is changed in place.
+    pub(crate) fn note_written(&mut self, parameter: ValuePath) -> Unwind {
+        let several = self.closed.iter().any(|known| matches!(known, Matters::Written(_) | Matters::AllWritten));
+        self.settled.push(if several { Matters::AllWritten } else { Matters::Written(parameter) });
         Unwind::Restart(None)
     }
 
-    /// Those that the trace has found to matter.
+    /// Notes for the next attempt that what was left open matters.
+    pub(crate) fn close_all(&mut self) -> Unwind {
+        if self.at_first == OpenAtFirst::Marked {
+            self.settled.extend(self.left_open.drain(..).map(Matters::Value));
+        } else {
+            self.settled.push(Matters::AtFirst(self.at_first.fewer()));
+        }
+        Unwind::Restart(None)
+    }
+
+    /// What the trace has found to matter.
     #[must_use]
-    pub fn take_settled(&mut self) -> Vec<String> {
+    pub fn take_settled(&mut self) -> Vec<Matters> {
         std::mem::take(&mut self.settled)
     }
 }

@@ -45,6 +45,15 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The place, unless the thread that draws had it when this process was forked: nobody gives it back then.
+fn unless_forked_from<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
+    let draws = DRAWS.load(Ordering::Relaxed);
+    if draws == 0 || draws == std::process::id() {
+        return Some(lock(mutex));
+    }
+    mutex.try_lock().ok()
+}
+
 /// A translation that is being made, until this is dropped.
 pub struct Translating(());
 
@@ -55,7 +64,8 @@ pub fn begin(function: &str) -> Option<Translating> {
         return None;
     }
     let start = Instant::now();
-    *lock(&NOW) = Some(Now {
+    let mut now = unless_forked_from(&NOW)?;
+    *now = Some(Now {
         function: function.to_owned(),
         phase: "simulate",
         statements: 0,
@@ -65,6 +75,7 @@ pub fn begin(function: &str) -> Option<Translating> {
         called: start,
         was_called: false,
     });
+    drop(now);
     IS_WATCHED.store(true, Ordering::Relaxed);
     if shown_after.is_some() {
         draw_in_a_thread();

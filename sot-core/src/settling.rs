@@ -10,16 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
 
-/// So many translations of one code object are made in any case,
-const FREE: u64 = 6;
-/// and so many of one that was followed in all those of a caller that goes on changing.
-const FREE_BELOW: u64 = 2;
-/// For each of its resume functions, which share its account, so many more.
-const FREE_BEHIND: u64 = 2;
-/// So many of them assume what differs; the last one breaks where it is asked for.
-const ASSUMING: u64 = 5;
-/// Frames left to CPython that count as one that a translation served: what has settled meanwhile is found out some day.
-const LEFT_PER_HIT: u64 = 1_024;
+use crate::policy::{ASSUMING, FREE, FREE_BEHIND, FREE_BELOW, LEFT_PER_HIT};
+
 /// More places than this are not remembered.
 const MAX_PLACES: usize = 4_096;
 
@@ -117,7 +109,7 @@ impl Settling {
     }
 }
 
-/// What is known of places in source texts, in one generation of translations (see `stats::generation`).
+/// What is known of places in source texts, in one generation of translations (see `forgetting::generation`).
 #[derive(Default)]
 struct Places {
     generation: u32,

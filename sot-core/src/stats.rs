@@ -1,11 +1,12 @@
 //! Counters and records: what was translated, hit, left alone, and why.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::bytecode::OpcodeSet;
 use crate::error::Reason;
+use crate::forgetting;
 use crate::ir::StatementIR;
 
 /// What became of one translation, for `explain`.
@@ -56,7 +57,6 @@ pub struct Stats {
 
 static HITS: AtomicU64 = AtomicU64::new(0);
 static WORK: AtomicU64 = AtomicU64::new(0);
-static GENERATION: AtomicU32 = AtomicU32::new(0);
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static STATS: Mutex<Option<Stats>> = Mutex::new(None);
 static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
@@ -85,12 +85,7 @@ pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
     *lock(&STATS) = None;
     lock(&RECORDS).clear();
-    forget();
-}
-
-/// Makes every cache forget what it holds; the counters go on.
-pub fn forget() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+    forgetting::everything();
 }
 
 /// Counts what is done for single items of the program's data, and not for its instructions: keys compared, values
@@ -103,11 +98,6 @@ pub fn work(items: usize) {
 /// All such work so far.
 pub fn work_done() -> u64 {
     WORK.load(Ordering::Relaxed)
-}
-
-/// The generation of valid cache entries.
-pub fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
 }
 
 /// Switches recording for `explain` on or off; says whether it was on.

@@ -12,14 +12,11 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
+use crate::foreign::Foreign;
 use crate::operators::{BinaryOp, CompareOp};
+use crate::value_path::{PathStep, ValuePath};
 
 pub use crate::entity::TrackerId;
-
-/// The name of a tensor's size, by the text of the tensor's tracker.
-pub(crate) fn size_name(tensor: &str, axis: usize) -> String {
-    format!("{tensor}.shape[{axis}]")
-}
 
 /// The globals a frame reads.
 pub struct Globals {
@@ -40,6 +37,13 @@ impl Globals {
 /// A Python object compared by identity.
 #[derive(Debug)]
 pub struct ById(pub Py<PyAny>);
+
+impl ById {
+    /// The address, which the object keeps while something holds it.
+    fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
 
 impl PartialEq for ById {
     fn eq(&self, other: &Self) -> bool {
@@ -229,6 +233,13 @@ pub enum Tracker {
         /// The others.
         of: Vec<TrackerId>,
     },
+    /// Found in an object by a way of a plug-in's.
+    Foreign {
+        /// The object.
+        of: TrackerId,
+        /// The way.
+        how: Foreign,
+    },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
     /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found
@@ -252,6 +263,7 @@ impl Tracker {
             | Tracker::Length { of }
             | Tracker::Upcoming { of, .. }
             | Tracker::Iterated { of, .. }
+            | Tracker::Foreign { of, .. }
             | Tracker::Part { of, .. } => Some(*of),
             _ => None,
         }
@@ -271,7 +283,7 @@ enum Origin {
     Made,
 }
 
-/// Texts of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
+/// Texts and places of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
 const LONGEST_TEXT: usize = 64;
 
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
@@ -304,6 +316,11 @@ impl Trackers {
         }
         self.nodes.push((tracker, origin));
         id
+    }
+
+    /// The id of a tracker that is known.
+    pub fn find(&self, tracker: &Tracker) -> Option<TrackerId> {
+        self.ids.get(tracker).copied()
     }
 
     fn origin(&self, id: TrackerId) -> Origin {
@@ -362,6 +379,18 @@ impl Trackers {
         }
     }
 
+    /// Whose ways of finding things there are among them.
+    pub fn plugins(&self) -> Vec<String> {
+        let foreign = self.nodes.iter().filter_map(|(tracker, _)| match &**tracker {
+            Tracker::Foreign { how, .. } => Some(how.0.plugin()),
+            _ => None,
+        });
+        let mut all: Vec<_> = foreign.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The numbers that a computed one is made of in the end.
     pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
         match self.get(id) {
@@ -373,6 +402,59 @@ impl Trackers {
     /// Whether it leads to the globals of the frame or of a function.
     pub fn is_globals(&self, id: TrackerId) -> bool {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
+    }
+
+    /// Where the value is found, apart from this trace; of a long way, the end.
+    pub fn path(&self, id: TrackerId) -> ValuePath {
+        let mut steps = Vec::new();
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if steps.len() == LONGEST_TEXT {
+                steps.push(PathStep::Omitted);
+                break;
+            }
+            steps.extend(self.step(id));
+            at = self.get(id).parent();
+        }
+        steps.reverse();
+        ValuePath::new(steps)
+    }
+
+    /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
+    fn step(&self, id: TrackerId) -> Option<PathStep> {
+        Some(match self.get(id) {
+            Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
+            Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
+            Tracker::Globals => PathStep::Globals,
+            Tracker::Builtins => PathStep::Builtins,
+            Tracker::Constant(object) | Tracker::Found(object) => PathStep::Object(object.address()),
+            Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
+            Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
+                PathStep::Attribute((**name).into())
+            }
+            Tracker::Type { .. } => PathStep::Type,
+            Tracker::Item { key, .. } => key.step(),
+            Tracker::CellContents { .. } => PathStep::CellContents,
+            Tracker::Part { part, .. } => PathStep::Part(*part),
+            Tracker::Computed { how, of } => {
+                let of: Vec<ValuePath> = of.iter().map(|of| self.path(*of)).collect();
+                match (how, of.try_into()) {
+                    (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
+                    (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
+                    (Computation::Call(function), Ok(of)) => {
+                        PathStep::Call(function.address(), Box::new(of) as Box<[ValuePath]>)
+                    }
+                    (Computation::Call(function), Err(of)) => PathStep::Call(function.address(), of.into()),
+                    (_, Err(_)) => PathStep::Made,
+                }
+            }
+            Tracker::Storage { .. } => return None,
+            Tracker::Length { .. } => PathStep::Length,
+            Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
+            Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
+            Tracker::Foreign { how, .. } => PathStep::Foreign(how.clone()),
+            Tracker::Produced | Tracker::Made(_) => PathStep::Made,
+        })
     }
 
     /// The value as a Python expression over `frame`, for logs and guard texts; of a long road, the end.
@@ -405,12 +487,23 @@ impl Trackers {
             Tracker::Length { of } => format!("len({})", text(*of)),
             Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
+            Tracker::Foreign { of, how } => how.0.text(&text(*of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
     }
 }
 
 impl Key {
+    /// The step to the item.
+    pub fn step(&self) -> PathStep {
+        match self {
+            Key::Index(index) => PathStep::Index(*index),
+            Key::Last(back) => PathStep::FromEnd(*back),
+            Key::Str(text) => PathStep::Key((**text).into()),
+            Key::Object(object) => PathStep::KeyObject(object.address()),
+        }
+    }
+
     /// The key as Python text.
     pub fn text(&self, py: Python<'_>) -> String {
         match self {

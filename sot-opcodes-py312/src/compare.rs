@@ -21,7 +21,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
         return compare(cx, op, lhs, rhs);
     }
     let result = compare_to_test(cx, op, lhs, rhs)?;
-    cx.claim_truth(result, AnswerUse::Leave, Vec::new());
+    cx.claims.truth(result, AnswerUse::Leave, Vec::new());
     match to_bool(cx, result) {
         // Of a tensor the truth is not known here, and nothing was done: the branch that follows asks for it again.
         Err(Unwind::BreakGraph(_)) if cx.see(result)?.kind() == "tensor" => Ok(result),
@@ -30,7 +30,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
 }
 
 fn ask(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
-    cx.claim_truth(value, AnswerUse::Leave, Vec::new());
+    cx.claims.truth(value, AnswerUse::Leave, Vec::new());
     to_bool(cx, value)
 }
 

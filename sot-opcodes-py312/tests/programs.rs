@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sot_core::backend::{Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
+use sot_core::executor::{CodeUnit, Exit, Frame, History, OpcodeExecutor};
 use sot_core::runtime::Runtime;
 use sot_core::variable::VarId;
 use sot_core::version::PyVersion;
@@ -99,7 +99,7 @@ fn simulate<'py>(
     globals: &Bound<'py, PyDict>,
     function: &Bound<'py, PyAny>,
 ) -> Flow<String> {
-    let mut cx = OpcodeExecutor::new(py, runtime, globals)?;
+    let mut cx = OpcodeExecutor::new(py, runtime, globals, History::default())?;
     match run(&mut cx, globals, function) {
         Ok(value) => match cx.materialize(value)? {
             Some(value) => Ok(describe(&value)),

@@ -33,12 +33,12 @@ fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<V
 /// The attribute that `co_names[index]` names, and how the instruction leaves it.
 pub fn load_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, finish: Finish) -> Flow<VarId> {
     let name = cx.name(index)?;
-    cx.claim(object, finish);
+    cx.claims.direct(object, finish);
     cx.get_attr(object, &name)
 }
 
 fn set_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, value: Option<VarId>) -> Flow<()> {
     let name = cx.name(index)?;
-    cx.claim(object, Finish::Drop);
+    cx.claims.direct(object, Finish::Drop);
     cx.set_attr(object, &name, value)
 }

@@ -68,30 +68,30 @@ opcode! {
     STORE_SUBSCR [3.8..3.14] (value, object, key -- ) .asks(&["__setitem__"]) => |cx, _| set_item(cx, object, key, value)
 }
 opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| {
-    cx.claim(object, Finish::Drop);
+    cx.claims.direct(object, Finish::Drop);
     cx.del_item(object, key)
 } }
 
 /// `lhs op rhs`, and nothing else.
 pub fn binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    cx.claim_operator((op, false).into(), lhs, rhs);
+    cx.claims.operator((op, false).into(), lhs, rhs);
     cx.binary(op, lhs, rhs)
 }
 
 /// `lhs op= rhs`, and nothing else.
 pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    cx.claim_operator((op, true).into(), lhs, rhs);
+    cx.claims.operator((op, true).into(), lhs, rhs);
     cx.inplace(op, lhs, rhs)
 }
 
 /// `object[key]`, and nothing else.
 pub fn get_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId) -> Flow<VarId> {
-    cx.claim(object, Finish::Keep);
+    cx.claims.direct(object, Finish::Keep);
     cx.get_item(object, key)
 }
 
 /// `object[key] = value`, and nothing else.
 pub fn set_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId, value: VarId) -> Flow<()> {
-    cx.claim(object, Finish::Drop);
+    cx.claims.direct(object, Finish::Drop);
     cx.set_item(object, key, value)
 }

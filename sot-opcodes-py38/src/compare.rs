@@ -28,16 +28,16 @@ opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| contai
 /// The rich comparison that the operand names, and nothing else.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     let op = comparison(cx, op)?;
-    cx.claim_operator(op.into(), lhs, rhs);
+    cx.claims.operator(op.into(), lhs, rhs);
     cx.compare(op, lhs, rhs)
 }
 
 /// The rich comparison of an instruction that then asks for the truth of the result.
 pub fn compare_to_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     let op = comparison(cx, op)?;
-    cx.claim_test(op.into(), lhs, rhs);
+    cx.claims.test(op.into(), lhs, rhs);
     let result = cx.compare(op, lhs, rhs)?;
-    cx.unclaim();
+    cx.claims.take();
     Ok(result)
 }
 
@@ -62,7 +62,7 @@ fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: V
 
 fn contains(cx: &mut OpcodeExecutor<'_>, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
     let then = if invert { AnswerUse::Not } else { AnswerUse::Leave };
-    cx.claim(container, Finish::Answer(Answer::Found, then));
+    cx.claims.direct(container, Finish::Answer(Answer::Found, then));
     cx.contains(container, item, invert)
 }
 

@@ -36,7 +36,7 @@ pub type MissingMethod = fn(&mut OpcodeExecutor<'_>, manager: VarId, method: &st
 pub fn enter(cx: &mut OpcodeExecutor<'_>, manager: VarId, finish: Finish, missing: MissingMethod) -> Flow<[VarId; 2]> {
     let enter = method(cx, manager, "__enter__", missing)?;
     let exit = method(cx, manager, "__exit__", missing)?;
-    cx.claim_above(enter, finish, vec![exit]);
+    cx.claims.above(enter, finish, vec![exit]);
     let result = cx.call(enter, &CallArgs::default())?;
     Ok([exit, result])
 }
@@ -60,7 +60,7 @@ fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 
 /// Pushes what `__exit__` says to an exception, and nothing else.
 pub fn ask_exit(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
-    cx.claim(exit, Finish::Keep);
+    cx.claims.direct(exit, Finish::Keep);
     push_exit_result(cx, exit, exception)
 }
 
@@ -78,7 +78,7 @@ fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     if entry_of(cx, top) != Entry::Raised {
         let [exit, entry] = cx.pop_array()?;
         let none = cx.none();
-        cx.claim_above(exit, Finish::Keep, vec![entry, none]);
+        cx.claims.above(exit, Finish::Keep, vec![entry, none]);
         let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
         cx.frame_mut().stack.extend([entry, none, result]);
         return Ok(Next::Continue);

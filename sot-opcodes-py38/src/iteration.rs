@@ -18,14 +18,14 @@ opcode! {
 }
 
 fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
-    cx.claim(iterable, Finish::Keep);
+    cx.claims.direct(iterable, Finish::Keep);
     cx.iter(iterable)
 }
 
 /// The next item of the iterator on top of the stack.
 pub fn next_item(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     let iterator = cx.peek(1)?;
-    cx.claim_above(iterator, Finish::Next, vec![iterator]);
+    cx.claims.above(iterator, Finish::Next, vec![iterator]);
     cx.next(iterator)
 }
 

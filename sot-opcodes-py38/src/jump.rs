@@ -42,7 +42,7 @@ fn jump_if_above(
     wanted: bool,
     below: Vec<VarId>,
 ) -> Flow<Next> {
-    cx.claim_truth(value, AnswerUse::Branch, below);
+    cx.claims.truth(value, AnswerUse::Branch, below);
     let truth = cx.truth(value)?;
     jump_when(op, truth == wanted)
 }

@@ -12,11 +12,11 @@ opcode! { UNARY_INVERT [3.8..3.14] (value -- result) .asks(&["__invert__"]) => |
 opcode! { UNARY_NOT [3.8..3.14] (value -- result) => |cx, _| not(cx, value) }
 
 fn not(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
-    cx.claim_truth(value, AnswerUse::Not, Vec::new());
+    cx.claims.truth(value, AnswerUse::Not, Vec::new());
     cx.not(value)
 }
 
 fn unary(cx: &mut OpcodeExecutor<'_>, op: UnaryOp, operand: VarId) -> Flow<VarId> {
-    cx.claim(operand, Finish::Keep);
+    cx.claims.direct(operand, Finish::Keep);
     cx.unary(op, operand)
 }

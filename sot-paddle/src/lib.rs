@@ -5,6 +5,7 @@
 pub mod backend;
 mod command;
 mod page;
+mod register;
 mod report;
 mod steer;
 mod translated;
@@ -36,6 +37,7 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     report::register(module)?;
     steer::register(module)?;
     command::register(module)?;
+    register::register(module)?;
     backend::run::second_passes::register(module)?;
     backend::debug::register(module)
 }

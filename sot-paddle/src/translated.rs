@@ -4,6 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
+use sot_core::compiler;
 use sot_core::cpython;
 use sot_core::stance::Stance;
 use sot_core::tracker::Key;
@@ -25,6 +26,8 @@ pub(crate) struct Translated {
     /// For its code.
     request: Option<Request>,
     options: RequestOptions,
+    /// What makes callables of its graphs in the place of Paddle.
+    compiler: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -41,6 +44,7 @@ impl Translated {
             return target.call(args, kwargs);
         }
         self.renew(py);
+        let _compiler = compiler::is_any().then(|| compiler::begin(py, self.compiler.as_ref()));
         let _active =
             cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
         target.call(args, kwargs)
@@ -85,15 +89,17 @@ impl Translated {
 
     fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
         let copy = cpython::import(py, "copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
-        wrap(&copy, self.options)
+        wrap(&copy, self.options, self.compiler.as_ref().map(|compiler| compiler.clone_ref(py)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.compiler)?;
         visit.call(&self.target)
     }
 
     fn __clear__(&mut self) {
         self.target = None;
+        self.compiler = None;
     }
 }
 
@@ -113,8 +119,8 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among Paddle's own compilers
-/// may be given, and is not used.
+/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among
+/// Paddle's own compilers may be given, and is not used.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
@@ -126,11 +132,16 @@ fn symbolic_translate<'py>(
     backend: Option<Bound<'py, PyAny>>,
     build_strategy: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let _ = (training, backend, build_strategy);
+    let _ = (training, build_strategy);
+    let compiler = match backend {
+        Some(backend) => compiler_of(&backend)?,
+        None => None,
+    };
     let Some(target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;
         options.set_item("dynamic", dynamic)?;
+        options.set_item("backend", compiler)?;
         let decorator = wrap_pyfunction!(symbolic_translate, py)?;
         return cpython::import(py, "functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
@@ -139,29 +150,48 @@ fn symbolic_translate<'py>(
     }
     let options = RequestOptions { whole: fullgraph, dynamic };
     if PaddleBackend::installed(py)?.is_layer(&target) && !target.is_instance_of::<PyType>() {
-        return translate_layer(target, options);
+        return translate_layer(target, options, compiler);
     }
     refuse(&target)?;
-    Ok(wrap(&target, options)?.into_any())
+    Ok(wrap(&target, options, compiler)?.into_any())
 }
 
 /// A layer comes back with its `forward` translated.
-fn translate_layer(layer: Bound<'_, PyAny>, options: RequestOptions) -> PyResult<Bound<'_, PyAny>> {
+fn translate_layer(
+    layer: Bound<'_, PyAny>,
+    options: RequestOptions,
+    compiler: Option<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyAny>> {
     let forward = layer.getattr("forward")?;
     if !forward.is_instance_of::<Translated>() {
-        let translated = wrap(&forward, options)?;
+        let translated = wrap(&forward, options, compiler)?;
         layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
     }
     Ok(layer)
 }
 
-fn wrap<'py>(target: &Bound<'py, PyAny>, options: RequestOptions) -> PyResult<Bound<'py, Translated>> {
+/// What makes callables of graphs, as a name or a function says; `None` for Paddle's own words.
+fn compiler_of(backend: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let found = cpython::import(backend.py(), "sot._backends")?.call_method1("find", (backend,))?;
+    if found.is_none() {
+        return Ok(None);
+    }
+    compiler::announce();
+    Ok(Some(found.unbind()))
+}
+
+fn wrap<'py>(
+    target: &Bound<'py, PyAny>,
+    options: RequestOptions,
+    compiler: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, Translated>> {
     let py = target.py();
     let request = match code_of(target)? {
         Some(code) => Request::new(&code, options)?,
         None => None,
     };
-    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request, options })?;
+    let translated = Translated { target: Some(target.clone().unbind()), request, options, compiler };
+    let translated = Bound::new(py, translated)?;
     for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
         if let Some(value) = target.getattr_opt(name)? {
             translated.as_any().getattr("__dict__")?.set_item(name, value)?;
@@ -207,7 +237,8 @@ fn _leave_size_open(
     axis: usize,
 ) -> PyResult<()> {
     if let Some(code) = code_of(function)? {
-        translate::leave_size_open(&code, argument, keys.iter().map(Key::of).collect(), axis);
+        let keys: Vec<Key> = keys.iter().map(Key::of).collect();
+        translate::leave_size_open(&code, argument, &keys, axis);
     }
     Ok(())
 }

@@ -88,11 +88,11 @@ impl Variable for IdVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         match self.what {
-            What::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), &[]),
-            What::Id => emit_call(cg, |py| library(py, "builtins", "id"), &[self.object]),
+            What::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), [] as [VarId; 0]),
+            What::Id => emit_call(cg, |py| library(py, "builtins", "id"), [self.object]),
             What::Hash => {
                 let hash = cg.py().get_type::<PyAny>().getattr("__hash__")?.unbind();
-                emit_call(cg, |_| Ok(hash), &[self.object])
+                emit_call(cg, |_| Ok(hash), [self.object])
             }
         }
     }

@@ -137,9 +137,9 @@ impl Variable for WeakReferenceVariable {
     /// New code would hold the referent, to make another reference to it. A class lives on.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
-            return emit_call(cg, |py| library(py, "weakref", "ref"), &[class]);
+            return emit_call(cg, |py| library(py, "weakref", "ref"), [class]);
         }
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
@@ -326,7 +326,7 @@ impl Variable for WeakKeyDictVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let waits = cg.leaves_empty(this);
-        emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), &[])?;
+        emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), [] as [VarId; 0])?;
         cg.define(this)?;
         if waits {
             return Ok(());

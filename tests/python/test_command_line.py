@@ -99,7 +99,7 @@ def test_a_program_finds_what_python_gives_it(write):
         class Kept: pass
         kept = pickle.loads(pickle.dumps(Kept()))
         print(type(kept) is Kept, sys.argv, sys.path[0], beside.here, sorted(globals()))
-        print(__name__, __file__, __package__, __spec__, __doc__, __cached__, type(__loader__).__name__)
+        print(type(__builtins__), __name__, __file__, __package__, __spec__, __doc__, __cached__, type(__loader__).__name__)
         atexit.register(lambda: print("left", Kept.__name__))
         def deep(n):
             if n: deep(n - 1)

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pyo3::prelude::*;
-use sot_core::break_list;
+use sot_core::registered::{self, Meaning};
 use sot_core::version::PyVersion;
 use sot_tests::harness;
 use sot_tests::suite::{self, Case};
@@ -61,7 +61,7 @@ impl Program {
         let expected = harness::observe(&module, "f", &makers, false).unwrap();
         let (module, makers) = self.load(py);
         let listed = module.getattr("listed").unwrap();
-        break_list::add(&listed);
+        let listed = registered::register(&listed, Meaning::Break).unwrap();
         let call = |maker| harness::observe(&module, "f", std::slice::from_ref(maker), true).unwrap().concat();
         let mut wrong = Vec::new();
         let mut same = |call: usize, actual: &str| {
@@ -78,7 +78,7 @@ impl Program {
             same(number, &call(maker));
             same(number, &call(maker));
         }
-        break_list::remove(&listed);
+        registered::undo(py, listed).unwrap();
         if suite::is_chosen() {
             println!("{}\n{}\n{first:?}\n{}", self.name(), self.source, expected.join("\n"));
         }

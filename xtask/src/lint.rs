@@ -1,5 +1,5 @@
 //! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, the
-//! rules of how the crates are built (`structure`) and those about names (`words`).
+//! rules of how the crates are built (`structure`), those about names (`words`), and the types of the Python package (`types`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command::quietly;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
-use crate::{structure, words, workspace, Failure};
+use crate::{structure, types, words, workspace, Failure};
 
 /// The one place for `unsafe`, relative to the root.
 const UNSAFE_HOME: &str = "sot-core/src/cpython";
@@ -31,6 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         words::check_type_names(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
+    results.push(types::check(&found.interpreters[newest]));
     results.push(documentation(&found.interpreters[newest]));
     let failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
     if failures.is_empty() {

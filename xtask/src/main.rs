@@ -14,7 +14,9 @@ mod python;
 mod report;
 mod structure;
 mod test;
+mod types;
 mod venv;
+mod wheels;
 mod words;
 mod workspace;
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Task::PackageTests => package_tests::run(&options),
         Task::NumberSweep => number_sweep::run(&options),
         Task::Lint => lint::run(&options),
+        Task::Wheels => wheels::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

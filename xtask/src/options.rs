@@ -19,7 +19,8 @@ Commands:
   number-sweep
           call all that takes a number with every number and element type, in eager mode and translated: --sample COUNT
           and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
-  lint    formatting, clippy, rustdoc, and where `unsafe` may stand
+  lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
+  wheels  build the wheels and the source distribution into target/dist, audit them, and try each in an empty environment
   help    print this
 
 Options:
@@ -38,6 +39,7 @@ pub(crate) enum Task {
     CpythonTests,
     PackageTests,
     NumberSweep,
+    Wheels,
     Lint,
     Help,
 }
@@ -111,6 +113,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("package-tests") => Ok(Task::PackageTests),
         Some("number-sweep") => Ok(Task::NumberSweep),
         Some("lint") => Ok(Task::Lint),
+        Some("wheels") => Ok(Task::Wheels),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),
         None => Err("which command?".to_owned()),

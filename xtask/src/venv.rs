@@ -57,7 +57,7 @@ impl Venv {
         let wheels = self.wheels();
         // What an earlier version left there must not be installed by mistake.
         let _ = fs::remove_dir_all(&wheels);
-        let built = quietly(&format!("{} build", self.base.minor), &mut self.maturin(&wheels))?;
+        let built = quietly(&format!("{} build", self.base.minor), &mut self.maturin(&wheels, "linux"))?;
         let wheel = only_wheel(&wheels)?;
         let mut install = self.pip_install();
         install.args(["--no-deps", "--force-reinstall"]).arg(&wheel);
@@ -93,9 +93,10 @@ impl Venv {
         workspace::target().join("wheels").join(self.base.minor.to_string())
     }
 
-    fn maturin(&self, wheels: &Path) -> Command {
+    /// Builds the wheel for systems of a policy.
+    pub(crate) fn maturin(&self, wheels: &Path, policy: &str) -> Command {
         let mut maturin = self.python_command();
-        maturin.args(["-m", "maturin", "build", "--release", "--compatibility", "linux"]);
+        maturin.args(["-m", "maturin", "build", "--release", "--compatibility", policy]);
         maturin.arg("--manifest-path").arg(workspace::root().join("sot-paddle/Cargo.toml"));
         maturin.arg("--interpreter").arg(self.python());
         maturin.arg("--target-dir").arg(self.cargo_target());
@@ -128,7 +129,8 @@ pub(crate) fn require_c_compiler() -> Result<(), Failure> {
     Err(format!("No C compiler: `{cc}` does not run. Install one, for instance `apt install gcc`, or set CC."))
 }
 
-fn only_wheel(dir: &Path) -> Result<PathBuf, Failure> {
+/// The wheel in a folder.
+pub(crate) fn only_wheel(dir: &Path) -> Result<PathBuf, Failure> {
     let entries = dir.read_dir().map_err(|error| format!("{}: {error}", dir.display()))?;
     let mut wheels =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "whl"));

@@ -12,7 +12,8 @@ use crate::bytecode::{BytecodeError, Code, Label};
 use crate::cpython::{self, StateRef, WeakRef};
 use crate::error::Forbidden;
 
-use crate::tracker::{size_name, Key, Tracker, Trackers};
+use crate::tracker::Key;
+use crate::value_path::ValuePath;
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
@@ -132,7 +133,7 @@ impl Request {
         let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
         let Some(code) = code else { return };
         if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.withdraw()) {
-            cache.set_skip(is_skipped_file(&code));
+            cache.set_skip(cache.is_disabled() || is_skipped_file(&code));
         }
     }
 }
@@ -145,19 +146,24 @@ impl Drop for Request {
 }
 
 /// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
-pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>, axis: usize) {
+pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
-    let mut trackers = Trackers::default();
-    let mut tensor = trackers.add(Tracker::Local { slot: 0, name: argument.into() });
-    for key in keys {
-        tensor = trackers.add(Tracker::Item { of: tensor, key });
+    let tensor = keys.iter().fold(ValuePath::argument(argument), |container, key| container.then(key.step()));
+    cache.leave_sizes_open(&[tensor.size(axis)]);
+}
+
+/// Leaves the frames of a function to CPython, whoever asks for their translation: with what they call, or without. Or
+/// no longer does.
+pub fn disable(code: &Bound<'_, PyCode>, disabled: Option<bool>) {
+    if let Some(cache) = cache_of(code) {
+        cache.set_disabled(disabled);
+        cache.set_skip(disabled.is_some() || !cache.is_root() && is_skipped_file(code));
     }
-    cache.leave_sizes_open(&[size_name(&trackers.text(code.py(), tensor), axis)]);
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
-    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root() && !cache.is_disabled()) {
         cache.set_skip(alone || is_skipped_file(code));
     }
 }

@@ -13,29 +13,21 @@ use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
-use crate::guard::{Differing, FrameView, GuardProgram, UnmetGuard};
-use crate::open_sizes::{opens_after, sizes_open_after, OpenAtFirst, Sizes};
+use crate::forgetting::{self, Forgotten};
+use crate::guard::{Differing, FailedTest, FrameView, GuardProgram};
+use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
+use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
 use crate::report::{CountsUses, FailedGuard};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
-use crate::tracker::size_name;
+use crate::value_path::ValuePath;
 
 pub(crate) use marks::file_of;
 pub use marks::{
-    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
-    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request, RequestOptions,
+    cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
+    leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+    RequestOptions,
 };
-
-/// More entries than this for one code object are not made; those there are still hit.
-const MAX_ENTRIES: usize = 64;
-/// After so many translations without tensor work, the code is left alone.
-const MAX_EMPTY: u32 = 4;
-/// So many traces of one code object are given up for signals.
-const MAX_GIVEN_WAY: u32 = 3;
-/// After so many frames that an entry leaves to CPython, too.
-const MAX_LEFT: u32 = 64;
-/// Behind a break, an argument that has been so many objects is expected to be another one each time.
-const MAX_OBJECTS: usize = 3;
 
 /// One translation: valid while its guards hold.
 pub struct CacheEntry {
@@ -55,6 +47,8 @@ pub struct CacheEntry {
     id: u64,
     /// How many frames it has left to CPython.
     left_frames: AtomicU32,
+    /// The addresses of what the trace called and looked at, sorted; `None`: it may have been anything.
+    met: Option<Box<[usize]>>,
 }
 
 /// What of a frame an entry leaves to CPython.
@@ -80,7 +74,21 @@ impl CacheEntry {
             uses: AtomicU64::new(0),
             id: 0,
             left_frames: AtomicU32::new(0),
+            met: None,
         }
+    }
+
+    /// The entry of a trace that met the objects at these addresses.
+    #[must_use]
+    pub fn having_met(self, objects: impl IntoIterator<Item = usize>) -> Self {
+        let mut met: Box<[usize]> = objects.into_iter().collect();
+        met.sort_unstable();
+        CacheEntry { met: Some(met), ..self }
+    }
+
+    fn has_met(&self, objects: &HashSet<usize>) -> bool {
+        let among = |met: &[usize]| objects.iter().any(|object| met.binary_search(object).is_ok());
+        self.met.as_deref().is_none_or(among)
     }
 
     /// The entry of a frame of which nothing is left to CPython if `is_whole`.
@@ -134,6 +142,8 @@ pub struct CodeCache {
     skip: AtomicBool,
     /// Whether what the code calls is left alone with it.
     skip_below: AtomicBool,
+    /// Whether no request takes it from that.
+    disabled: AtomicBool,
     /// How many ask for it.
     requests: AtomicU32,
     whole: AtomicBool,
@@ -171,8 +181,8 @@ pub struct CodeCache {
 pub struct ShortLived {
     /// Argument slots that hold such an object, or lead to one.
     pub arguments: HashSet<usize>,
-    /// Classes that functions make at each call, and the classes of such objects, by the texts of their trackers.
-    pub classes: HashSet<String>,
+    /// Classes that functions make at each call, and the classes of such objects, by path.
+    pub classes: HashSet<ValuePath>,
 }
 
 /// The translations of resume functions that go on in one loop.
@@ -191,17 +201,17 @@ pub struct LoopTranslations {
 struct OpenSizes {
     /// Whether somebody asked for it.
     asked: bool,
-    wanted: HashSet<String>,
-    /// Those that have mattered.
-    closed: HashSet<String>,
+    wanted: HashSet<ValuePath>,
+    /// What has mattered.
+    closed: HashSet<Matters>,
     /// Whether the graph broke where sizes were left open early.
     wait: bool,
     /// Whether sizes and numbers are left open, as was asked.
     dynamic: Option<bool>,
     /// The shapes of arguments in the first call that was left to CPython for the stance.
-    first_shapes: Option<Vec<(String, Vec<i64>)>>,
+    first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
     /// Those that later calls have shown to differ.
-    shown: HashSet<String>,
+    shown: HashSet<ValuePath>,
     /// The sizes that the first translation leaves open, if that was asked for.
     at_first: OpenAtFirst,
 }
@@ -379,7 +389,7 @@ impl CodeCache {
     }
 
     /// Asks that sizes be left open, and, behind a break, those that differ.
-    pub fn leave_sizes_open(&self, sizes: &[String]) {
+    pub fn leave_sizes_open(&self, sizes: &[ValuePath]) {
         let mut known = self.lock_sizes();
         known.asked = true;
         known.wanted.extend(sizes.iter().cloned());
@@ -405,20 +415,20 @@ impl CodeCache {
         self.lock_sizes().dynamic = dynamic;
     }
 
-    /// Shapes of arguments, by their names, in a call that is left to CPython: the sizes that differ from those shown
+    /// Shapes of arguments in a call that is left to CPython: the sizes that differ from those shown
     /// before are left open. Whether none was shown before.
-    pub fn show(&self, shapes: Vec<(String, Vec<i64>)>) -> bool {
+    pub fn show(&self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
         let mut known = self.lock_sizes();
         let OpenSizes { first_shapes, shown, .. } = &mut *known;
         let Some(first) = first_shapes else {
             *first_shapes = Some(shapes);
             return true;
         };
-        for (name, shape) in shapes {
-            let Some((_, before)) = first.iter().find(|(known, _)| *known == name) else { continue };
+        for (path, shape) in shapes {
+            let Some((_, before)) = first.iter().find(|(known, _)| *known == path) else { continue };
             if before.len() == shape.len() {
                 let differing = (0..shape.len()).filter(|axis| before[*axis] != shape[*axis]);
-                shown.extend(differing.map(|axis| size_name(&name, axis)));
+                shown.extend(differing.map(|axis| path.size(axis)));
             }
         }
         false
@@ -426,13 +436,13 @@ impl CodeCache {
 
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
     /// and in how many; `dynamic` is what was asked for.
-    pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<String, usize>) -> Sizes {
+    pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
         let known = self.lock_sizes();
         let mut wanted: HashSet<_> = known.wanted.union(&known.shown).cloned().collect();
         let asked = known.asked && self.origin().is_some();
-        let after = if known.wait { opens_after(dynamic) } else { sizes_open_after(dynamic) };
+        let after = if known.wait { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
         let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after(dynamic)) {
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
             early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
             wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
         } else if asked {
@@ -451,11 +461,15 @@ impl CodeCache {
         self.lock_sizes().wait = true;
     }
 
-    /// From here on the sizes that a trace has found to matter are assumed.
-    pub fn learn_sizes(&self, sizes: &mut Sizes) {
+    /// From here on this is assumed.
+    pub fn close_sizes(&self, matters: Vec<Matters>) {
         let mut known = self.lock_sizes();
-        known.closed.extend(sizes.take_settled());
-        known.at_first = sizes.fewer.take().unwrap_or(known.at_first);
+        for what in matters {
+            match what {
+                Matters::AtFirst(fewer) => known.at_first = fewer,
+                _ => _ = known.closed.insert(what),
+            }
+        }
     }
 
     fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
@@ -546,10 +560,10 @@ impl CodeCache {
         let entries = Arc::clone(&self.lock());
         let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut others: HashMap<usize, usize> = HashMap::new();
-        let mut other_classes: HashMap<&str, usize> = HashMap::new();
+        let mut other_classes: HashMap<&ValuePath, usize> = HashMap::new();
         for entry in entries.iter() {
             short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
-            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
+            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).cloned());
             for argument in entry.guards.other_arguments(frame) {
                 *others.entry(argument).or_default() += 1;
             }
@@ -560,21 +574,21 @@ impl CodeCache {
         let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
         short_lived.arguments.extend(arguments);
         let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
-        short_lived.classes.extend(classes.map(|(class, _)| class.to_owned()));
+        short_lived.classes.extend(classes.map(|(class, _)| class.clone()));
         short_lived.clone()
     }
 
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
+        entries.iter().filter_map(|entry| Some(entry.guards.failed(frame)?.to_string())).collect()
     }
 
     /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());
         let failed = |entry: &Arc<CacheEntry>| {
-            let UnmetGuard { guard, expected, seen } = entry.guards.unmet(frame)?;
+            let FailedTest { guard, expected, seen } = entry.guards.failed(frame)?;
             Some(FailedGuard { translation: entry.id, guard, expected, seen })
         };
         entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()
@@ -673,7 +687,19 @@ impl CodeCache {
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.lock_settling().take_if(|settling| settling.is_of_place());
-        self.skip.store(false, Ordering::Relaxed);
+        self.skip.store(self.is_disabled(), Ordering::Relaxed);
+    }
+
+    /// Leaves the code to CPython whoever asks for it, with what it calls or without; or no longer does.
+    pub fn set_disabled(&self, disabled: Option<bool>) {
+        self.disabled.store(disabled.is_some(), Ordering::Relaxed);
+        self.skip_below.store(disabled == Some(true), Ordering::Relaxed);
+        self.set_skip(disabled.is_some());
+    }
+
+    /// Whether it is left to CPython whoever asks for it.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed)
     }
 
     /// Takes one request back; whether it was the last one.
@@ -703,10 +729,20 @@ impl CodeCache {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets everything if it was made before the present generation (see `reset`).
+    /// Forgets what holds no longer in the present generation.
     pub fn refresh(&self, generation: u32) {
-        if self.generation.swap(generation, Ordering::Relaxed) != generation {
-            self.clear();
+        let before = self.generation.swap(generation, Ordering::Relaxed);
+        if before == generation {
+            return;
+        }
+        let is_concerned = match forgetting::since(before) {
+            Forgotten::Everything => {
+                self.clear();
+                true
+            }
+            Forgotten::Met(objects) => self.forget_met(&objects),
+        };
+        if is_concerned {
             self.lock_sizes().forget();
             self.lock_unrolled().clear();
             self.lock_differing().clear();
@@ -720,6 +756,17 @@ impl CodeCache {
             self.was_translated.store(false, Ordering::Relaxed);
             self.met_tensors.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Forgets the translations that met one of the objects; whether there were any.
+    fn forget_met(&self, objects: &HashSet<usize>) -> bool {
+        let mut list = self.lock();
+        let kept: Vec<_> = list.iter().filter(|entry| !entry.has_met(objects)).cloned().collect();
+        let is_concerned = kept.len() < list.len();
+        let old = std::mem::replace(&mut *list, Arc::new(kept));
+        drop(list);
+        drop(old);
+        is_concerned
     }
 
     fn clear(&self) {

@@ -62,7 +62,7 @@ impl CodeGen<'_, '_> {
         if self.in_progress.is_empty() {
             return false;
         }
-        let cx = &*self.cx;
+        let cx = self.cx;
         let cycles = self.cycles.get_or_insert_with(|| find(cx));
         let Some(own) = cycles.get(&value) else { return false };
         let mut unmade = self.in_progress.iter().filter(|made| !self.temps.contains_key(made)).peekable();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use super::hand_over::{slot, Value};
+use super::hand_over::slot;
 use super::CodeGen;
 use crate::error::Flow;
 use crate::machine::executor::{Checkpoint, Frame};
@@ -17,7 +17,6 @@ impl CodeGen<'_, '_> {
     /// Leaves a generator on the stack that is suspended where the frame is.
     pub fn load_suspended(&mut self, frame: &Frame) -> Flow<()> {
         let py = self.cx.py;
-        let none = self.cx.none();
         let saved = Checkpoint::of_suspended(frame);
         let source = ResumeSource::of(py, &saved.unit)?;
         let stack = self.layout(&saved, saved.stack.len());
@@ -40,15 +39,13 @@ impl CodeGen<'_, '_> {
         for &cell in &saved.cells {
             self.load_cell(cell)?;
         }
-        for local in &locals {
-            self.load(local.unwrap_or(none))?;
-        }
+        self.load_locals(&locals)?;
         for hidden in hidden.into_iter().flatten() {
             self.load(hidden)?;
         }
         self.load_stack(&stack)?;
         // What it yields to be where it is.
-        self.load_value(Value::Known(none))?;
+        self.load_const(py.None())?;
         self.end_call((1 + saved.cells.len() + locals.len() + key.values()) as u32)
     }
 }

@@ -10,46 +10,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyType};
 
 use super::CodeGen;
-use crate::bytecode::{Instruction, Label, Op, Opcodes};
+use crate::bytecode::{Instruction, Label, Op};
 use crate::cpython;
 use crate::error::Flow;
-use crate::machine::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::executor::{BreakPoint, Checkpoint, Claim};
 use crate::machine::variable::VarId;
 use crate::resume::ResumeSource;
-use crate::resume::{self, Entry, Finish, ResumeKey, ResumeTarget, Slot};
+use crate::resume::{self, layout, Entry, Finish, Item, ResumeKey, ResumeTarget, Slot, Value};
+use crate::trace::BreakDetails;
 use crate::version::PyVersion;
-
-/// A value for a resume function.
-#[derive(Clone, Copy)]
-pub(super) enum Value {
-    /// One that the simulation knew.
-    Known(VarId),
-    /// One that the breaking instruction left, in this local.
-    Left(u32),
-}
-
-/// What a resume function lays out: its stack from the bottom up, with the blocks and handlers that begin between the
-/// items.
-#[derive(Clone, Copy)]
-pub(super) enum Item {
-    /// A value.
-    Value(Value),
-    /// A NULL.
-    Null,
-    /// The handler of an exception: what was handled before it.
-    Handling(Value),
-    /// A block that sends exceptions to the label (3.8 to 3.10).
-    Try(Label),
-    /// That a `finally` body was entered from above (3.8).
-    Fallen,
-    /// Where a `finally` body returns to (3.8).
-    ReturnTo(Label),
-}
 
 /// A graph break, with the original code of each of its frames.
 pub(super) struct Break<'a, 'py> {
     pub(super) at: &'a BreakPoint,
     pub(super) sources: &'a [ResumeSource<'py>],
+    pub(super) details: &'a BreakDetails,
 }
 
 /// A side of the hand-over: where the innermost frame goes on, and with what on its stack.
@@ -80,56 +55,12 @@ pub(super) fn instruction_at(frame: &Checkpoint) -> Instruction {
 impl CodeGen<'_, '_> {
     /// The lower `depth` items of a frame's stack, and what begins there.
     pub(super) fn layout(&self, frame: &Checkpoint, depth: usize) -> Vec<Item> {
-        let mut items = Vec::new();
-        let mut blocks = frame.blocks.iter().peekable();
-        let mut handled = frame.handled.iter().peekable();
-        let mut at = 0;
-        loop {
-            let mut width = 0;
-            while let Some(block) = blocks.next_if(|block| block.depth == at && width == 0) {
-                if block.in_handler {
-                    width = 3;
-                } else {
-                    items.push(Item::Try(block.handler));
-                }
-            }
-            if let Some(handled) = handled.next_if(|handled| handled.depth == at && at < depth) {
-                items.push(Item::Handling(Value::Known(handled.exception)));
-                width = width.max(1);
-            }
-            if at >= depth {
-                return items;
-            }
-            if width == 0 {
-                items.push(self.item_of(frame, frame.stack[at]));
-                width = 1;
-            }
-            at += width;
-        }
+        layout::of_stack(self.cx, frame, depth)
     }
 
     /// A value or NULL of the innermost frame.
     pub(super) fn item(&self, variable: VarId) -> Item {
-        if variable == self.cx.null() {
-            Item::Null
-        } else {
-            Item::Value(Value::Known(variable))
-        }
-    }
-
-    pub(super) fn item_of(&self, frame: &Checkpoint, variable: VarId) -> Item {
-        match self.cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
-            Some(BookkeepingVariable::Fallen) => Item::Fallen,
-            Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(self.behind_jump(frame, *label)),
-            _ => self.item(variable),
-        }
-    }
-
-    /// Resume functions return to a jump of their own, which leads to where the original code would return to.
-    fn behind_jump(&self, frame: &Checkpoint, label: Label) -> Label {
-        let instruction = frame.unit.code.instructions[label.index()];
-        let jumps = Opcodes::get(self.cx.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);
-        instruction.target.filter(|_| jumps).unwrap_or(label)
+        layout::item(self.cx, variable)
     }
 
     /// Calls the hand-over with the cells, locals and stack of each frame, and returns what it gives.
@@ -138,7 +69,6 @@ impl CodeGen<'_, '_> {
         let frames = self.resumed_frames(of, side)?;
         let driving = of.sources[0].is_driving();
         let hand_over = frames[0].target.clone().hand_over(py, driving)?;
-        let none = self.cx.none();
         if of.at.handled().is_some() {
             self.emitter.end_handling()?;
         }
@@ -157,9 +87,7 @@ impl CodeGen<'_, '_> {
                 }
                 self.end_call(1 + saved.cells.len() as u32)?;
             }
-            for local in &frame.locals {
-                self.load(local.unwrap_or(none))?;
-            }
+            self.load_locals(&frame.locals)?;
             for hidden in frame.hidden.iter().flatten() {
                 self.load(*hidden)?;
             }
@@ -180,6 +108,17 @@ impl CodeGen<'_, '_> {
             self.driven.push((start, end));
         }
         self.op(Op::RETURN_VALUE, 0)
+    }
+
+    /// Leaves the locals of a resume function, `None` for those without a value.
+    pub(super) fn load_locals(&mut self, locals: &[Option<VarId>]) -> Flow<()> {
+        for local in locals {
+            match local {
+                Some(local) => self.load(*local)?,
+                None => self.load_const(self.cx.py.None())?,
+            }
+        }
+        Ok(())
     }
 
     /// Variables and values of the new code are no longer held by its frame.
@@ -249,8 +188,9 @@ impl CodeGen<'_, '_> {
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
-            if let Some(trail) = &mut self.cx.trail {
-                trail.note_resume(code.as_ptr() as usize);
+            let address = code.as_ptr() as usize;
+            if !self.resumes.contains(&address) {
+                self.resumes.push(address);
             }
             resumed.push(Resumed { target: ResumeTarget::new(&code, cells)?, locals, hidden, stack, cells, arguments });
         }
@@ -268,7 +208,8 @@ impl CodeGen<'_, '_> {
             // The block of the prologue's own, where it has one.
             frame.to_mut().blocks.pop();
         }
-        let below = claim.into_iter().flat_map(|claim| &claim.below).map(|below| self.item_of(&frame, *below));
+        let below =
+            claim.into_iter().flat_map(|claim| &claim.below).map(|below| layout::item_of(self.cx, &frame, *below));
         self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
@@ -306,7 +247,7 @@ impl CodeGen<'_, '_> {
             return self.load(cell);
         }
         let make = cpython::import(self.cx.py, "types")?.getattr("CellType")?.unbind();
-        self.call(|cg| cg.load_const(make), &[])
+        self.call_bare(make)
     }
 
     /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the

@@ -10,7 +10,7 @@ use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Test};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Argument, VarId};
 use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 
@@ -28,21 +28,21 @@ impl CodeGen<'_, '_> {
             return self.load_attr("__dict__");
         }
         let read = readers::own_read(py)?;
-        let name = self.cx.string("__dict__");
-        self.call(|cg| cg.load_const(read), &[object, name])
+        let name = Argument::string(py, "__dict__");
+        self.call(|cg| cg.load_const(read), [object.into(), name])
     }
 
     /// Leaves the tracker's value on the stack.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
         let py = self.cx.py;
         match &*self.cx.trackers.share(id) {
-            Tracker::Local { slot, .. } => self.load_argument(*slot),
+            Tracker::Local { slot, .. } => self.load_slot(*slot),
             Tracker::FreeCell { index, .. } => {
                 self.emitter.load_closure(self.root.code.cellvars.len() + *index as usize)
             }
             Tracker::Globals => {
                 let globals = builtin(py, "globals")?;
-                self.call(|cg| cg.load_const(globals), &[])
+                self.call_bare(globals)
             }
             Tracker::Builtins => {
                 let module = cpython::import(py, "builtins")?.into_any().unbind();
@@ -91,6 +91,10 @@ impl CodeGen<'_, '_> {
                 }
             }
             Tracker::Computed { how, of } => self.load_once(id, |cg| cg.load_computed(how, of)),
+            Tracker::Foreign { of, how } => {
+                let reader = how.0.reader(py)?;
+                self.load_once(id, |cg| cg.call_on(reader, *of, []))
+            }
             // Guards alone ask what an iterator goes over.
             Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
@@ -138,7 +142,7 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    fn load_argument(&mut self, slot: u32) -> Flow<()> {
+    fn load_slot(&mut self, slot: u32) -> Flow<()> {
         match self.moved.get(&slot) {
             Some(Some(temp)) => return self.op(Op::LOAD_FAST, *temp),
             Some(None) => {
@@ -164,8 +168,9 @@ impl CodeGen<'_, '_> {
                 // A function of another module may have found it there, where the frame's own globals have something
                 // else.
                 Tracker::Builtins => {
-                    let globals = self.cx.trackers.add(Tracker::Globals);
-                    self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))))
+                    let globals = self.cx.trackers.find(&Tracker::Globals);
+                    let lacks = |globals| self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))));
+                    globals.is_some_and(lacks)
                 }
                 _ => false,
             };

@@ -22,9 +22,10 @@ use crate::bytecode::{BytecodeError, Label, Op, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::StatementIR;
-use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
-use crate::machine::variable::VarId;
+use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
+use crate::machine::variable::{Argument, VarId};
 use crate::resume::ResumeSource;
+use crate::trace::ReturnTrace;
 use crate::tracker::{Tracker, TrackerId};
 
 use cycles::Unfilled;
@@ -38,12 +39,14 @@ pub struct NewCode {
     pub code: Py<PyAny>,
     /// The graphs it calls.
     pub graphs: Vec<StatementIR>,
+    /// Where the codes are that it goes on in.
+    pub resumes: Vec<usize>,
 }
 
 /// Writes the new code of one frame.
 pub struct CodeGen<'a, 'py> {
-    /// The simulation whose result is written down.
-    pub cx: &'a mut OpcodeExecutor<'py>,
+    /// The trace that is written down.
+    pub cx: &'a OpcodeExecutor<'py>,
     root: Rc<CodeUnit>,
     emitter: Emitter,
     temps: HashMap<VarId, u32>,
@@ -69,17 +72,19 @@ pub struct CodeGen<'a, 'py> {
     graph_call: Option<(Label, Label)>,
     /// The tensors that the graph gives.
     outputs: Vec<VarId>,
+    // Where the codes are that it goes on in.
+    resumes: Vec<usize>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// A generator of new code for `root`.
-    pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
+    pub fn new(cx: &'a OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it
         // catches it.
-        let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
+        let catches = cx.history.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
         let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
         Ok(CodeGen {
@@ -101,14 +106,14 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             begun,
             graph_call: None,
             outputs: Vec::new(),
+            resumes: Vec::new(),
         })
     }
 
-    /// Code that returns `value` from the frame: graph, restored values, writes, return.
-    pub fn compile_return(mut self, value: VarId, frame: &Frame, graph_name: &str) -> Flow<NewCode> {
-        let dying = self.dying_with(frame, value)?;
-        let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
-        let graphs = self.call_graph(&results, graph_name)?;
+    /// Code that returns from the frame: graph, restored values, writes, return.
+    pub fn compile_return(mut self, end: ReturnTrace<'_, 'py>) -> Flow<NewCode> {
+        let (value, dying) = (end.value, end.dying);
+        let graphs = self.call_graph(end.trace.graph)?;
         self.end_beginning()?;
         if !self.cx.effects.is_empty() || !dying.is_empty() {
             self.keep(value)?;
@@ -122,7 +127,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.op(Op::RETURN_VALUE, 0)?;
         self.handle_graph_error()?;
         self.handle_driven()?;
-        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+        let resumes = std::mem::take(&mut self.resumes);
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
     /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same
@@ -145,9 +151,6 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             }
             self.define(variable)?;
             return self.load(variable);
-        }
-        if self.cx.vars.get(variable).kind() == "lazy" {
-            self.cx.see(variable)?;
         }
         let payload = self.cx.vars.get(variable);
         if let Some(constant) = payload.constant() {
@@ -206,13 +209,16 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     }
 
     /// `object.name = value`, or its deletion.
-    pub fn store_attr(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
+    pub fn store_attr(&mut self, object: VarId, name: &str, value: Option<Argument>) -> Flow<()> {
         if let Some(value) = value {
-            self.load(value)?;
+            self.load_argument(value)?;
+            self.load(object)?;
+            let index = self.emitter.name(name);
+            return self.op(Op::STORE_ATTR, index);
         }
         self.load(object)?;
         let index = self.emitter.name(name);
-        self.op(if value.is_some() { Op::STORE_ATTR } else { Op::DELETE_ATTR }, index)
+        self.op(Op::DELETE_ATTR, index)
     }
 
     /// Leaves a globals dict on the stack.
@@ -271,18 +277,55 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.load_const(value)
     }
 
-    /// `callable(*args)` with all of them given as variables or code.
-    pub fn call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>, args: &[VarId]) -> Flow<()> {
-        self.begin_call(callable)?;
-        for &arg in args {
-            self.load(arg)?;
+    /// Leaves on the stack what is given to a call. Containers are new ones.
+    pub fn load_argument(&mut self, argument: Argument) -> Flow<()> {
+        match argument {
+            Argument::Variable(variable) => self.load(variable),
+            Argument::Constant(object) => self.load_const(object),
+            Argument::Globals(tracker) => self.load_globals(tracker),
+            Argument::Tuple(items) => self.build(Op::BUILD_TUPLE, items),
+            Argument::List(items) => self.build(Op::BUILD_LIST, items),
+            Argument::Dict(entries) => {
+                let count = entries.len() as u32;
+                for (key, value) in entries {
+                    self.load_argument(key)?;
+                    self.load_argument(value)?;
+                }
+                self.op(Op::BUILD_MAP, count)
+            }
         }
-        self.end_call(args.len() as u32)
+    }
+
+    fn build(&mut self, op: Op, items: Vec<Argument>) -> Flow<()> {
+        let count = items.len() as u32;
+        items.into_iter().try_for_each(|item| self.load_argument(item))?;
+        self.op(op, count)
+    }
+
+    /// `callable(*args)` with all of them given as values or code.
+    pub fn call<A: Into<Argument>>(
+        &mut self,
+        callable: impl FnOnce(&mut Self) -> Flow<()>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Flow<()> {
+        self.begin_call(callable)?;
+        let mut given = 0;
+        for arg in args {
+            self.load_argument(arg.into())?;
+            given += 1;
+        }
+        self.end_call(given)
+    }
+
+    /// `callable()`
+    pub(crate) fn call_bare(&mut self, callable: Py<PyAny>) -> Flow<()> {
+        self.begin_call(|cg| cg.load_const(callable))?;
+        self.end_call(0)
     }
 
     /// `callable(*args, **keywords)`
-    pub fn call_with(&mut self, callable: VarId, args: &CallArgs) -> Flow<()> {
-        self.begin_call(|cg| cg.load(callable))?;
+    pub fn call_with(&mut self, callable: Argument, args: &CallArgs) -> Flow<()> {
+        self.begin_call(|cg| cg.load_argument(callable))?;
         for value in args.all() {
             self.load(value)?;
         }

@@ -6,7 +6,7 @@ use super::CodeGen;
 use crate::bytecode::Op;
 use crate::error::Flow;
 use crate::machine::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
-use crate::machine::variable::{Rebuild, VarId};
+use crate::machine::variable::{Argument, Rebuild, VarId};
 use crate::tracker::TrackerId;
 
 impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
@@ -18,12 +18,12 @@ impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
         self.cx
     }
 
-    fn cx_mut(&mut self) -> &mut OpcodeExecutor<'py> {
-        self.cx
-    }
-
     fn load(&mut self, variable: VarId) -> Flow<()> {
         CodeGen::load(self, variable)
+    }
+
+    fn load_argument(&mut self, argument: Argument) -> Flow<()> {
+        CodeGen::load_argument(self, argument)
     }
 
     fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
@@ -34,7 +34,7 @@ impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
         CodeGen::load_attr(self, name)
     }
 
-    fn store_attr(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
+    fn store_attr(&mut self, object: VarId, name: &str, value: Option<Argument>) -> Flow<()> {
         CodeGen::store_attr(self, object, name, value)
     }
 
@@ -70,7 +70,7 @@ impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
         CodeGen::end_call(self, argc)
     }
 
-    fn call_with(&mut self, callable: VarId, args: &CallArgs) -> Flow<()> {
+    fn call_with(&mut self, callable: Argument, args: &CallArgs) -> Flow<()> {
         CodeGen::call_with(self, callable, args)
     }
 

@@ -10,14 +10,14 @@ impl CodeGen<'_, '_> {
     /// Handlers of signals wait from here on.
     pub(super) fn hold_signals(&mut self) -> Flow<()> {
         let hold = resume::hold_signals(self.cx.py)?;
-        self.call(|cg| cg.load_const(hold), &[])?;
+        self.call_bare(hold)?;
         self.op(Op::POP_TOP, 0)
     }
 
     /// Those that wait run here.
     pub(super) fn release_signals(&mut self) -> Flow<()> {
         let release = resume::release_signals(self.cx.py)?;
-        self.call(|cg| cg.load_const(release), &[])?;
+        self.call_bare(release)?;
         self.op(Op::POP_TOP, 0)
     }
 }

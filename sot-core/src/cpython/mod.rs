@@ -21,7 +21,7 @@ pub use hook::graph_call::{graph_function, take_graph_error};
 pub use hook::recursion::forget_overflow;
 pub use hook::replace::use_reference_method;
 pub use hook::self_test::{self_test, LayoutError};
-pub use hook::session::{enter, is_active, suspend, Active, HookError, Suspended};
+pub use hook::session::{begin_disabled, end_disabled, enter, is_active, suspend, Active, HookError, Suspended};
 pub use hook::signals::{defer_signals, has_signals, signal_waits, take_held, Deferred};
 pub use hook::signature::{flatten_signature, total_arg_count};
 pub use hook::tracing::{has_debugger, is_profiled, is_traced};

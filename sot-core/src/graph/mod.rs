@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::backend::{Backend, CallKind, GraphBuilder};
+use crate::compiler;
 use crate::cpython;
 use crate::cpython::WeakRef;
 use crate::entity::VarId;
@@ -67,6 +68,8 @@ pub struct FunctionGraph<'py> {
     sizes: HashMap<(String, usize), VarId>,
     /// The folder the graph is exported to.
     export_to: Option<PathBuf>,
+    /// The framework's program of the finished graph, where somebody may ask for it.
+    pub(crate) program: Option<Py<PyAny>>,
     /// Of an exported graph: what the result of each statement is assigned to.
     targets: Vec<String>,
     /// Where the statements were made, if reports are to show it.
@@ -113,6 +116,7 @@ impl<'py> FunctionGraph<'py> {
             is_stale: false,
             sizes: HashMap::new(),
             export_to: export::folder(),
+            program: None,
             targets: Vec::new(),
             places: Vec::new(),
             drawn: None,
@@ -270,6 +274,7 @@ impl<'py> FunctionGraph<'py> {
             .builder
             .take()
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
+        self.program = if compiler::is_any() { builder.program(self.py) } else { None };
         let writes = self.write_back(&mut *builder);
         let Some((replay, weight)) = replay else {
             let callable = builder.finish(self.py, name, &inputs, &values)?;

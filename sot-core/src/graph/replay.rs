@@ -85,7 +85,7 @@ pub(super) struct Call {
     /// The global state it is made under, if it is not that of the whole graph.
     pub(super) state: Option<Arc<dyn StateTest>>,
     callee: ReplayedCallee,
-    arguments: Vec<Argument>,
+    arguments: Vec<ReplayArgument>,
     /// Names of the last arguments.
     keywords: Option<Py<PyTuple>>,
     result: Pattern,
@@ -105,12 +105,12 @@ enum ReplayedCallee {
 
 /// How an argument is made.
 #[derive(Debug)]
-enum Argument {
+enum ReplayArgument {
     Symbol(SymbolId),
     Constant(Py<PyAny>),
-    Tuple(Vec<Argument>),
-    List(Vec<Argument>),
-    Slice(Box<[Argument; 3]>),
+    Tuple(Vec<ReplayArgument>),
+    List(Vec<ReplayArgument>),
+    Slice(Box<[ReplayArgument; 3]>),
 }
 
 /// Where the symbols are in a result.
@@ -154,6 +154,9 @@ impl Call {
             None => None,
         };
         let Some(arguments) = templates(backend, values, given) else { return Ok(None) };
+        if holds_dict(result) {
+            return Ok(None);
+        }
         Ok(Some(Call {
             state: builder.state(),
             callee,
@@ -189,29 +192,40 @@ fn templates<'py>(
     backend: &dyn Backend,
     values: &Values,
     items: impl IntoIterator<Item = Bound<'py, PyAny>>,
-) -> Option<Vec<Argument>> {
+) -> Option<Vec<ReplayArgument>> {
     items.into_iter().map(|item| template(backend, values, &item)).collect()
 }
 
-fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
+fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -> Option<ReplayArgument> {
     if let Some(symbol) = values.get(object) {
-        return Some(Argument::Symbol(symbol));
+        return Some(ReplayArgument::Symbol(symbol));
     }
     if cpython::is_atom(object) || backend.is_unchanging(object) {
-        return Some(Argument::Constant(object.clone().unbind()));
+        return Some(ReplayArgument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return templates(backend, values, tuple.iter()).map(Argument::Tuple);
+        return templates(backend, values, tuple.iter()).map(ReplayArgument::Tuple);
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        return templates(backend, values, list.iter()).map(Argument::List);
+        return templates(backend, values, list.iter()).map(ReplayArgument::List);
     }
     if let Ok(slice) = object.cast_exact::<PySlice>() {
         let parts = ["start", "stop", "step"].map(|name| template(backend, values, &slice.getattr(name).ok()?));
         let [Some(start), Some(end), Some(step)] = parts else { return None };
-        return Some(Argument::Slice(Box::new([start, end, step])));
+        return Some(ReplayArgument::Slice(Box::new([start, end, step])));
     }
     None
+}
+
+/// Whether tensors of a result may be in a dict, where they are not looked for.
+fn holds_dict(result: &Bound<'_, PyAny>) -> bool {
+    if let Ok(tuple) = result.cast::<PyTuple>() {
+        return tuple.iter().any(|item| holds_dict(&item));
+    }
+    if let Ok(list) = result.cast::<PyList>() {
+        return list.iter().any(|item| holds_dict(&item));
+    }
+    result.is_instance_of::<PyDict>()
 }
 
 fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
@@ -227,15 +241,16 @@ fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
     Pattern::Ignored
 }
 
-impl Argument {
+impl ReplayArgument {
     fn make<'py>(&self, py: Python<'py>, registers: &ReplayRegisters<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let all = |items: &[Argument]| items.iter().map(|item| item.make(py, registers)).collect::<PyResult<Vec<_>>>();
+        let all =
+            |items: &[ReplayArgument]| items.iter().map(|item| item.make(py, registers)).collect::<PyResult<Vec<_>>>();
         Ok(match self {
-            Argument::Symbol(symbol) => registers.get(*symbol)?,
-            Argument::Constant(object) => object.bind(py).clone(),
-            Argument::Tuple(items) => PyTuple::new(py, all(items)?)?.into_any(),
-            Argument::List(items) => PyList::new(py, all(items)?)?.into_any(),
-            Argument::Slice(parts) => {
+            ReplayArgument::Symbol(symbol) => registers.get(*symbol)?,
+            ReplayArgument::Constant(object) => object.bind(py).clone(),
+            ReplayArgument::Tuple(items) => PyTuple::new(py, all(items)?)?.into_any(),
+            ReplayArgument::List(items) => PyList::new(py, all(items)?)?.into_any(),
+            ReplayArgument::Slice(parts) => {
                 let [start, end, step] = &**parts;
                 let made = [start.make(py, registers)?, end.make(py, registers)?, step.make(py, registers)?];
                 cpython::new_slice(py, made.each_ref())?
@@ -245,10 +260,14 @@ impl Argument {
 
     fn symbols(&self, found: &mut Vec<SymbolId>) {
         match self {
-            Argument::Symbol(symbol) => found.push(*symbol),
-            Argument::Constant(_) => {}
-            Argument::Tuple(items) | Argument::List(items) => items.iter().for_each(|item| item.symbols(found)),
-            Argument::Slice(parts) => parts.iter().for_each(|part| part.symbols(found)),
+            ReplayArgument::Symbol(symbol) => found.push(*symbol),
+            ReplayArgument::Constant(_) => {}
+            ReplayArgument::Tuple(items) | ReplayArgument::List(items) => {
+                for item in items {
+                    item.symbols(found);
+                }
+            }
+            ReplayArgument::Slice(parts) => parts.iter().for_each(|part| part.symbols(found)),
         }
     }
 }

@@ -168,6 +168,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
             Tracker::Length { of } => Fetch::Length(self.fetch(*of)?),
             Tracker::Upcoming { of, after, .. } => Fetch::Upcoming(self.fetch(*of)?, *after),
+            Tracker::Foreign { of, how } => Fetch::Foreign(self.fetch(*of)?, how.clone()),
             Tracker::Iterated { of, index } => Fetch::Iterated(self.fetch(*of)?, *index),
             Tracker::Computed { how, of } => {
                 let of = of.iter().map(|of| self.fetch(*of)).collect::<PyResult<_>>()?;

@@ -426,6 +426,7 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
         | Fetch::Length(of)
         | Fetch::Upcoming(of, _)
         | Fetch::Iterated(of, _)
+        | Fetch::Foreign(of, _)
         | Fetch::Part(of, _) => vec![*of],
     }
 }

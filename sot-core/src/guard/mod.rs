@@ -2,7 +2,7 @@
 //! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
-mod failure;
+mod failed;
 mod framework;
 mod memo;
 mod program;
@@ -16,7 +16,7 @@ use pyo3::types::PyType;
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
-pub use failure::UnmetGuard;
+pub use failed::FailedTest;
 pub use framework::{ObjectTest, StateTest};
 pub use program::{same_constant, Differing, FrameView, GuardProgram};
 

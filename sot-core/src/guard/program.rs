@@ -13,8 +13,10 @@ use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
+use crate::foreign::Foreign;
 use crate::stats;
-use crate::tracker::{size_name, Computation, TrackerId, Trackers};
+use crate::tracker::{Computation, TrackerId, Trackers};
+use crate::value_path::ValuePath;
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -39,7 +41,7 @@ pub(super) enum Step {
 }
 
 /// Why guards do not hold.
-enum Failure {
+pub(super) enum Failure {
     /// Something in the framework's global state.
     State,
     /// The step at this position.
@@ -75,6 +77,7 @@ pub(super) enum Fetch {
     Length(Register),
     Upcoming(Register, usize),
     Iterated(Register, usize),
+    Foreign(Register, Foreign),
     Computed(Computation, Vec<Register>),
 }
 
@@ -101,21 +104,21 @@ pub(super) enum Check {
     Object(Box<dyn ObjectTest>),
 }
 
-/// What was another value in earlier calls, by the texts of the trackers.
+/// What was another value in earlier calls, by path.
 #[derive(Default)]
 pub struct Differing {
     /// Numbers, texts and containers with other contents, and in how many translations.
-    pub numbers: HashMap<String, usize>,
+    pub numbers: HashMap<ValuePath, usize>,
     /// Sizes of tensors, and in how many translations.
-    pub sizes: HashMap<String, usize>,
+    pub sizes: HashMap<ValuePath, usize>,
 }
 
 /// Where a number comes from, and what it is computed from.
 struct Numbers {
     /// The number that is asked for.
-    asked: String,
+    asked: ValuePath,
     /// What it is computed from in the end.
-    leaves: Vec<String>,
+    leaves: Vec<ValuePath>,
 }
 
 /// The compiled guards of one translation.
@@ -127,7 +130,7 @@ pub struct GuardProgram {
     numbers: HashMap<usize, Numbers>,
     /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
     /// them.
-    made_classes: HashMap<usize, String>,
+    made_classes: HashMap<usize, ValuePath>,
     /// By step.
     pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
@@ -146,14 +149,14 @@ impl GuardProgram {
         for guard in guards {
             let text = guard.text(py, trackers);
             let number = guard.asks_for_contents().then(|| Numbers {
-                asked: trackers.text(py, guard.subject),
-                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
+                asked: trackers.path(guard.subject),
+                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
             });
-            let made_class = guard.asks_for_made_class(py).then(|| trackers.text(py, guard.subject));
+            let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
             let steps = compiler.len();
             compiler.add(guard)?;
             if compiler.len() > steps {
-                made_classes.extend(made_class.map(|text| (compiler.len() - 1, text)));
+                made_classes.extend(made_class.map(|path| (compiler.len() - 1, path)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             texts.resize(compiler.len(), text.into());
@@ -173,6 +176,12 @@ impl GuardProgram {
             texts,
             memory: GuardMemory::unless_switched_off(),
         })
+    }
+
+    /// The first guard that does not hold, and all that was fetched up to there.
+    pub(super) fn run_to_failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
+        let mut registers = Vec::with_capacity(self.registers);
+        self.walk(frame, &mut registers).err().map(|failure| (failure, registers))
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
@@ -205,7 +214,7 @@ impl GuardProgram {
                         return;
                     }
                     for axis in differing {
-                        *found.sizes.entry(size_name(asked, axis)).or_default() += 1;
+                        *found.sizes.entry(asked.size(axis)).or_default() += 1;
                     }
                 }
             }
@@ -244,18 +253,27 @@ impl GuardProgram {
 
     /// What all fetches gave.
     fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
-        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        let mut registers = Vec::with_capacity(self.registers);
+        self.walk(frame, &mut registers)?;
+        Ok(registers)
+    }
+
+    #[inline]
+    fn walk<'py>(&self, frame: &impl FrameView<'py>, registers: &mut Vec<Bound<'py, PyAny>>) -> Result<(), Failure> {
         for (at, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
+                Step::Fetch(fetch) => {
+                    let value = fetch.run(frame, &*registers).ok_or(Failure::Step(at))?;
+                    registers.push(value);
+                }
                 Step::Test(register, check) => {
-                    if !check.run(registers.at(*register), &registers) {
+                    if !check.run(registers.at(*register), &*registers) {
                         return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        Ok(registers)
+        Ok(())
     }
 
     /// Number of tests and fetches.
@@ -290,19 +308,19 @@ impl GuardProgram {
     }
 
     /// Where classes come from, or their objects, that functions made and that have died since.
-    pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a str> {
+    pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a ValuePath> {
         let dead = move |at: &usize| match self.steps.get(*at) {
             Some(Step::Test(_, Check::Is(class) | Check::TypeIs(class))) => !class.is_alive(py),
             _ => false,
         };
-        self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, text)| &**text)
+        self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, path)| path)
     }
 
     /// Where another class comes from now than one that a function made, or an object of another, if that is the first
     /// thing that keeps the guards from holding.
-    pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
+    pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&ValuePath> {
         match self.run(frame).err()? {
-            Failure::Step(at) => self.made_classes.get(&at).map(|text| &**text),
+            Failure::Step(at) => self.made_classes.get(&at),
             Failure::State => None,
         }
     }
@@ -445,6 +463,7 @@ impl Fetch {
                 Upcoming::End => None,
             },
             Fetch::Computed(how, of) => how.apply(&of.iter().map(|of| at(of).clone()).collect::<Vec<_>>()),
+            Fetch::Foreign(of, how) => how.0.fetch(at(of)),
             Fetch::Iterated(of, index) => cpython::iterated(at(of))?.into_iter().nth(*index),
         }
     }
@@ -584,7 +603,7 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+pub(super) fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     if let Ok(tuple) = value.cast::<PyTuple>() {
         Some(tuple.len())
     } else if let Ok(list) = value.cast::<PyList>() {

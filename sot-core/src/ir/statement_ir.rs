@@ -30,6 +30,19 @@ impl From<CallKind> for StatementKind {
     }
 }
 
+impl StatementKind {
+    /// How a statement prints it.
+    pub fn word(self) -> &'static str {
+        match self {
+            StatementKind::Api => "api",
+            StatementKind::Method => "method",
+            StatementKind::Sir => "sir",
+            StatementKind::Object(word) => word,
+            StatementKind::InPlace => "inplace",
+        }
+    }
+}
+
 /// One call in the graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
@@ -82,13 +95,7 @@ impl StatementIR {
 
 impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            StatementKind::Api => "api",
-            StatementKind::Method => "method",
-            StatementKind::Sir => "sir",
-            StatementKind::Object(word) => word,
-            StatementKind::InPlace => "inplace",
-        };
+        let kind = self.kind.word();
         let (outputs, args, kwargs) = (self.outputs.join(", "), tuple(&self.args), self.kwargs.join(", "));
         write!(f, "{kind:<10} || {outputs} = {} ({args}, {{{kwargs}}})", self.callee)
     }

@@ -9,5 +9,6 @@ pub mod builtin;
 pub mod executor;
 pub mod linked;
 pub mod opcode;
+pub mod registering;
 pub mod runtime;
 pub mod variable;

@@ -13,7 +13,6 @@ pub struct Trail {
     by_code: HashMap<usize, u32>,
     places: Vec<PlaceReport>,
     by_place: HashMap<PlaceReport, u32>,
-    resumes: Vec<usize>,
 }
 
 impl Trail {
@@ -41,18 +40,6 @@ impl Trail {
         self.places.push(place.clone());
         self.by_place.insert(place, index);
         index
-    }
-
-    /// Notes that the new code goes on in the code of a resume function at this address.
-    pub fn note_resume(&mut self, code: usize) {
-        if !self.resumes.contains(&code) {
-            self.resumes.push(code);
-        }
-    }
-
-    /// Where the codes are that the new code goes on in.
-    pub fn resumes(&self) -> &[usize] {
-        &self.resumes
     }
 
     /// Ends the trail: its functions and places.

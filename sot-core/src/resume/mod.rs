@@ -8,6 +8,7 @@
 
 mod code;
 mod driving;
+pub(crate) mod layout;
 mod prologue;
 mod round;
 mod second_run;
@@ -28,6 +29,7 @@ use driving::Driving;
 pub use crate::resume_point::{Answer, AnswerUse, Asked, Entry, Finish, Operation, ResumeKey, Slot};
 pub use code::build;
 pub use driving::caller;
+pub use layout::{Item, Value};
 pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;

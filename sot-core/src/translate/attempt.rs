@@ -5,18 +5,22 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
-use crate::cache::{CacheEntry, CodeCache};
+use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::log::{self, Channel};
-use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
+use crate::machine::executor::{
+    BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
+};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
+use crate::policy;
 use crate::progress;
 use crate::report::{now, AttemptReport, PhaseSeconds, TranslationReport};
 use crate::stats;
+use crate::trace;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
@@ -29,9 +33,6 @@ use crate::resume::ResumeSource;
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 
-/// Simulations of one frame that may be thrown away because tracing changed an object.
-const MAX_RESTARTS: usize = 16;
-
 pub(super) fn translate_to_the_end(
     py: Python<'_>,
     runtime: &'static Runtime,
@@ -39,22 +40,26 @@ pub(super) fn translate_to_the_end(
     frame: &FreshFrame<'_, '_>,
     policy: ValuePolicy,
 ) -> PyResult<Translation> {
-    let mut planned = None;
-    let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
     let watched = progress::begin(&place_of(&frame.code()).function);
     let mut attempts = Vec::new();
-    for _ in 0..MAX_RESTARTS {
+    let (mut planned, mut learnt) = (None, Learnt::default());
+    for _ in 0..policy::MAX_RESTARTS {
         let start = Instant::now();
-        let attempt = translate(py, runtime, cache, frame, planned.take(), (&mut refusals, policy))?;
+        let refusals = std::mem::take(&mut learnt.refusals);
+        let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
+        let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
+        learnt.keep_notes(py);
+        cache.close_sizes(std::mem::take(&mut learnt.matters));
+        let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
         match attempt {
             Attempt::Done(mut translation) => {
-                translation.collected.attempts = attempts;
                 if let Some(watched) = watched {
                     watched.end(py);
                 }
+                translation.collected.attempts = attempts;
                 return Ok(*translation);
             }
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
@@ -87,8 +92,8 @@ fn translate(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-    planned: Option<PlannedBreak>,
-    (refusals, policy): (&mut Refusals, ValuePolicy),
+    history: History,
+    learnt: &mut Learnt,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let (start, began) = (Instant::now(), now());
@@ -99,14 +104,15 @@ fn translate(
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // Where an attempt was given up there is work to compile.
-    let wanted = cache.is_root() || planned.is_some() || always_compiles();
-    let mut cx = executor(py, runtime, cache, frame, planned)?;
-    cx.policy = policy;
-    cx.refusals = std::mem::take(refusals);
+    let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
+    let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
+        Ok(cx) => cx,
+        Err(Unwind::Internal(error)) => return Err(*error),
+        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
+    };
     let result = simulate(&mut cx, frame, &unit);
-    *refusals = std::mem::take(&mut cx.refusals);
+    *learnt = cx.take_learnt();
     cx.note_steps_in_vain();
-    cache.learn_sizes(&mut cx.sizes);
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
@@ -118,12 +124,12 @@ fn translate(
     progress::phase(py, "compile");
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
+    learnt.matters.extend(cx.sizes.take_settled());
     if let Err(Unwind::Restart(plan)) = result {
-        cache.learn_sizes(&mut cx.sizes);
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
-    let steps = cx.steps();
+    let steps = cx.patience.steps();
     let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();
@@ -150,38 +156,24 @@ fn translate(
     Ok(Attempt::Done(Box::new(translation)))
 }
 
-/// An executor that knows what earlier translations of the code have shown.
-fn executor<'py>(
-    py: Python<'py>,
-    runtime: &'static Runtime,
-    cache: &CodeCache,
-    frame: &FreshFrame<'_, 'py>,
-    planned: Option<PlannedBreak>,
-) -> PyResult<OpcodeExecutor<'py>> {
-    let globals = frame.globals().to_owned();
-    let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
-        Ok(cx) => cx,
-        Err(Unwind::Internal(error)) => return Err(*error),
-        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
-    };
-    if cache.is_root() || always_compiles() {
-        cx.be_patient(always_compiles());
-    }
-    if !cache.gives_way() {
-        cx.ignore_signals();
-    }
-    if let Some(planned) = planned {
-        cx.plan_break(planned);
-    }
+/// What earlier translations of the code have shown.
+fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
     let differing = cache.differing(frame);
-    cx.changing = differing.numbers;
-    cx.others = cache.len();
-    cx.sizes = cache.open_sizes(cache.dynamic(py), differing.sizes);
-    cx.is_resumed = cache.origin().is_some();
-    if cx.is_resumed {
-        cx.short_lived = cache.short_lived(frame);
+    let is_resumed = cache.origin().is_some();
+    History {
+        changing: differing.numbers,
+        translations: cache.len(),
+        sizes: cache.open_sizes(cache.dynamic(frame.py()), differing.sizes),
+        is_resumed,
+        short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
+        effort: match (always_compiles(), cache.is_root()) {
+            (true, _) => Effort::All,
+            (false, true) => Effort::Asked,
+            (false, false) => Effort::Little,
+        },
+        gave_way: !cache.gives_way(),
+        ..History::default()
     }
-    Ok(cx)
 }
 
 /// New code for what the simulation came to, and the reason for which it does not reach the frame's end.
@@ -230,7 +222,8 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .replacing(any_number && cx.policy == ValuePolicy::Generalize);
+        .having_met(std::mem::take(&mut cx.met_objects))
+        .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
     let (met_tensors, followed) = (cx.has_met_tensors(), cx.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
@@ -254,9 +247,11 @@ fn simulate<'py>(
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
+    cx.meet(globals.as_any());
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
+        cx.meet(function.as_any());
         // Not as the object that the program may come to by another road: what is assumed of that is guarded.
         let tracker = cx.constant_tracker(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
@@ -285,7 +280,8 @@ fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left:
     if cx.graph.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor work"));
     }
-    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, left, name)?;
+    let end = trace::end_at_return(cx, value, left, name)?;
+    let new_code = CodeGen::new(end.trace.cx, Rc::clone(unit))?.compile_return(end)?;
     if new_code.graphs.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor leaves the frame"));
     }
@@ -320,5 +316,6 @@ fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wante
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
-    CodeGen::new(cx, Rc::clone(&at.root().unit))?.compile_break(at, &sources, name)
+    let end = trace::end_at_break(cx, at, &sources, name)?;
+    CodeGen::new(end.trace.cx, Rc::clone(&at.root().unit))?.compile_break(end)
 }

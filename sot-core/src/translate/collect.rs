@@ -20,7 +20,7 @@ use crate::report::{
 use crate::tracker::{Key, Tracker, TrackerId};
 
 /// The guards that do not hold for a frame, if details are asked for.
-pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
+pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
     if report::has_details() {
         cache.failed(frame)
     } else {
@@ -28,9 +28,9 @@ pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) 
     }
 }
 
-/// Counts them.
-pub(super) fn count_unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) {
-    report::misses(&unmet_guards(cache, frame));
+/// Counts them, for a frame that may be translated or not.
+pub(super) fn count_failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) {
+    report::misses(&failed_guards(cache, frame));
 }
 
 /// What is known when the frame has been simulated, and its new code is written.
@@ -54,7 +54,7 @@ pub(super) fn collect(
         line: line.unwrap_or(code.first_line),
         outcome: if new_code.is_some() { "translated" } else { "fallback" },
         resume: line.map(|line| ResumeReport { line }),
-        instructions: cx.steps(),
+        instructions: cx.patience.steps(),
         statements: graphs.iter().map(StatementIR::operations).sum(),
         graph_count: graphs.len(),
         guard_count: cx.guards.len(),
@@ -101,7 +101,6 @@ fn add_details(
     new_code: Option<&NewCode>,
 ) {
     let Some(trail) = cx.trail.take() else { return };
-    let resumes = trail.resumes().to_vec();
     (collected.functions, collected.places) = trail.finish();
     let finished = new_code.and_then(|new| new.graphs.first());
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));
@@ -114,7 +113,7 @@ fn add_details(
     collected.guard_count = collected.guards.len();
     name_inputs(cx, &mut tree, &mut collected.graphs);
     collected.trackers = tree.trackers;
-    collected.code = Some(codes(cx.py, unit, new_code, &resumes));
+    collected.code = Some(codes(cx.py, unit, new_code));
 }
 
 /// Says where the inputs and parameters of the graphs come from.
@@ -176,7 +175,8 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
 }
 
 /// The listings, and the resume functions that the new code goes on in.
-fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, resumes: &[usize]) -> CodeReport {
+fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>) -> CodeReport {
+    let resumes = new_code.map(|new| &new.resumes[..]).unwrap_or_default();
     CodeReport {
         id: format!("{:x}", unit.object.as_ptr() as usize),
         old: unit.code.disassemble(py),

@@ -11,30 +11,13 @@ use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::CodeUnit;
+use crate::policy::{IN_CALLS, IN_LOOP, MIN_IN_LOOP, MIN_OF_PLACE};
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
 use super::report::count_break;
 use crate::cache::{cache_of, untranslated};
 use crate::resume::ResumeSource;
-
-/// So many translations in a loop are made in any case,
-const ENOUGH: u32 = 6;
-/// and so many of each place: the first round may be unlike all others.
-const ENOUGH_EACH: usize = 2;
-
-/// How many translations are enough for a loop.
-struct Limits {
-    /// Of those that are not the first of their place.
-    again: u32,
-    /// Where a loop has so many, a place that has one has all that it needs.
-    all: u32,
-}
-
-const IN_LOOP: Limits = Limits { again: 3, all: 7 };
-/// Of a loop that breaks in functions that it calls: in a round that is left they are translated on their own, which
-/// takes as many as it saves.
-const IN_CALLS: Limits = Limits { again: 5, all: 9 };
 
 /// How the code of comprehensions is called.
 const COMPREHENSIONS: &[&str] = &["<listcomp>", "<setcomp>", "<dictcomp>"];
@@ -62,7 +45,7 @@ pub(super) fn leave_round(
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
     let (made, again) = (source.cache().made(head), !cache.is_empty());
     let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
-    let many = cache.len() >= ENOUGH_EACH && made.all >= ENOUGH && made.again >= limits.again;
+    let many = cache.len() >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
     if !(again && (many || made.all >= limits.all)) {
         source.cache().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);

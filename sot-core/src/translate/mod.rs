@@ -22,11 +22,14 @@ use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
-use crate::guard::FrameView;
+use crate::forgetting;
+use crate::guard::{FrameView, Guards};
 use crate::log::{self, Channel};
 use crate::machine::runtime::Runtime;
+use crate::registered;
 use crate::stance::Stance;
 use crate::stats;
+use crate::tracker::Trackers;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
@@ -77,7 +80,7 @@ impl FrameEvaluator for Translator {
             let reason = Reason::new(ReasonId::Traced, "a trace function is set, and looks at the program's own lines");
             return left(&code, Reason { recursive: true, ..reason });
         }
-        cache.refresh(stats::generation());
+        cache.refresh(forgetting::generation());
         if let Some(entry) = cache.find(frame) {
             stats::hit();
             cache.note_hit(&entry);
@@ -105,7 +108,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
     }
-    collect::count_unmet_guards(cache, frame);
+    collect::count_failed_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
         return account.left(&code, || cache.failures(frame));
@@ -126,6 +129,9 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     }
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
+    }
+    if !cache.is_root() && registered::skips_frame(&frame.globals()) {
+        return skip(cache, frame);
     }
     if let Some(verdict) = stance::verdict(runtime, cache, frame) {
         return verdict;
@@ -153,19 +159,19 @@ fn translate_in_turn(
     if !cache.is_empty() {
         log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
+    let failed = collect::failed_guards(cache, frame);
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
-    let unmet = collect::unmet_guards(cache, frame);
     let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
-    let id = collect::keep(translation.collected, unmet);
+    let id = collect::keep(translation.collected, failed);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
             let _quiet = cpython::suspend(py);
@@ -201,6 +207,18 @@ fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
     let place = place_of(&frame.code());
     let why = failed_guards(cache, frame);
     format!("[Recompile]: {} ({}:{}) is translated again{why}", place.function, place.file, place.line)
+}
+
+/// Leaves the frames of a code object to CPython for as long as their module is registered so.
+fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
+    let py = frame.py();
+    let Ok(guards) = Guards::default().compile(py, &Trackers::default()) else {
+        return Verdict::Original { disable_eval_frame: false };
+    };
+    let met = [frame.globals().as_ptr() as usize];
+    let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
+    cache.insert(py, Arc::clone(&entry));
+    verdict(py, &entry)
 }
 
 /// Whether code with these global variables imports nothing, and neither does C code that it calls.

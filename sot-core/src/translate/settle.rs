@@ -9,17 +9,15 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
+use crate::forgetting;
 use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, ValuePolicy};
 use crate::machine::runtime::Runtime;
 use crate::settling::{of_place, Settling};
-use crate::stats;
 
 use super::report::{count_fallback, place_of};
 use crate::cache::cache_of;
-
-/// After so many frames that were left, the entries that none has used are not asked any more.
-const ENOUGH: u64 = 64;
+use crate::policy::UNUSED_AFTER;
 
 /// The account of the code object of a frame that no translation is for.
 pub(super) struct Account<'a> {
@@ -49,7 +47,7 @@ impl<'a> Account<'a> {
     /// Leaves the frame to CPython; `failures` tells which guards did not hold.
     pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<String>) -> Verdict {
         let earlier = self.settling.note_left();
-        if earlier == ENOUGH {
+        if earlier == UNUSED_AFTER {
             self.cache.drop_unused();
             self.cache.leave_alone();
         }
@@ -85,7 +83,7 @@ impl<'a> Account<'a> {
         for unit in followed {
             let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
             if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
-                cache.refresh(stats::generation());
+                cache.refresh(forgetting::generation());
                 self.settling.note_followed(&Account::of(&cache, code, || false).settling);
             }
         }
@@ -102,5 +100,5 @@ fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settlin
     if cache.is_root() {
         return None;
     }
-    of_place(code, stats::generation()).ok()
+    of_place(code, forgetting::generation()).ok()
 }

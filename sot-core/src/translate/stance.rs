@@ -7,7 +7,7 @@ use crate::cpython::{FreshFrame, Verdict};
 use crate::error::RecompileError;
 use crate::machine::runtime::Runtime;
 use crate::stance::Stance;
-use crate::tracker::{Tracker, Trackers};
+use crate::value_path::ValuePath;
 
 use super::report::{failed_guards, place_of};
 use super::whole_program::is_given_tensors;
@@ -48,16 +48,14 @@ fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
     ))
 }
 
-/// The shapes of the arguments that are tensors, by the texts of their trackers.
-fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(String, Vec<i64>)> {
-    let mut trackers = Trackers::default();
-    let mut shape_of = |(name, object): &(String, Bound<'_, PyAny>)| {
+/// The shapes of the arguments that are tensors.
+fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(ValuePath, Vec<i64>)> {
+    let shape_of = |(name, object): &(String, Bound<'_, PyAny>)| {
         let meta = runtime.backend.is_tensor(object).then(|| runtime.backend.meta(object).ok()).flatten()?;
         let shape = meta.shape.into_iter().collect::<Option<Vec<_>>>()?;
-        let tracker = trackers.add(Tracker::Local { slot: 0, name: name.as_str().into() });
-        Some((trackers.text(object.py(), tracker), shape))
+        Some((ValuePath::argument(name), shape))
     };
-    arguments(frame).iter().filter_map(&mut shape_of).collect()
+    arguments(frame).iter().filter_map(shape_of).collect()
 }
 
 /// The arguments by their names.

@@ -23,7 +23,7 @@ pub(super) fn watch(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, roo
         let (Some(value), Some(object)) = (*value, fresh.arg(slot)) else { continue };
         if look.shows(&object) {
             // The caller holds what any other frame was given.
-            if cx.is_resumed {
+            if cx.history.is_resumed {
                 cx.see(value)?;
                 cx.watch(WatchedDrop::Itself(value));
             }

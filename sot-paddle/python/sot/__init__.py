@@ -6,7 +6,7 @@
 This module checks what the tracer needs before the compiled part is loaded, and holds the public names.
 """
 
-from . import _requirements
+from . import _plugins, _requirements
 
 if _requirements.is_run_as_command():
     from . import _command
@@ -14,12 +14,13 @@ if _requirements.is_run_as_command():
     _command.before_import()
 _requirements.check()
 
-from . import _config, psdb
+from . import _config, psdb, register
 from ._breaks import BreakList, break_on
 from ._compiling import is_compiling
 from ._config import config
 from ._controls import mark_dynamic, mark_static, set_stance
 from ._counts import Stats, stats
+from ._disable import disable
 from ._install import Installation, install, install_if_asked, uninstall
 from ._progress import Progress, on_progress
 from ._report import Explanation, Record, explain
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "break_on",
     "config",
+    "disable",
     "explain",
     "install",
     "is_compiling",
@@ -45,6 +47,7 @@ __all__ = [
     "mark_static",
     "on_progress",
     "psdb",
+    "register",
     "report",
     "reset",
     "set_stance",
@@ -56,3 +59,4 @@ __all__ = [
 _config.start()
 install_if_asked()
 begin_if_asked()
+_plugins.load()

@@ -1,6 +1,7 @@
 from typing import Any, Callable, TypeVar, overload
 
 from . import psdb as psdb
+from . import register as register
 from ._breaks import BreakList as BreakList
 from ._breaks import break_on as break_on
 from ._compiling import is_compiling as is_compiling
@@ -19,23 +20,36 @@ from ._report import Explanation as Explanation
 from ._report import Record as Record
 from ._report import explain as explain
 from ._report_files import report as report
+from ._sot import DisabledStretch as _DisabledStretch
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
+def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
     """Translate a function, a bound method or a layer; the result is called as the original is.
 
     A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
     raises instead of running in parts. With `dynamic=True` all sizes of tensor arguments are left open from the first
-    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says.
+    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says. The other options only choose
+    among Paddle's own compilers, and are not used.
+
+    Raises:
+        TypeError: `fn` has no Python code: a class, a C function, or what is not callable.
     """
 
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
+def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
+
+@overload
+def disable(function: _F, *, recursive: bool = ...) -> _F:
+    """Leave a function to CPython, with all that it calls or, not `recursive`, alone; give it back."""
+
+@overload
+def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
+    """Without a function: a decorator with options, and a context manager under which no frame of the thread is translated."""
 
 class GraphBreakError(RuntimeError):
     """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""

@@ -47,7 +47,7 @@ def statement_of(function: Any) -> Optional[tuple[Callable[..., Any], list[str]]
     reads = _reads(function)
     if reads is None:
         return None
-    options = getattr(function, "___jit_transform_options___", None)
+    options: Any = getattr(function, "___jit_transform_options___", None)
     if not options.need_capture_control_flow():
         return function, reads
     from paddle.jit.dy2static.program_translator import convert_to_static

@@ -65,7 +65,7 @@ def _paddle() -> Found:
         return "not usable", str(error)
     import paddle
 
-    return "{} ({})".format(paddle.__version__, os.path.dirname(paddle.__file__)), None
+    return "{} ({})".format(paddle.__version__, os.path.dirname(paddle.__file__ or "")), None
 
 
 def _extension() -> Found:
@@ -106,7 +106,7 @@ def _translation() -> Found:
 
     from . import _sot
 
-    def double(x):  # type: ignore[no-untyped-def]
+    def double(x: Any) -> Any:
         return x * 2 + 1
 
     x = paddle.to_tensor([1.0, 2.0])

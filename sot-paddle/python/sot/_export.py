@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 import warnings
-from typing import List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
 # A symbol, the sizes (`None` for an open one), the element type, `stop_gradient`.
 Described = Tuple[str, Sequence[Optional[int]], str, bool]
@@ -90,7 +90,7 @@ def export(
         warnings.warn(f"SOT_EXPORT: {name} is not exported: {error}", RuntimeWarning, stacklevel=2)
 
 
-def indented(depth, lines) -> str:
+def indented(depth: int, lines: Iterable[str]) -> str:
     return "\n".join("    " * depth + line for line in lines)
 
 

@@ -72,7 +72,7 @@ def install_if_asked() -> None:
         install()
 
 
-def _symbolic() -> type:
+def _symbolic() -> Any:
     found = getattr(program_translator, "SymbolicStaticFunction", None)
     if found is None or not isinstance(found.__dict__.get(_METHOD), types.FunctionType):
         raise RuntimeError(
@@ -127,7 +127,7 @@ def _with_its_own_code(function: Any) -> Any:
     if inspect.ismethod(function):
         return types.MethodType(_with_its_own_code(function.__func__), function.__self__)
     code = function.__code__.replace()
-    copy = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy: Any = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     functools.update_wrapper(copy, function)
     del copy.__wrapped__

@@ -44,7 +44,7 @@ def watch() -> None:
         return late[0].put(late[1], self, hook)
 
     @functools.wraps(retain)
-    def retain_grads(self: paddle.Tensor) -> None:
+    def retain_grads(self: paddle.Tensor) -> Any:
         late = _sot._late_hooks(self)
         if late is None or self.stop_gradient:
             return retain(self)

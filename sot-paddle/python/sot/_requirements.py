@@ -4,21 +4,23 @@ Each failure is an ImportError that names the remedy. Written so that any Python
 """
 
 import sys
+from types import FrameType
+from typing import Optional, Tuple
 
 OLDEST_PYTHON = (3, 8)
 NEWEST_PYTHON = (3, 13)
 OLDEST_PADDLE = (3, 0)
 
 
-def check():
+def check() -> None:
     """Raise ImportError if the tracer cannot work here."""
     check_interpreter(sys.implementation.name, sys.version_info[:2])
     check_paddle()
 
 
-def is_run_as_command():
+def is_run_as_command() -> bool:
     """Whether the package is being imported for `python -m sot`, by the function of `runpy` that looks for the module."""
-    frame = sys._getframe()
+    frame = sys._getframe()  # type: Optional[FrameType]
     while frame is not None:
         code = frame.f_code
         if code.co_name == "_get_module_details" and frame.f_globals.get("__name__") == "runpy":
@@ -27,7 +29,7 @@ def is_run_as_command():
     return False
 
 
-def check_interpreter(implementation, version):
+def check_interpreter(implementation: str, version: Tuple[int, int]) -> None:
     """The tracer reads CPython's frames, whose layout it knows for these versions only."""
     supported = "CPython {}.{} to {}.{}".format(*(OLDEST_PYTHON + NEWEST_PYTHON))
     if implementation != "cpython":
@@ -42,7 +44,7 @@ def check_interpreter(implementation, version):
         )
 
 
-def check_paddle():
+def check_paddle() -> None:
     """Import Paddle and refuse what is older than the first release with the programs the tracer builds."""
     try:
         import paddle
@@ -59,7 +61,7 @@ def check_paddle():
         )
 
 
-def is_too_old(version):
+def is_too_old(version: str) -> bool:
     """Whether a version string such as `2.6.2` is below the oldest supported one. Builds from source say `0.0.0`."""
     numbers = []
     for part in version.split(".")[:2]:

@@ -7,6 +7,7 @@ shown without frames of this package, and leaves the process as it would.
 from __future__ import annotations
 
 import argparse
+import builtins
 import io
 import os
 import runpy
@@ -14,7 +15,7 @@ import signal
 import sys
 import types
 from importlib.machinery import SourceFileLoader
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, List
 
 import sot
 
@@ -95,7 +96,7 @@ def _set_first_path(folder: str) -> None:
 def _fresh_main() -> types.ModuleType:
     """The module `__main__` as a script finds it. It stays until the process ends, as exit handlers use it."""
     module = types.ModuleType("__main__")
-    module.__dict__["__builtins__"] = __builtins__
+    module.__dict__["__builtins__"] = builtins
     if sys.version_info < (3, 14):
         module.__dict__["__annotations__"] = {}
     sys.modules["__main__"] = module

@@ -94,7 +94,8 @@ def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterabl
     """What the scopes of a graph hold for its backward pass. `None` if some of that is no tensor."""
     given = [*inputs, *parameters]
     saved = [_save(scope, given) for scope in scopes]
-    return None if None in saved else SavedAll(saved)
+    found = [one for one in saved if one is not None]
+    return SavedAll(found) if len(found) == len(saved) else None
 
 
 class SavedAll:
@@ -198,12 +199,12 @@ def draws_since(state: Any) -> bool:
     now = paddle.get_rng_state()
     numbers = _next_numbers()
     paddle.set_rng_state(state)
-    has_drawn = numbers != _next_numbers()
+    has_drawn = bool(numbers != _next_numbers())
     paddle.set_rng_state(now)
     return has_drawn
 
 
-def _next_numbers() -> list[float]:
+def _next_numbers() -> Any:
     return paddle.rand([4], dtype="float32").tolist()
 
 
@@ -212,7 +213,7 @@ def nought(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
     return None if is_undefined(gradient) else paddle.zeros_like(gradient).detach()
 
 
-def varying(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
+def varying(gradient: Any) -> Any:
     """The gradient, not as a constant."""
     if not is_undefined(gradient) and gradient.stop_gradient:
         gradient = gradient.detach()
@@ -262,7 +263,7 @@ def by_results(
     cannot be."""
     wanted, stopped = results
     count, have_gradients, may_be_unused, has_hooks = asked
-    made: Gradients = [None] * count
+    made: List[Any] = [None] * count
     try:
         parts, found = _through_statements(up_to_programs, arguments, wanted, stopped, False)
         if not stopped:
@@ -320,7 +321,8 @@ def _through_statements(
         not_through = [results[at] for run, at in stopped if run == number and at in results]
         parts, met = up_to_programs(outputs, [*inputs, *(results[at] for at in by_result)], weights, not_through, calls_hooks)
         sums = [_sum(so_far, part) for so_far, part in zip(sums, parts)]
-        found.update(((number, at), part) for at, part in zip(by_result, parts[len(inputs) :]))
+        if number is not None:
+            found.update(((number, at), part) for at, part in zip(by_result, parts[len(inputs) :]))
         for run, call, at, gradient in met:
             if (run, at) not in stopped and not is_undefined(gradient):
                 came = pending.setdefault(run, (call, {}))[1]
@@ -347,7 +349,7 @@ def _through_statements(
             outputs = [paddle.assign(results[at]) for at in came]
 
 
-def _sum(one: Optional[paddle.Tensor], other: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
+def _sum(one: Any, other: Any) -> Any:
     if is_undefined(one) or is_undefined(other):
         return other if is_undefined(one) else one
     return one + other
@@ -365,7 +367,7 @@ def is_close(known: paddle.Tensor, found: paddle.Tensor) -> bool:
     wide = "complex128" if known.is_complex() else "float64"
     expected, actual = (tensor.detach().cast(wide).numpy() for tensor in (known, found))
     tolerance = 1e-2 if known.element_size() < 4 else 1e-4
-    return np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True)
+    return bool(np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True))
 
 
 def _refuse_backward(gradients: Gradients, sources: Sequence[paddle.Tensor]) -> Gradients:
@@ -384,7 +386,7 @@ class _Given:
         self.tensors = tensors
 
 
-class _NotAgain(PyLayer):
+class _NotAgain(PyLayer):  # type: ignore[misc]
     """Its tensors as they are, without a gradient."""
 
     @staticmethod

@@ -1,5 +1,7 @@
 from typing import Any, Callable, Dict, List, NoReturn, Tuple, TypeVar, overload
 
+import paddle
+
 from ._late_hooks import LateHooks
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -7,21 +9,38 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
+def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
+def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
 class GraphBreakError(RuntimeError): ...
 class RecompileError(RuntimeError): ...
+
+class Translated:
+    """A callable whose calls are translated; reads attributes as what it was made of."""
+
+    @property
+    def __wrapped__(self) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
 
 def reset() -> None: ...
 def stats() -> Dict[str, Any]:
     """The fields of `sot.Stats`, by name."""
 
-def listable(api: Any) -> Any:
-    """What goes on the break list for `api`."""
+class DisabledStretch:
+    """A `with` block in which no frame of the thread is translated, and a decorator."""
 
-def break_list_add(api: Any) -> None: ...
-def break_list_remove(api: Any) -> None: ...
+    def __init__(self, recursive: bool = ...) -> None: ...
+    def __enter__(self) -> DisabledStretch: ...
+    def __exit__(self, kind: object, value: object, traceback: object) -> None: ...
+    def __call__(self, function: _F) -> _F: ...
+
+def _register(meaning: str, object: Any, by: Any = ..., *, below: bool = ...) -> int:
+    """Register what an object means; the result is for `_undo`."""
+
+def _undo(token: int) -> None:
+    """Take a registration back; doing so twice is once."""
+
 def forbid(function: _F, what: str) -> _F:
     """Make a `breakgraph` or `fallback` of a function an error."""
 
@@ -73,6 +92,12 @@ def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
 
 def _late_hooks(tensor: paddle.Tensor) -> tuple[LateHooks, int] | None:
     """What takes hooks on the result of a program that others are computed from, and the result's index."""
+
+def _is_muted() -> bool:
+    """Whether hooks are not called in the backward pass that is running."""
+
+def _stops_at_programs() -> bool:
+    """Whether the backward pass that is running ends at programs."""
 
 def _pass() -> int:
     """The number of the backward pass that is running."""

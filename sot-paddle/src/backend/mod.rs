@@ -231,6 +231,14 @@ impl Backend for PaddleBackend {
         Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
     }
 
+    fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !class.is_subclass(self.paddle.layer_type.bind(class.py()))? {
+            return Ok(None);
+        }
+        let forward = class.getattr("__dict__")?.call_method1("get", ("forward",))?;
+        Ok((!forward.is_none()).then_some(forward))
+    }
+
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         truth::function(py, &self.paddle)
     }

@@ -361,14 +361,18 @@ impl Variable for LayerVariable {
         self.made_of.iter().flat_map(|parts| parts.layers.iter().copied()).collect()
     }
 
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if self.made_of.is_some() && self.is_changed(cx, this)? {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
+        }
+        Ok(())
+    }
+
     /// Another layer like the one made in the trace, which has settings only, or is a container of what is there
     /// already.
-    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let py = cg.py();
         if let Some(parts) = &self.made_of {
-            if self.is_changed(cg.cx_mut(), this)? {
-                return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
-            }
             let class = self.object.bind(py).get_type().into_any().unbind();
             cg.begin_call(|cg| cg.load_const(class))?;
             for &layer in &parts.layers {

@@ -25,7 +25,7 @@ use crate::identity::IdVariable;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;
-    cx.claim_instead(value);
+    cx.claims.instead(value);
     cx.len(value)
 } }
 
@@ -90,7 +90,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
             asked.push((right, "__rdivmod__", left));
         }
         // What one says is not yet the instruction's result.
-        cx.unclaim();
+        cx.claims.take();
         for (operand, name, other) in asked {
             let Some(method) = object_model::find_special(cx, operand, &Rc::from(name))? else { continue };
             let answer = cx.call(method, &CallArgs::positional(vec![other]))?;
@@ -112,7 +112,7 @@ fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarI
 
 builtin! { REPR = "repr" => |cx, args| {
     let [value] = args.exactly(cx, "repr")?;
-    cx.claim_instead(value);
+    cx.claims.instead(value);
     fold_or(cx, "repr", args, |cx| object_model::convert(cx, value, "__repr__", &[]))
 } }
 
@@ -130,7 +130,7 @@ builtin! { FORMAT = "format" => |cx, args| {
     if let Some(text) = lazy_format(cx, value, spec)? {
         return Ok(text);
     }
-    cx.claim_instead(value);
+    cx.claims.instead(value);
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
         object_model::convert(cx, value, "__format__", &[spec])
@@ -237,7 +237,7 @@ builtin! { DICT_REPR = "dict.__repr__" => |cx, args| container_repr(cx, args) }
 /// The text of a container, from those of what it holds.
 fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this] = args.exactly(cx, "__repr__")?;
-    cx.unclaim();
+    cx.claims.take();
     if let Some(known) = cx.materialize(this)? {
         return cx.fold(|_| Ok(known.repr()?.into_any()));
     }
@@ -370,7 +370,7 @@ fn sum_of_known(cx: &mut OpcodeExecutor<'_>, numbers: Vec<VarId>, start: VarId) 
 }
 
 fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallArgs) -> Flow<VarId> {
-    let direct = cx.claims_call();
+    let direct = cx.claims.take_call();
     let option = |wanted: &str| args.keywords.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| *value);
     let (key, default) = (option("key"), option("default"));
     if let Some((other, _)) = args.keywords.iter().find(|(name, _)| !matches!(&**name, "key" | "default")) {

@@ -26,6 +26,13 @@ struct ComparedKey {
     object: Option<VarId>,
 }
 
+impl ComparedKey {
+    /// `cmp_to_key(function)`
+    fn make(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        emit_call(cg, |py| library(py, "functools", "cmp_to_key"), [self.function])
+    }
+}
+
 impl Variable for ComparedKey {
     fn kind(&self) -> &'static str {
         "compared_key"
@@ -71,10 +78,9 @@ impl Variable for ComparedKey {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let Some(object) = self.object else {
-            return emit_call(cg, |py| library(py, "functools", "cmp_to_key"), &[self.function]);
-        };
-        let make = cg.cx_mut().produce(Rc::new(ComparedKey { function: self.function, object: None }));
-        cg.call(|cg| cg.load(make), &[object])
+        match self.object {
+            Some(object) => cg.call(|cg| self.make(cg), [object]),
+            None => self.make(cg),
+        }
     }
 }

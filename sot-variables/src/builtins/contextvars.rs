@@ -15,7 +15,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -137,7 +137,7 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
     let (outside, depth) = (written(cx), entered(cx).count());
     cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
     enter(cx, &copy.values)?;
-    cx.unclaim();
+    cx.claims.take();
     let result = cx.call(function, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() });
     if matches!(result, Ok(_) | Err(Unwind::Raise(_))) {
         cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: None, ..copy }));
@@ -346,12 +346,10 @@ impl Variable for ContextVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let ContextVariableOrigin::New { name, default } = self.origin else {
-            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph"));
+            return Err(cg.cx().plan_to_make(this, "outlives the graph"));
         };
         let py = cg.py();
-        let class = library(py, "contextvars", "ContextVar")?;
-        let tracker = cg.cx_mut().constant_tracker(class.clone_ref(py));
-        let class = cg.cx_mut().wrap(class.bind(py), tracker);
+        let class = Argument::Constant(library(py, "contextvars", "ContextVar")?);
         let keywords = default.map(|default| (Name::from("default"), default)).into_iter().collect();
         cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
@@ -360,7 +358,7 @@ impl Variable for ContextVariable {
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(value) = self.value else { return Ok(()) };
         let set = library(cg.py(), "contextvars", "ContextVar")?.getattr(cg.py(), "set")?;
-        cg.call(|cg| cg.load_const(set), &[this, value])?;
+        cg.call(|cg| cg.load_const(set), [this, value])?;
         cg.op(Op::POP_TOP, 0)
     }
 }
@@ -396,7 +394,7 @@ impl Variable for TokenVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 }
 
@@ -418,7 +416,7 @@ impl Variable for ContextCopy {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 }
 

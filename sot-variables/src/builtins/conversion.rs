@@ -34,8 +34,8 @@ builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| convert
 
 builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
-        cx.claim_instead(value);
-        cx.claim_answer(value, Answer::Truth);
+        cx.claims.instead(value);
+        cx.claims.answer(value, Answer::Truth);
         let truth = cx.truth(value)?;
         Ok(cx.boolean(truth))
     }
@@ -44,7 +44,7 @@ builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
 
 builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
-        cx.claim_instead(value);
+        cx.claims.instead(value);
         object_model::convert(cx, value, "__str__", &[])
     }
     _ => Err(cannot("str() with these arguments")),

@@ -148,7 +148,7 @@ fn evaluate(
         return Err(cannot("eval() or exec() with variables that are not in a dict"));
     }
     frame.namespace = Some(names);
-    cx.unclaim();
+    cx.claims.take();
     cx.make_cells(&mut frame, &[]);
     match cx.run_frame(frame)?.0 {
         Exit::Return(value) => Ok(value),

@@ -10,6 +10,7 @@ use sot_core::builtin;
 use sot_core::cpython::{self, LruCache};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::policy::MAX_CACHED_TENSORS;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
@@ -26,9 +27,6 @@ builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {
     [function, iterable, initial] if args.keywords.is_empty() => reduce(cx, function, iterable, Some(initial)),
     _ => Err(cannot("reduce() with these arguments")),
 } }
-
-/// So many translations of a function assume which tensor a cached function is given.
-const MOST_TENSORS: usize = 2;
 
 builtin! { PARTIAL = "functools:partial" => |cx, args| {
     let Some((&function, rest)) = args.positional.split_first() else {
@@ -138,7 +136,8 @@ fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAn
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
     if payload.kind() == "tensor" {
-        let lasts = cx.trackers.is_loadable(tracker) && !cx.is_resumed && cx.others < MOST_TENSORS;
+        let lasts =
+            cx.trackers.is_loadable(tracker) && !cx.history.is_resumed && cx.history.translations < MAX_CACHED_TENSORS;
         let object = payload.object().filter(|_| lasts).map(|object| object.clone_ref(cx.py));
         if let Some(object) = &object {
             guard_identity(cx, argument, object);
@@ -196,7 +195,7 @@ sot_core::variable_kind! {
 }
 
 fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
-    let direct = cx.claims_call();
+    let direct = cx.claims.take_call();
     let reduce = library(cx.py, "functools", "reduce")?;
     let tracker = cx.constant_tracker(reduce.clone_ref(cx.py));
     let rest = cx.wrap(reduce.bind(cx.py), tracker);
@@ -284,7 +283,7 @@ impl Variable for PartialVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        emit_call(cg, rebuild::partial, &[self.function, self.args, self.keywords])
+        emit_call(cg, rebuild::partial, [self.function, self.args, self.keywords])
     }
 
     fn children(&self) -> Vec<VarId> {

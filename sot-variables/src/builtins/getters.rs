@@ -11,11 +11,10 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-use crate::containers::dict::DictVariable;
-use crate::iterators::{emit_call, library, rebuild};
+use crate::iterators::{emit_call, library};
 
 builtin! { ITEMGETTER = "operator:itemgetter" => |cx, args| make(cx, Getter::Item, args) }
 builtin! { ATTRGETTER = "operator:attrgetter" => |cx, args| make(cx, Getter::Attribute, args) }
@@ -145,12 +144,6 @@ impl Variable for GetterVariable {
         if self.args.keywords.is_empty() {
             return emit_call(cg, |_| Ok(ty.unbind()), &self.args.positional);
         }
-        let tracker = cg.cx_mut().constant_tracker(ty.clone().unbind());
-        let ty = cg.cx_mut().wrap(&ty, tracker);
-        let positional = cg.cx_mut().tuple(self.args.positional.clone());
-        let keywords = DictVariable::from_keywords(cg.cx_mut(), self.args.keywords.clone())?;
-        let keywords = cg.cx_mut().produce(keywords);
-        // A call with keywords, packed.
-        emit_call(cg, rebuild::apply, &[ty, positional, keywords])
+        cg.call_with(Argument::Constant(ty.unbind()), &self.args)
     }
 }

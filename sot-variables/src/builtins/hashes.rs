@@ -82,7 +82,7 @@ impl Variable for HashVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let copy = self.object.bind(cg.py()).getattr("copy")?.unbind();
-        cg.call(|cg| cg.load_const(copy), &[])
+        cg.call(|cg| cg.load_const(copy), [] as [VarId; 0])
     }
 }
 

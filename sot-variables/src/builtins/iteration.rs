@@ -35,7 +35,7 @@ use crate::iterators::zip::Zip;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
     [iterable] if args.keywords.is_empty() => {
-        cx.claim_instead(iterable);
+        cx.claims.instead(iterable);
         cx.iter(iterable)
     }
     [callable, sentinel] if args.keywords.is_empty() => {
@@ -49,7 +49,7 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
 
 builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
     [iterator] if args.keywords.is_empty() => {
-        cx.claim_instead(iterator);
+        cx.claims.instead(iterator);
         match step(cx, iterator)? {
             Some(item) => Ok(item),
             None => Err(stop(cx, iterator)?),
@@ -106,7 +106,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
         let given = args.positional.len();
         return Err(cx.raise(PyTypeError::new_err(format!("sorted expected 1 argument, got {given}"))));
     };
-    let direct = cx.claims_call();
+    let direct = cx.claims.take_call();
     // The order a set is iterated in shows only among items whose keys are equal.
     let items = match cx.see_as::<SetVariable>(iterable)? {
         Some(set) if set.sorts_in_any_order(args.keywords.iter().any(|(option, _)| &**option == "key")) => {

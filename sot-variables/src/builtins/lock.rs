@@ -129,11 +129,11 @@ impl Variable for LockVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let make = library(cg.py(), "_thread", self.maker())?;
-        cg.call(|cg| cg.load_const(make), &[])?;
+        cg.call(|cg| cg.load_const(make), [] as [VarId; 0])?;
         cg.define(this)?;
         for _ in 0..self.held {
             let acquire = library(cg.py(), "_thread", self.class())?.getattr(cg.py(), "acquire")?;
-            cg.call(|cg| cg.load_const(acquire), &[this])?;
+            cg.call(|cg| cg.load_const(acquire), [this])?;
             cg.op(Op::POP_TOP, 0)?;
         }
         Ok(())

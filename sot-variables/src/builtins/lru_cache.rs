@@ -123,10 +123,10 @@ impl Variable for CachedVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if self.hits + self.misses > 0 {
-            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph with what it keeps"));
+            return Err(cg.cx().plan_to_make(this, "outlives the graph with what it keeps"));
         }
         let parts = [self.function, self.maxsize, self.typed, self.info];
-        emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), &parts)
+        emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), parts)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

@@ -81,7 +81,7 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
     }
     let Some(method) = object_model::find_special(cx, object, &Rc::from("__length_hint__"))? else { return Ok(default) };
     // Not the instruction's own call: a `TypeError` ends here.
-    cx.unclaim();
+    cx.claims.take();
     let hint = match cx.call(method, &CallArgs::default()) {
         Err(Unwind::Raise(error)) if is_type_error(cx, error)? => return Ok(default),
         hint => hint?,

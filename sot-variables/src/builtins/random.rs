@@ -13,7 +13,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -162,7 +162,7 @@ impl Variable for RandomVariable {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let RandomOrigin::Trace(class) = self.origin else { return cg.load(this) };
         let new = base(cg.py())?.getattr("__new__")?.unbind();
-        cg.call(|cg| cg.load_const(new), &[class])?;
+        cg.call(|cg| cg.load_const(new), [class])?;
         cg.define(this)?;
         self.restore_contents(cg, this)
     }
@@ -171,8 +171,8 @@ impl Variable for RandomVariable {
         let Some(state) = &self.state else { return Ok(()) };
         let py = cg.py();
         let set = base(py)?.getattr("setstate")?.unbind();
-        let state = cg.cx_mut().constant(state.clone_ref(py));
-        cg.call(|cg| cg.load_const(set), &[this, state])?;
+        let state = Argument::Constant(state.clone_ref(py));
+        cg.call(|cg| cg.load_const(set), [this.into(), state])?;
         cg.op(Op::POP_TOP, 0)
     }
 }

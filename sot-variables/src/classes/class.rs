@@ -21,6 +21,7 @@ use crate::classes::exception;
 use crate::classes::instance::InstanceVariable;
 use crate::classes::object::{is_struct_sequence, is_value_type};
 use crate::classes::stand_in;
+use crate::containers::registered;
 use crate::functions::function::call_by_policy;
 use crate::iterators::library;
 use crate::numpy;
@@ -193,6 +194,9 @@ impl ClassVariable {
                 object_model::guard_identity(cx, &abstracts, tracker);
             }
         }
+        if let Some(made) = registered::call_class(cx, &class, args)? {
+            return Ok(made);
+        }
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
         if let Some((new, tracker)) = &new {
@@ -330,7 +334,7 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
         }
         Some((init, tracker)) => {
             let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
-            cx.claim_made(class, init, instance);
+            cx.claims.made(class, init, instance);
             let result = cx.call(init, args)?;
             let made = cx.type_name(result)?;
             if made == "NoneType" {

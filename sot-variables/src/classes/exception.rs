@@ -11,7 +11,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::{exception_copies, exception_group};
@@ -558,36 +558,28 @@ impl Variable for ExceptionVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Once it was raised it has a traceback that new code could not give it.
-        if cg.cx_mut().raised_at(this).is_some() {
-            return Err(cg.cx_mut().plan_to_raise(this));
+        if cg.cx().raised_at(this).is_some() {
+            return Err(cg.cx().plan_to_raise(this));
         }
         let py = cg.py();
-        let class = match self.class {
-            Some(class) => class,
-            None => {
-                let ty = self.ty.bind(py).clone();
-                let tracker = cg.cx_mut().constant_tracker(ty.clone().unbind());
-                cg.cx_mut().wrap(&ty, tracker)
-            }
-        };
+        let class = self.class.map_or_else(|| Argument::Constant(self.ty.clone_ref(py)), Argument::from);
         let ty = self.ty.bind(py).cast::<PyType>().map_err(PyErr::from)?.clone();
         if let Some(given) = self.given.as_ref().filter(|given| !given.keywords.is_empty()) {
-            let keywords = crate::containers::dict::DictVariable::from_keywords(cg.cx_mut(), given.keywords.clone())?;
-            let (positional, keywords) = (cg.cx_mut().tuple(given.positional.clone()), cg.cx_mut().produce(keywords));
-            emit_call(cg, rebuild::apply, &[class, positional, keywords])?;
+            let keywords = Argument::keywords(py, &given.keywords);
+            emit_call(cg, rebuild::apply, [class, Argument::tuple(&given.positional), keywords])?;
         } else if self.real.is_some() && keeps_more(&ty)? {
             let args = self.given.as_ref().map_or(&self.args, |given| &given.positional).clone();
-            cg.call(|cg| cg.load(class), &args)?;
+            cg.call(|cg| cg.load_argument(class), &args)?;
         } else {
             let new = static_base(&ty)?.getattr("__new__")?.unbind();
-            let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();
-            cg.call(|cg| cg.load_const(new), &args)?;
+            let args = self.args.iter().map(Argument::from);
+            cg.call(|cg| cg.load_const(new), std::iter::once(class).chain(args))?;
         }
         cg.define(this)?;
         match self.tuple {
             Some(tuple) => {
                 let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
-                cg.call(|cg| cg.load_const(set), &[this, tuple])?;
+                cg.call(|cg| cg.load_const(set), [this, tuple])?;
                 cg.op(Op::POP_TOP, 0)
             }
             None => Ok(()),

@@ -88,9 +88,9 @@ impl Variable for InstanceVariable {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if cpython::is_heap_type(self.ty.bind(cg.py()).cast::<PyType>().map_err(PyErr::from)?) {
             let new = cg.py().get_type::<PyAny>().getattr("__new__")?.unbind();
-            cg.call(|cg| cg.load_const(new), &[self.class])?;
+            cg.call(|cg| cg.load_const(new), [self.class])?;
         } else {
-            cg.call(|cg| cg.load(self.class), &[])?;
+            cg.call(|cg| cg.load(self.class), [] as [VarId; 0])?;
         }
         cg.define(this)
     }

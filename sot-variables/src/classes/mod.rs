@@ -17,6 +17,7 @@ pub mod exception_replica;
 pub mod instance;
 pub mod instance_dict;
 pub mod object;
+mod registered_value;
 pub(crate) mod simple_namespace;
 pub mod stand_in;
 pub mod subclass;

@@ -16,6 +16,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::cannot;
 use crate::classes::decimal;
+use crate::classes::registered_value::{self, EqualValue};
 use crate::iterators::library;
 use crate::numpy;
 use crate::numpy::array_comparison;
@@ -143,6 +144,9 @@ pub fn is_struct_sequence(ty: &Bound<'_, PyAny>) -> bool {
 
 /// Whether a new object may be kept in the place of another one that is made anew at each call.
 pub fn is_kept_value(object: &Bound<'_, PyAny>) -> bool {
+    if registered_value::is_one(object) {
+        return true;
+    }
     if is_struct_sequence(object.get_type().as_any()) {
         return object.cast::<PyTuple>().is_ok_and(|tuple| tuple.iter().all(|item| item.hash().is_ok()));
     }
@@ -168,7 +172,8 @@ impl Variable for ObjectVariable {
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let object = self.object.bind(cx.py);
-        (is_c_value(object) || is_type_hint(object)).then(|| self.object.clone_ref(cx.py))
+        (is_c_value(object) || is_type_hint(object) || registered_value::is_one(object))
+            .then(|| self.object.clone_ref(cx.py))
     }
 
     /// A value is as constant as a number, but many an equal one is made only once.
@@ -176,7 +181,9 @@ impl Variable for ObjectVariable {
         let object = self.object.bind(cx.py).clone();
         let tracker = cx.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
-        if of_numpy || is_compared_value(&object) {
+        if registered_value::is_one(&object) {
+            cx.guards.add(tracker, Test::Object(Box::new(EqualValue(self.object.clone_ref(cx.py)))));
+        } else if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
         } else if is_c_value(&object) || is_type_hint(&object) {
             cx.guards.add(tracker, Test::Is(Identity::of(&object)));
@@ -194,7 +201,8 @@ impl Variable for ObjectVariable {
         if let Some(array) = small_array::graph_argument(cx, this)? {
             return Ok(GraphArgument { value: array.unbind(), text: repr(cx.py, &self.object), holds_tensor: false });
         }
-        if !numpy::is_value_type(&self.object.bind(cx.py).get_type()) {
+        let object = self.object.bind(cx.py);
+        if !numpy::is_value_type(&object.get_type()) && !registered_value::is_one(object) {
             return object_model::graph_argument(cx, this, Some(&self.object));
         }
         let value = self.object.clone_ref(cx.py);

@@ -273,6 +273,6 @@ impl Variable for MadeVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        cg.call_with(self.callable, &self.args)
+        cg.call_with(self.callable.into(), &self.args)
     }
 }

@@ -13,7 +13,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::{conversion, receive};
@@ -426,35 +426,32 @@ impl Variable for SubclassVariable {
         let new = base.getattr("__new__")?.unbind();
         match self.base {
             Base::Value(_) => {
-                cg.call(|cg| cg.load_const(new), &[class, self.storage])?;
+                cg.call(|cg| cg.load_const(new), [class, self.storage])?;
                 cg.define(this)?;
             }
             _ if self.base.is_deque() => {
-                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
                 let init = base.getattr("__init__")?.unbind();
-                let deque = cg.cx_mut().see_as::<DequeVariable>(self.storage)?;
-                let maxlen = match deque.and_then(|deque| deque.maxlen) {
-                    Some(maxlen) => cg.cx_mut().integer(maxlen as i64)?,
-                    None => cg.cx_mut().none(),
-                };
-                cg.call(|cg| cg.load_const(init), &[this, self.storage, maxlen])?;
+                let deque = cg.cx().vars.as_kind::<DequeVariable>(self.storage);
+                let maxlen = deque.map_or_else(|| Ok(Argument::none(py)), |deque| deque.maxlen_argument(py))?;
+                cg.call(|cg| cg.load_const(init), [this.into(), self.storage.into(), maxlen])?;
                 cg.op(Op::POP_TOP, 0)?;
             }
             Base::Container(module, _, fill) => {
                 // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
-                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
                 let mut fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.makes_whole(self.storage);
-                let mut items = self.storage;
+                let mut items = Argument::from(self.storage);
                 if let Some(set) = cg.cx().vars.as_kind::<SetVariable>(self.storage) {
                     let (arranged, ordered) = set.rebuilding(cg.cx())?;
-                    items = cg.cx_mut().tuple(ordered);
+                    items = Argument::tuple(ordered);
                     fill = arranged.map_or(Ok(fill), |arranged| arranged.getattr(py, "fill"))?;
                 }
-                cg.call(|cg| cg.load_const(fill), &[this, items])?;
+                cg.call(|cg| cg.load_const(fill), [this.into(), items])?;
                 cg.op(Op::POP_TOP, 0)?;
             }
         }

@@ -13,7 +13,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, Opco
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::{known_index, required};
@@ -257,10 +257,17 @@ fn take(
 }
 
 /// A method of C: the result is of no interest.
-fn emit_method(cg: &mut dyn Rebuild<'_>, name: &str, args: &[VarId]) -> Flow<()> {
+fn emit_method<A: Into<Argument>>(cg: &mut dyn Rebuild<'_>, name: &str, args: impl IntoIterator<Item = A>) -> Flow<()> {
     let method = library(cg.py(), "collections", "deque")?.bind(cg.py()).getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
     cg.op(Op::POP_TOP, 0)
+}
+
+impl DequeVariable {
+    /// `maxlen` for new code.
+    pub(crate) fn maxlen_argument(&self, py: Python<'_>) -> PyResult<Argument> {
+        self.maxlen.map_or_else(|| Ok(Argument::none(py)), |maxlen| Argument::int(py, maxlen))
+    }
 }
 
 /// CPython's own error, from the same call on an empty deque.
@@ -330,7 +337,7 @@ impl DequeVariable {
     }
 
     fn replace(self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
-        cx.charge(self.items.len());
+        cx.patience.charge(self.items.len());
         cx.vars.set(deque, Rc::new(self));
         cx.effects.record(Effect::Contents { container: deque });
     }
@@ -387,12 +394,8 @@ impl Variable for DequeVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let items = cg.cx_mut().list(self.items.clone());
-        let maxlen = match self.maxlen {
-            Some(maxlen) => cg.cx_mut().integer(maxlen as i64)?,
-            None => cg.cx_mut().none(),
-        };
-        emit_call(cg, |py| library(py, "collections", "deque"), &[items, maxlen])
+        let maxlen = self.maxlen_argument(cg.py())?;
+        emit_call(cg, |py| library(py, "collections", "deque"), [Argument::list(&self.items), maxlen])
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
@@ -408,10 +411,10 @@ impl Variable for DequeVariable {
             return Ok(());
         }
         if outside.appended.is_none() {
-            emit_method(cg, "clear", &[this])?;
+            emit_method(cg, "clear", [this])?;
         }
-        let items = cg.cx_mut().tuple(outside.appended.as_ref().unwrap_or(&self.items).clone());
-        emit_method(cg, "extend", &[this, items])
+        let items = Argument::tuple(outside.appended.as_ref().unwrap_or(&self.items));
+        emit_method(cg, "extend", [this.into(), items])
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use sot_core::bytecode::Op;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::list::{self, ListVariable};
@@ -116,15 +116,18 @@ impl Variable for GrowingList {
         self.opened(cx, this)?.graph_argument(cx, this)
     }
 
-    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        self.opened(cg.cx_mut(), this)?.reconstruct(cg, this)
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        self.open(cx, this)
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("{}, which was not looked into", self.text(cg.cx()))))
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Not a subclass's own way of extending, which the trace has followed already.
         let extend = cg.py().get_type::<PyList>().getattr("extend")?.unbind();
-        let items = cg.cx_mut().tuple(self.appended.clone());
-        cg.call(|cg| cg.load_const(extend), &[this, items])?;
+        cg.call(|cg| cg.load_const(extend), [this.into(), Argument::tuple(&self.appended)])?;
         cg.op(Op::POP_TOP, 0)
     }
 

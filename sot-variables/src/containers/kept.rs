@@ -63,7 +63,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
 /// Each copy of an object takes memory, and time, too.
 fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = object.call_method0("__sizeof__")?.extract()?;
-    cx.charge_memory(bytes);
+    cx.patience.charge_memory(bytes);
     Ok(())
 }
 

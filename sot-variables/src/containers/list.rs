@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PySlice};
 
 use sot_core::bytecode::Op;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -12,7 +12,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -67,7 +67,7 @@ fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
 /// Gives the list new items.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
     let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.charge(items.len());
+    cx.patience.charge(items.len());
     cx.vars.set(list, Rc::new(ListVariable { items, object }));
     cx.effects.record(Effect::Contents { container: list });
     Ok(())
@@ -168,10 +168,10 @@ impl ListVariable {
     fn empty(cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let list = cg.py().get_type::<PyList>();
         let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
-        let none = cg.cx_mut().none();
-        cg.call(|cg| cg.load_const(append), &[this, none])?;
+        let none = Argument::none(cg.py());
+        cg.call(|cg| cg.load_const(append), [this.into(), none])?;
         cg.op(Op::POP_TOP, 0)?;
-        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.call(|cg| cg.load_const(clear), [this])?;
         cg.op(Op::POP_TOP, 0)
     }
 }
@@ -231,9 +231,8 @@ impl Variable for ListVariable {
         if is_subclass {
             // Not the subclass's own way of writing items, which the trace has followed already.
             let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
-            let (none, items) = (cg.cx_mut().none(), cg.cx_mut().list(self.items.clone()));
-            let all = SliceVariable::build(cg.cx_mut(), none, none, None)?;
-            cg.call(|cg| cg.load_const(set), &[this, all, items])?;
+            let all = Argument::Constant(PySlice::full(cg.py()).into_any().unbind());
+            cg.call(|cg| cg.load_const(set), [this.into(), all, Argument::list(&self.items)])?;
             return cg.op(Op::POP_TOP, 0);
         }
         if self.items.is_empty() {

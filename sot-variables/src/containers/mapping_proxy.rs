@@ -113,7 +113,7 @@ impl Variable for MappingProxyVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        emit_call(cg, |py| library(py, "types", "MappingProxyType"), &[self.mapping])
+        emit_call(cg, |py| library(py, "types", "MappingProxyType"), [self.mapping])
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {

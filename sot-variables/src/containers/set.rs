@@ -12,7 +12,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -111,7 +111,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements)
 fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<Change>>) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.charge(keys.len());
+    cx.patience.charge(keys.len());
     let index = old.index.after_write(cx, old.keys.iter(), keys.iter());
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
     cx.effects.record(Effect::Contents { container: set });
@@ -209,7 +209,7 @@ impl SetVariable {
 
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
-        cx.charge(keys.len());
+        cx.patience.charge(keys.len());
         cx.produce(Rc::new(SetVariable {
             keys,
             frozen,
@@ -363,13 +363,11 @@ impl Variable for SetVariable {
         let (arranged, items) = self.rebuilding(cg.cx())?;
         if let Some(arranged) = arranged {
             let make = arranged.getattr(cg.py(), if self.frozen { "make_frozen" } else { "make" })?;
-            let items = cg.cx_mut().tuple(items);
-            return cg.call(|cg| cg.load_const(make), &[items]);
+            return cg.call(|cg| cg.load_const(make), [Argument::tuple(items)]);
         }
         if self.frozen {
-            let items = cg.cx_mut().list(items);
             let ty = cg.py().get_type::<PyFrozenSet>().into_any().unbind();
-            return cg.call(|cg| cg.load_const(ty), &[items]);
+            return cg.call(|cg| cg.load_const(ty), [Argument::list(items)]);
         }
         for &item in &items {
             cg.load(item)?;
@@ -384,23 +382,23 @@ impl Variable for SetVariable {
         for (method, key) in self.changes.iter().flatten() {
             // The C methods: a subclass may have its own, which the trace has followed already.
             let method = ty.getattr(*method)?.unbind();
-            cg.call(|cg| cg.load_const(method), &[this, key.variable])?;
+            cg.call(|cg| cg.load_const(method), [this, key.variable])?;
             cg.op(Op::POP_TOP, 0)?;
         }
         if self.changes.is_some() {
             return Ok(());
         }
         let (arranged, items) = self.rebuilding(cg.cx())?;
-        let items = cg.cx_mut().tuple(items);
+        let items = Argument::tuple(items);
         if let Some(arranged) = arranged {
             let fill = arranged.getattr(cg.py(), "fill")?;
-            cg.call(|cg| cg.load_const(fill), &[this, items])?;
+            cg.call(|cg| cg.load_const(fill), [this.into(), items])?;
             return cg.op(Op::POP_TOP, 0);
         }
         let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
-        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.call(|cg| cg.load_const(clear), [this])?;
         cg.op(Op::POP_TOP, 0)?;
-        cg.call(|cg| cg.load_const(update), &[this, items])?;
+        cg.call(|cg| cg.load_const(update), [this.into(), items])?;
         cg.op(Op::POP_TOP, 0)
     }
 

@@ -11,7 +11,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::sequence::{self, Selection, Sequence};
@@ -174,8 +174,7 @@ impl Variable for TupleVariable {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
             let new = cg.py().get_type::<PyTuple>().getattr("__new__")?.unbind();
-            let items = cg.cx_mut().tuple(self.items.clone());
-            return cg.call(|cg| cg.load_const(new), &[class, items]);
+            return cg.call(|cg| cg.load_const(new), [class.into(), Argument::tuple(&self.items)]);
         }
         for &item in &self.items {
             cg.load(item)?;

@@ -10,7 +10,7 @@ use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "cell", types: |py| Ok(vec![cell_type(py)?.unbind()]), wrap: CellVariable::wrap }
@@ -99,7 +99,8 @@ impl Variable for CellVariable {
     /// The cell is there before its contents are made: a function in it may refer to it.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let make = cell_type(cg.py())?.unbind();
-        cg.call(|cg| cg.load_const(make), &[])?;
+        cg.begin_call(|cg| cg.load_const(make))?;
+        cg.end_call(0)?;
         cg.define(this)?;
         if self.contents.is_some() && !cg.leaves_open(this) && !cg.leaves_empty(this) {
             self.restore_contents(cg, this)?;
@@ -108,6 +109,6 @@ impl Variable for CellVariable {
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        cg.store_attr(this, "cell_contents", self.contents)
+        cg.store_attr(this, "cell_contents", self.contents.map(Argument::from))
     }
 }

@@ -11,15 +11,17 @@ use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::registered;
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::frame;
 use crate::classes::stand_in;
 use crate::containers::dict::DictVariable;
+use crate::containers::tuple::TupleVariable;
 use crate::functions::generator;
 use crate::functions::method;
 use crate::iterators::library;
@@ -115,7 +117,7 @@ fn follow<'py>(
     if cx.trackers.is_made(of) {
         // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on
         // with.
-        cx.unclaim();
+        cx.claims.take();
     }
     let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
     if parts.code.code.flags & GENERATOR != 0 {
@@ -302,6 +304,11 @@ fn lacks_part(cx: &mut OpcodeExecutor<'_>, of: TrackerId, part: Part) -> Option<
     None
 }
 
+/// Whether the program may have a function followed of which the framework says this.
+fn is_to_follow(policy: &CallPolicy) -> bool {
+    matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::FollowOutside(_))
+}
+
 /// Calls something the backend has a say in; `None` if it is to be followed like any callable.
 pub fn call_by_policy(
     cx: &mut OpcodeExecutor<'_>,
@@ -310,7 +317,11 @@ pub fn call_by_policy(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let callable = object.bind(cx.py).clone();
-    match cx.runtime.backend.call_policy(&callable) {
+    let policy = cx.runtime.backend.call_policy(&callable);
+    if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
+        return Ok(None);
+    }
+    match policy {
         CallPolicy::Follow => Ok(None),
         CallPolicy::Api => {
             guard_identity(cx, this, object);
@@ -657,6 +668,13 @@ fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<Var
     Ok(cx.produce(dict))
 }
 
+/// The annotations for new code.
+fn annotations_argument(cx: &OpcodeExecutor<'_>, annotations: VarId) -> Argument {
+    let Some(flat) = cx.vars.as_kind::<TupleVariable>(annotations) else { return annotations.into() };
+    let pairs = flat.items.chunks_exact(2);
+    Argument::Dict(pairs.map(|pair| (pair[0].into(), pair[1].into())).collect())
+}
+
 impl Variable for NewFunctionVariable {
     fn kind(&self) -> &'static str {
         "function"
@@ -716,26 +734,31 @@ impl Variable for NewFunctionVariable {
         [new.defaults, new.keyword_defaults, new.annotations, new.closure].into_iter().flatten().collect()
     }
 
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<()> {
+        self.new.annotations.map_or(Ok(()), |annotations| cx.see(annotations).map(drop))
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let make = function_type(cg.py())?.unbind();
-        let none = cg.cx_mut().none();
+        let py = cg.py();
+        let or_none = |value: Option<VarId>| value.map_or_else(|| Argument::none(py), Argument::from);
         let (name, new) = (self.new.name, self.new);
         cg.begin_call(|cg| cg.load_const(make))?;
         cg.load(new.code)?;
         cg.load_globals(self.globals.tracker)?;
-        cg.load(none)?;
-        cg.load(new.defaults.unwrap_or(none))?;
-        cg.load(new.closure.unwrap_or(none))?;
+        cg.load_const(py.None())?;
+        cg.load_argument(or_none(new.defaults))?;
+        cg.load_argument(or_none(new.closure))?;
         cg.end_call(5)?;
         cg.define(this)?;
         if new.keyword_defaults.is_some() {
-            cg.store_attr(this, "__kwdefaults__", new.keyword_defaults)?;
+            cg.store_attr(this, "__kwdefaults__", new.keyword_defaults.map(Argument::from))?;
         }
         if name.is_some() {
-            cg.store_attr(this, "__qualname__", name)?;
+            cg.store_attr(this, "__qualname__", name.map(Argument::from))?;
         }
         if let Some(annotations) = new.annotations {
-            let annotations = annotations_dict(cg.cx_mut(), annotations)?;
+            let annotations = annotations_argument(cg.cx(), annotations);
             cg.store_attr(this, "__annotations__", Some(annotations))?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::decimal;
@@ -113,7 +113,7 @@ impl Variable for MethodVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let make = method_type(cg.py())?.unbind();
-        cg.call(|cg| cg.load_const(make), &[self.function, self.receiver])
+        cg.call(|cg| cg.load_const(make), [self.function, self.receiver])
     }
 }
 
@@ -292,8 +292,8 @@ impl Variable for BuiltinMethodVariable {
         }
         let get = descriptor.getattr("__get__")?.unbind();
         if cpython::builtin_type_name(&descriptor) == "classmethod_descriptor" {
-            let none = cg.cx_mut().none();
-            return cg.call(|cg| cg.load_const(get), &[none, self.receiver]);
+            let none = Argument::none(cg.py());
+            return cg.call(|cg| cg.load_const(get), [none, self.receiver.into()]);
         }
         // Without a type, methods that are told of their class would crash.
         let owner = descriptor.getattr("__objclass__")?.unbind();

@@ -213,7 +213,7 @@ impl Variable for RestVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         guard_identity(cx, this, &self.object);
-        let direct = cx.claims_call();
+        let direct = cx.claims.take_call();
         match (self.of, &args.positional[..]) {
             (RestOf::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
                 list::append(cx, so_far, last)?;

@@ -250,7 +250,7 @@ impl Variable for SuperVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let ty = cg.py().get_type::<PySuper>().into_any().unbind();
-        cg.call(|cg| cg.load_const(ty), &self.children())
+        cg.call(|cg| cg.load_const(ty), self.children())
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

@@ -50,10 +50,10 @@ impl IteratorState for Chain {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if let Some(active) = self.active {
-            emit_call(cg, rebuild::chain_from, &[active, self.source])
+            emit_call(cg, rebuild::chain_from, [active, self.source])
         } else {
             let from_iterable = |py: Python<'_>| library(py, "itertools", "chain")?.getattr(py, "from_iterable");
-            emit_call(cg, from_iterable, &[self.source])
+            emit_call(cg, from_iterable, [self.source])
         }
     }
 }

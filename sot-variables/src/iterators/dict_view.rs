@@ -9,10 +9,10 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-use super::{emit_call, produce, rebuild, view_operators, IteratorState};
+use super::{produce, rebuild, view_operators, IteratorState};
 use crate::classes::instance_dict::InstanceDictVariable;
 use crate::classes::subclass;
 use crate::containers::dict::{self, Entry};
@@ -61,6 +61,22 @@ pub struct DictView {
 }
 
 impl DictView {
+    /// Emits code that leaves the view on the stack.
+    fn load(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let owner = subclass::owner_of(cg.cx(), self.dict);
+        if owner != self.dict {
+            // Of the object, past a method of its class's own, which was followed.
+            let ty = cg.cx().vars.get(self.dict).python_type(cg.cx());
+            let method = ty.getattr(self.view.method())?.unbind();
+            return cg.call(|cg| cg.load_const(method), [owner]);
+        }
+        cg.begin_call(|cg| {
+            cg.load(self.dict)?;
+            cg.load_attr(self.view.method())
+        })?;
+        cg.end_call(0)
+    }
+
     /// The view as a set of the trace, for the set operators.
     fn to_set(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let items = cx.unpack_all(this)?;
@@ -122,18 +138,7 @@ impl Variable for DictView {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let owner = subclass::owner_of(cg.cx(), self.dict);
-        if owner != self.dict {
-            // Of the object, past a method of its class's own, which was followed.
-            let ty = dict::expect(cg.cx_mut(), self.dict)?.python_type(cg.cx());
-            let method = ty.getattr(self.view.method())?.unbind();
-            return cg.call(|cg| cg.load_const(method), &[owner]);
-        }
-        cg.begin_call(|cg| {
-            cg.load(self.dict)?;
-            cg.load_attr(self.view.method())
-        })?;
-        cg.end_call(0)
+        self.load(cg)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -273,23 +278,32 @@ impl IteratorState for DictIterator {
         vec![self.dict]
     }
 
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+        if self.exhausted {
+            return Ok(());
+        }
+        let dict = dict::expect(cx, self.dict)?;
+        // The iterator is made before the writes are replayed.
+        let size = dict.object().map(|object| object.bind(cx.py).len()).transpose()?;
+        let attributes = cx.vars.as_kind::<InstanceDictVariable>(self.dict);
+        let grows = attributes.is_some_and(|attributes| attributes.is_written(cx))
+            || size.is_some_and(|size| size != dict.entries.len());
+        if grows || self.has_other_size(&dict) || self.has_other_keys(cx, &dict) {
+            let text = "an iterator over a dict whose keys changed";
+            return Err(Unwind::fallback(ReasonId::CannotRestore, text));
+        }
+        Ok(())
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.exhausted {
             return rebuild::emit_exhausted(cg, self.view.method(), self.backwards);
         }
-        let dict = dict::expect(cg.cx_mut(), self.dict)?;
-        // The iterator is made before the writes are replayed.
-        let size = dict.object().map(|object| object.bind(cg.py()).len()).transpose()?;
-        let attributes = cg.cx().vars.as_kind::<InstanceDictVariable>(self.dict);
-        let grows = attributes.is_some_and(|attributes| attributes.is_written(cg.cx()))
-            || size.is_some_and(|size| size != dict.entries.len());
-        if grows || self.has_other_size(&dict) || self.has_other_keys(cg.cx(), &dict) {
-            let text = "an iterator over a dict whose keys changed";
-            return Err(Unwind::fallback(ReasonId::CannotRestore, text));
-        }
-        let view = cg.cx_mut().produce(Rc::new(DictView { dict: self.dict, view: self.view }));
-        let given = cg.cx_mut().integer(self.given as i64)?;
         let make = if self.backwards { rebuild::reversed_skipping } else { rebuild::skipping };
-        emit_call(cg, make, &[view, given])
+        let make = make(cg.py())?;
+        cg.begin_call(|cg| cg.load_const(make))?;
+        DictView { dict: self.dict, view: self.view }.load(cg)?;
+        cg.load_argument(Argument::int(cg.py(), self.given)?)?;
+        cg.end_call(2)
     }
 }

@@ -40,6 +40,6 @@ impl IteratorState for Enumerate {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        emit_call(cg, |py| library(py, "builtins", "enumerate"), &self.children())
+        emit_call(cg, |py| library(py, "builtins", "enumerate"), self.children())
     }
 }

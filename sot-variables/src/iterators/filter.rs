@@ -100,7 +100,7 @@ impl IteratorState for Filter {
             (Rule::DropWhile, true) => cg.load(self.inner),
             _ => {
                 let (module, name) = self.path();
-                emit_call(cg, |py| library(py, module, name), &self.children())
+                emit_call(cg, |py| library(py, module, name), self.children())
             }
         }
     }

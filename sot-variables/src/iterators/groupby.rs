@@ -51,9 +51,11 @@ pub fn over(cx: &mut OpcodeExecutor<'_>, inner: VarId, function: Option<VarId>) 
 
 fn load(cx: &mut OpcodeExecutor<'_>, state: VarId) -> Flow<GroupbyState> {
     let found = cx.see_as::<IteratorVariable<GroupbyState>>(state)?;
-    found
-        .map(|found| found.0.clone())
-        .ok_or_else(|| Unwind::fallback(ReasonId::InternalError, "a groupby without a state"))
+    found.map(|found| found.0.clone()).ok_or_else(without_state)
+}
+
+fn without_state() -> Unwind {
+    Unwind::fallback(ReasonId::InternalError, "a groupby without a state")
 }
 
 impl GroupbyState {
@@ -123,7 +125,8 @@ impl IteratorState for GroupBy {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        let state = load(cg.cx_mut(), self.state)?;
+        let state = cg.cx().vars.as_kind::<IteratorVariable<GroupbyState>>(self.state).ok_or_else(without_state)?;
+        let state = &state.0;
         if state.groups > 0 {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"));
         }

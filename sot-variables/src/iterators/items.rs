@@ -7,8 +7,8 @@ use pyo3::types::PyType;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::{emit_call, produce, rebuild, IteratorState};
 
@@ -82,8 +82,8 @@ impl IteratorState for ItemIterator {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match self.position {
             Some(position) if position >= 0 => {
-                let position = cg.cx_mut().integer(position)?;
-                emit_call(cg, rebuild::sequence_at, &[self.object, position])
+                let position = Argument::int(cg.py(), position)?;
+                emit_call(cg, rebuild::sequence_at, [self.object.into(), position])
             }
             _ => rebuild::emit_exhausted(cg, "tuple", self.backwards),
         }

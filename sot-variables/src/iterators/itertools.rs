@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
-use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::{emit_call, library, rebuild, IteratorState};
 
@@ -264,59 +264,52 @@ impl IteratorState for Itertool {
         let own = |py: Python<'_>| library(py, "itertools", self.name());
         match self {
             Itertool::Batched { inner, size } => {
-                let size = cg.cx_mut().integer(*size as i64)?;
-                emit_call(cg, own, &[*inner, size])
+                let size = Argument::int(cg.py(), *size)?;
+                emit_call(cg, own, [inner.into(), size])
             }
             Itertool::Count { .. } | Itertool::Star { .. } | Itertool::Compress { .. } => {
-                emit_call(cg, own, &self.children())
+                emit_call(cg, own, self.children())
             }
             Itertool::Repeat { item, left } => {
-                let left = left.map(|left| cg.cx_mut().integer(left as i64)).transpose()?;
-                let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();
-                emit_call(cg, own, &args)
+                let left = left.map(|left| Argument::int(cg.py(), left)).transpose()?;
+                emit_call(cg, own, std::iter::once(item.into()).chain(left))
             }
             Itertool::Selection { args, position, .. } => {
                 let (skipping, own) = (rebuild::skipping(cg.py())?, own(cg.py())?);
-                let position = cg.cx_mut().integer(*position as i64)?;
+                let position = Argument::int(cg.py(), *position)?;
                 cg.begin_call(|cg| cg.load_const(skipping))?;
                 cg.call(|cg| cg.load_const(own), args)?;
-                cg.load(position)?;
+                cg.load_argument(position)?;
                 cg.end_call(2)
             }
             Itertool::Slice { inner, skip, step, end } => {
-                let end = match end {
-                    Some(end) => cg.cx_mut().integer(*end as i64)?,
-                    None => cg.cx_mut().none(),
-                };
-                let (first, every) = (cg.cx_mut().integer(*skip as i64)?, cg.cx_mut().integer(*step as i64)?);
-                emit_call(cg, own, &[*inner, first, end, every])
+                let py = cg.py();
+                let end = end.map_or_else(|| Ok(Argument::none(py)), |end| Argument::int(py, end))?;
+                let (first, every) = (Argument::int(py, *skip)?, Argument::int(py, *step)?);
+                emit_call(cg, own, [inner.into(), first, end, every])
             }
             Itertool::Longest { inner, fill } => {
-                let mut args = vec![*fill];
-                for slot in inner {
-                    let empty = || cg.cx_mut().tuple(Vec::new());
-                    args.push(slot.map_or_else(empty, |iterator| iterator));
-                }
-                emit_call(cg, rebuild::longest_zip, &args)
+                let empty = || Argument::Tuple(Vec::new());
+                let inner = inner.iter().map(|slot| slot.map_or_else(empty, Argument::from));
+                emit_call(cg, rebuild::longest_zip, std::iter::once(fill.into()).chain(inner))
             }
-            Itertool::Pairs { inner, before: None } => emit_call(cg, own, &[*inner]),
+            Itertool::Pairs { inner, before: None } => emit_call(cg, own, [*inner]),
             Itertool::Pairs { inner, before: Some(before) } => {
-                let before = cg.cx_mut().tuple(vec![*before]);
-                emit_call(cg, rebuild::pairwise_from, &[before, *inner])
+                emit_call(cg, rebuild::pairwise_from, [Argument::tuple([before]), inner.into()])
             }
             Itertool::Accumulate { inner, function, total: None, .. } => {
                 let args: Vec<VarId> = std::iter::once(*inner).chain(*function).collect();
                 emit_call(cg, own, &args)
             }
             Itertool::Accumulate { inner, function, total: Some(total), pending } => {
-                let function = function.unwrap_or_else(|| cg.cx_mut().none());
-                let given = cg.cx_mut().boolean(!pending);
-                emit_call(cg, rebuild::accumulating, &[*inner, function, *total, given])
+                let function = function.map_or_else(|| Argument::none(cg.py()), Argument::from);
+                let given = Argument::boolean(cg.py(), !pending);
+                emit_call(cg, rebuild::accumulating, [inner.into(), function, total.into(), given])
             }
             Itertool::Cycle { inner, seen, round } => {
                 let steps = seen.len() + round.unwrap_or(0);
-                let (seen, steps) = (cg.cx_mut().tuple(seen.clone()), cg.cx_mut().integer(steps as i64)?);
-                emit_call(cg, rebuild::cycling, &[seen, *inner, steps])
+                let steps = Argument::int(cg.py(), steps)?;
+                emit_call(cg, rebuild::cycling, [Argument::tuple(seen), inner.into(), steps])
             }
         }
     }

@@ -28,7 +28,7 @@ impl IteratorState for Map {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let claim = cx.unclaim();
+        let claim = cx.claims.take();
         let mut args = Vec::with_capacity(self.inner.len());
         for &inner in &self.inner {
             match cx.next(inner)? {
@@ -36,8 +36,8 @@ impl IteratorState for Map {
                 None => return Ok(None),
             }
         }
-        cx.claim_again(claim);
-        cx.claim_instead(self.function);
+        cx.claims.put_back(claim);
+        cx.claims.instead(self.function);
         cx.call(self.function, &CallArgs::positional(args)).map(Some)
     }
 
@@ -46,6 +46,6 @@ impl IteratorState for Map {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        emit_call(cg, |py| library(py, "builtins", "map"), &self.children())
+        emit_call(cg, |py| library(py, "builtins", "map"), self.children())
     }
 }

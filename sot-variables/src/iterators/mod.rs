@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 /// What one kind of iterator keeps and does.
@@ -45,6 +45,12 @@ pub trait IteratorState: Clone + 'static {
     /// Why no other iterator can be made with this state, if that runs code of the program's.
     fn is_made_once(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Refuses a state that no other iterator can have, where telling looks into what it goes over.
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+        let _ = cx;
+        Ok(())
     }
 
     /// Emits code that makes an iterator with this state.
@@ -72,9 +78,13 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
         format!("IteratorVariable({})", S::KIND)
     }
 
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<()> {
+        self.0.prepare(cx)
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(why) = self.0.is_made_once() {
-            return Err(cg.cx_mut().plan_to_make(this, why));
+            return Err(cg.cx().plan_to_make(this, why));
         }
         self.0.reconstruct(cg)
     }
@@ -88,7 +98,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     }
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-        cx.claim_of(this);
+        cx.claims.keep_of(this);
         let mut state = self.0.clone();
         let before = cx.vars.get(this);
         let item = state.advance(cx);
@@ -107,10 +117,10 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
 }
 
 /// Calls a known callable with loaded variables, in new code.
-pub(crate) fn emit_call(
+pub(crate) fn emit_call<A: Into<Argument>>(
     cg: &mut dyn Rebuild<'_>,
     callable: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
-    args: &[VarId],
+    args: impl IntoIterator<Item = A>,
 ) -> Flow<()> {
     let callable = callable(cg.py())?;
     cg.call(|cg| cg.load_const(callable), args)

@@ -15,7 +15,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, rebuild};
@@ -167,8 +167,8 @@ impl Variable for OutsideIterator {
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        let steps = cg.cx_mut().integer(self.steps as i64)?;
-        emit_call(cg, rebuild::skipping, &[this, steps])?;
+        let steps = Argument::int(cg.py(), self.steps)?;
+        emit_call(cg, rebuild::skipping, [this.into(), steps])?;
         cg.op(Op::POP_TOP, 0)
     }
 }

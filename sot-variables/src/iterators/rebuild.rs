@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::emit_call;
 
@@ -196,8 +196,8 @@ fn call_packed<'py>(
 /// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so
 /// here.
 pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bool) -> Flow<()> {
-    let (over, backwards) = (cg.cx_mut().string(over), cg.cx_mut().boolean(backwards));
-    emit_call(cg, exhausted, &[over, backwards])
+    let args = [Argument::string(cg.py(), over), Argument::boolean(cg.py(), backwards)];
+    emit_call(cg, exhausted, args)
 }
 
 #[pyfunction]

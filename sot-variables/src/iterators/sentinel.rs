@@ -59,7 +59,7 @@ impl IteratorState for CallableIterator {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match self.callable {
-            Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), &[callable, self.sentinel]),
+            Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), [callable, self.sentinel]),
             None => rebuild::emit_exhausted(cg, "tuple", false),
         }
     }

@@ -8,8 +8,8 @@ use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::{emit_call, produce, rebuild, IteratorState, IteratorVariable};
 use crate::classes::subclass;
@@ -119,18 +119,22 @@ impl SequenceIterator {
 
 impl SequenceIterator {
     /// The iterator is made before the writes are replayed.
-    fn reconstruct_over_set(&self, cg: &mut dyn Rebuild<'_>, set: VarId) -> Flow<()> {
-        let written = cg.cx().effects.written().any(|written| written == set);
-        let outside = cg.cx().vars.get(set).object().is_some();
-        let items = cg.cx_mut().see(set)?.items(cg.cx_mut(), set)?;
-        let given = cg.cx_mut().see_as::<TupleVariable>(self.sequence)?;
+    fn refuse_changed_set(&self, cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<()> {
+        let written = cx.effects.written().any(|written| written == set);
+        let outside = cx.vars.get(set).object().is_some();
+        let items = cx.see(set)?.items(cx, set)?;
+        let given = cx.see_as::<TupleVariable>(self.sequence)?;
         let same = items.is_some_and(|items| given.is_some_and(|given| given.items == items));
         if !same || written && outside {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a set that changed"));
         }
+        Ok(())
+    }
+
+    fn reconstruct_over_set(&self, cg: &mut dyn Rebuild<'_>, set: VarId) -> Flow<()> {
         let set = subclass::owner_of(cg.cx(), set);
-        let position = cg.cx_mut().integer(self.position)?;
-        emit_call(cg, rebuild::skipping, &[set, position])
+        let position = Argument::int(cg.py(), self.position)?;
+        emit_call(cg, rebuild::skipping, [set.into(), position])
     }
 }
 
@@ -266,6 +270,22 @@ impl IteratorState for SequenceIterator {
         }
     }
 
+    /// The iterator is made before the writes are replayed.
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+        if self.exhausted || self.position < 0 {
+            return Ok(());
+        }
+        if let (Over::Set, Some((set, _))) = (self.over, self.set) {
+            return self.refuse_changed_set(cx, set);
+        }
+        let will_be_stale = cx.effects.written().any(|written| written == self.sequence)
+            && cx.vars.get(self.sequence).object().is_some();
+        if matches!(self.over, Over::Deque) && (will_be_stale || self.is_stale(cx)?) {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
+        }
+        Ok(())
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
             return rebuild::emit_exhausted(cg, self.over.name(), self.backwards);
@@ -273,22 +293,16 @@ impl IteratorState for SequenceIterator {
         if let (Over::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
         }
-        // The iterator is made before the writes are replayed.
-        let will_be_stale = cg.cx().effects.written().any(|written| written == self.sequence)
-            && cg.cx().vars.get(self.sequence).object().is_some();
-        if matches!(self.over, Over::Deque) && (will_be_stale || self.is_stale(cg.cx_mut())?) {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
-        }
         let sequence = subclass::owner_of(cg.cx(), self.sequence);
         let deque = cg.cx().vars.as_kind::<DequeVariable>(self.sequence);
         let from_the_end = deque.filter(|_| self.backwards).map(|deque| deque.items.len() as i64 - 1 - self.position);
-        let position = cg.cx_mut().integer(from_the_end.unwrap_or(self.position))?;
+        let position = Argument::int(cg.py(), from_the_end.unwrap_or(self.position))?;
         let make = match self.over {
             Over::Deque if self.backwards => rebuild::reversed_skipping,
             Over::Deque => rebuild::skipping,
             _ if self.backwards => rebuild::reversed_at,
             _ => rebuild::sequence_at,
         };
-        emit_call(cg, make, &[sequence, position])
+        emit_call(cg, make, [sequence.into(), position])
     }
 }

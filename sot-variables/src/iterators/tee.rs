@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::{emit_call, library, produce, rebuild, IteratorState, IteratorVariable};
 
@@ -59,8 +59,7 @@ impl IteratorState for Items {
 
     /// The first of the iterators, which has given nothing.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        let taken = cg.cx_mut().tuple(self.taken.clone());
-        emit_call(cg, rebuild::tee_of, &[taken, self.source])
+        emit_call(cg, rebuild::tee_of, [Argument::tuple(&self.taken), self.source.into()])
     }
 }
 
@@ -76,7 +75,7 @@ impl IteratorState for Tee {
         let item = match items.0.taken.get(self.position) {
             Some(&item) => Some(item),
             None => {
-                cx.charge(items.0.taken.len());
+                cx.patience.charge(items.0.taken.len());
                 let (before, mut items) = (cx.vars.get(self.items), items.0.clone());
                 let item = items.advance(cx)?;
                 if !Rc::ptr_eq(&before, &cx.vars.get(self.items)) {
@@ -97,7 +96,7 @@ impl IteratorState for Tee {
 
     /// Another one, as far on as this.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        let position = cg.cx_mut().integer(self.position as i64)?;
-        emit_call(cg, rebuild::tee_at, &[self.items, position])
+        let position = Argument::int(cg.py(), self.position)?;
+        emit_call(cg, rebuild::tee_at, [self.items.into(), position])
     }
 }

@@ -13,7 +13,7 @@ use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::items::ItemIterator;
@@ -114,7 +114,7 @@ pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Boun
 
 /// Copying an array counts as instructions, too.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-    cx.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
+    cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())
 }
 
@@ -307,8 +307,7 @@ impl Variable for ArrayVariable {
                 let array = array.bind(py);
                 let copy = array.getattr("copy")?.unbind();
                 cg.begin_call(|cg| cg.load_const(copy))?;
-                let order = cg.cx_mut().string("K");
-                cg.load(order)?;
+                cg.load_argument(Argument::string(py, "K"))?;
                 cg.end_call(1)?;
                 has_flag(array, "writeable")?
             }
@@ -335,8 +334,7 @@ impl Variable for ArrayVariable {
             cg.load(this)?;
             cg.load_attr("setflags")
         })?;
-        let write = cg.cx_mut().boolean(false);
-        cg.load(write)?;
+        cg.load_argument(Argument::boolean(py, false))?;
         cg.end_call(1)?;
         cg.op(Op::POP_TOP, 0)
     }

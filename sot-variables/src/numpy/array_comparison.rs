@@ -123,7 +123,7 @@ impl Variable for ArrayComparison {
         let py = cg.py();
         let name = self.op.method().trim_matches('_');
         let function = cpython::import(py, "operator")?.getattr(name).map_err(Unwind::from)?.unbind();
-        cg.call(|cg| cg.load_const(function), &[self.array, self.other.unwrap_or(self.array)])
+        cg.call(|cg| cg.load_const(function), [self.array, self.other.unwrap_or(self.array)])
     }
 }
 

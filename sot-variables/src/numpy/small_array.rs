@@ -321,7 +321,7 @@ impl<'py> Given<'py> {
         let tracker = cx.vars.tracker(arg);
         let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
         // What a variable holds behind a break has come from there, as a rule, and is new data each time.
-        let is_new = cx.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
+        let is_new = cx.history.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
         if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::variable::{VarId, Variable};
 
-use crate::tensor::{refuse_listed, TensorSource, TensorVariable};
+use crate::tensor::{call_registered, TensorSource, TensorVariable};
 
 sot_core::variable_kind! { "tensor_method" }
 
@@ -106,7 +106,9 @@ impl Variable for TensorMethodVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let ty = cx.see(self.receiver)?.python_type(cx);
-        refuse_listed(cx, &ty, &self.name)?;
+        if let Some(result) = call_registered(cx, &ty, &self.name, &args.with_receiver(self.receiver))? {
+            return Ok(result);
+        }
         if args.positional.is_empty() && args.keywords.is_empty() {
             if let Some(known) = self.by_layout(cx)? {
                 return Ok(known);

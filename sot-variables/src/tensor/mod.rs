@@ -129,10 +129,12 @@ impl TensorVariable {
     }
 
     fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
-        refuse_listed(cx, &self.python_type(cx), name)?;
-        let args = std::iter::once(this).chain(args.iter().copied()).collect();
+        let args = CallArgs::positional(std::iter::once(this).chain(args.iter().copied()).collect());
+        if let Some(result) = call_registered(cx, &self.python_type(cx), name, &args)? {
+            return Ok(result);
+        }
         let callee = PyString::intern(cx.py, name).into_any();
-        cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
+        cx.call_graph(CallKind::Method, &callee, name, &args)
     }
 
     /// All sizes, as an object of type `ty`.
@@ -304,8 +306,22 @@ impl TensorVariable {
     }
 }
 
+/// Calls a method of tensors as the program has registered it, if it has.
+fn call_registered(
+    cx: &mut OpcodeExecutor<'_>,
+    ty: &Bound<'_, PyAny>,
+    name: &str,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+    match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
+        Some(method) => cx.call_registered(None, &method.unbind().into_bound(cx.py), args),
+        None => Ok(None),
+    }
+}
+
 /// Breaks the graph at a method of tensors that is on the user's break list.
-fn refuse_listed(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str) -> Flow<()> {
+fn refuse_listed(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str) -> Flow<()> {
     let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
     match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
         Some(method) => cx.refuse_listed(&method.unbind().into_bound(cx.py)),

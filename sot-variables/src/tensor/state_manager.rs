@@ -97,7 +97,7 @@ impl Variable for StateManagerVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        cg.call_with(self.made_by, &self.args)
+        cg.call_with(self.made_by.into(), &self.args)
     }
 }
 

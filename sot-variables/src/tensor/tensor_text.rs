@@ -54,7 +54,7 @@ impl Variable for TensorText {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        emit_call(cg, |py| Ok(self.prepare.clone_ref(py)), &[self.tensor])?;
+        emit_call(cg, |py| Ok(self.prepare.clone_ref(py)), [self.tensor])?;
         cg.load_attr(&self.name)
     }
 

@@ -9,14 +9,14 @@ mod variables;
 
 use std::collections::HashSet;
 
-use super::hand_over::{instruction_at, Break, Item, Side, Value};
+use super::hand_over::{instruction_at, Break, Side};
 use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::{Block, BreakPoint, Checkpoint};
 use crate::machine::variable::VarId;
-use crate::resume::ResumeSource;
-use crate::resume::{self, Entry, Finish};
+use crate::resume::{self, Entry, Finish, Item, Value};
+use crate::trace::BreakTrace;
 use crate::tracker::Tracker;
 
 impl Break<'_, '_> {
@@ -54,15 +54,14 @@ fn catcher(frame: &Checkpoint) -> Option<usize> {
     frame.unit.code.handler_at(frame.at).map(|handler| handler.depth as usize).or(block)
 }
 
-impl CodeGen<'_, '_> {
+impl<'py> CodeGen<'_, 'py> {
     /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
-    pub fn compile_break(mut self, at: &BreakPoint, sources: &[ResumeSource<'_>], graph_name: &str) -> Flow<NewCode> {
-        let of = &Break { at, sources };
+    pub fn compile_break(mut self, end: BreakTrace<'_, 'py>) -> Flow<NewCode> {
+        let BreakTrace { trace, at, sources, live, details } = end;
+        let of = &Break { at, sources, details: &details };
         self.emitter.set_position(instruction_at(at.root()).position);
         self.adopt_cells(at.root());
-        let live = self.live_values(at);
-        self.refuse_dropped(&live)?;
-        let graphs = self.call_graph(&live, graph_name)?;
+        let graphs = self.call_graph(trace.graph)?;
         let holds = innermost_try(at).is_some() || self.begun.is_some();
         if holds {
             self.hold_signals()?;
@@ -102,7 +101,8 @@ impl CodeGen<'_, '_> {
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
-        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+        let resumes = std::mem::take(&mut self.resumes);
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
     /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it,
@@ -120,7 +120,8 @@ impl CodeGen<'_, '_> {
         if of.at.handled().is_some() && caught.handled().is_none() {
             self.emitter.end_handling()?;
         }
-        let (of, frame) = (&Break { at: &caught, sources: &of.sources[..=level] }, caught.innermost());
+        let (of, frame) =
+            (&Break { at: &caught, sources: &of.sources[..=level], details: of.details }, caught.innermost());
         if level > 0 {
             // The frames that the instruction ran in stand for those that the exception has left or is about to leave;
             // the one that raises it again adds no entry of its own.
@@ -183,35 +184,6 @@ impl CodeGen<'_, '_> {
                 self.cells.insert(cell, index);
             }
         }
-    }
-
-    /// What lives on: stacks, locals, contents of the outermost frame's own cells, cells of the others.
-    fn live_values(&self, at: &BreakPoint) -> Vec<VarId> {
-        let value = |item| match item {
-            Item::Value(Value::Known(value)) | Item::Handling(Value::Known(value)) => Some(value),
-            _ => None,
-        };
-        let mut live: Vec<VarId> = Vec::new();
-        for frame in &at.frames {
-            live.extend(self.layout(frame, frame.stack.len()).into_iter().filter_map(value));
-            live.extend(frame.locals.iter().flatten());
-        }
-        for frame in &at.frames[1..] {
-            live.extend(frame.cells.iter().filter(|cell| **cell != self.cx.null()));
-            let below = frame.claim.iter().flat_map(|claim| &claim.below);
-            live.extend(below.filter_map(|below| value(self.item_of(frame, *below))));
-        }
-        for cell in self.cells.keys() {
-            live.extend(self.cx.vars.get(*cell).children());
-        }
-        // That of a comprehension, in the place of one that the resume function was given; and that one, if it was
-        // given on the stack of the comprehension.
-        let is_free = |cell| matches!(self.cx.trackers.get(self.cx.vars.tracker(cell)), Tracker::FreeCell { .. });
-        let own = |cell: &&VarId| **cell != self.cx.null() && !is_free(**cell);
-        live.extend(at.root().cells.iter().filter(own));
-        live.sort_unstable();
-        live.dedup();
-        live
     }
 
     /// Values that the breaking instruction could change on the way are taken before it runs.

@@ -1,16 +1,16 @@
 //! The instruction that a graph breaks at, by its kind: what is laid out below it, how it runs, and where it goes on.
 
-use super::super::hand_over::{Break, Item};
+use super::super::hand_over::Break;
 use super::super::native::NativeFrames;
 use super::super::CodeGen;
 use super::cannot;
 use crate::bytecode::{Instruction, Label, Op};
 use crate::emit::after_loop;
 use crate::error::Flow;
-use crate::machine::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
+use crate::machine::executor::{CallArgs, Checkpoint};
 use crate::machine::opcode::{self, AtBreak};
 use crate::machine::variable::VarId;
-use crate::resume;
+use crate::resume::{self, Item};
 
 impl CodeGen<'_, '_> {
     pub(super) fn break_here(&mut self, of: &Break<'_, '_>) -> Flow<()> {
@@ -131,7 +131,7 @@ impl CodeGen<'_, '_> {
     /// Calls `__exit__` with what it is told.
     fn call_exit(&mut self, of: &Break<'_, '_>, exit: VarId, told: [VarId; 3]) -> Flow<()> {
         if !of.is_nested() {
-            return self.call_with(exit, &CallArgs::positional(told.to_vec()));
+            return self.call_with(exit.into(), &CallArgs::positional(told.to_vec()));
         }
         let codes = NativeFrames::new(self.cx, of.at).call(4)?;
         let [class, exception, traceback] = told;
@@ -140,38 +140,21 @@ impl CodeGen<'_, '_> {
 
     /// `__exit__` is told of the exception on top of the stack; what it says comes on top (3.9 and newer).
     fn break_at_exit(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
+        let (exit, told) = of.details.exit.ok_or_else(|| cannot("a `with` without its manager"))?;
         let frame = of.at.innermost();
-        let stack = &frame.stack;
-        let (exit, exception) = if self.emitter.raised_width() == 1 { (4, 1) } else { (7, 2) };
-        let (Some(exit), Some(exception)) = (stack.len().checked_sub(exit), stack.len().checked_sub(exception)) else {
-            return Err(cannot("a `with` without its exception"));
-        };
-        let (exit, exception) = (stack[exit], stack[exception]);
-        let class = object_model::type_variable(self.cx, exception)?;
-        let traceback = self.cx.traceback(exception);
-        self.call_exit(of, exit, [class, exception, traceback])?;
+        self.call_exit(of, exit, told)?;
         self.emitter.end_guarded()?;
         let said = self.left()?;
-        let stack: Vec<Item> = self.layout(frame, stack.len()).into_iter().chain([said]).collect();
+        let stack: Vec<Item> = self.layout(frame, frame.stack.len()).into_iter().chain([said]).collect();
         self.go_on(of, next, &stack)
     }
 
     /// `__exit__` is called and taken off the stack, from below what tells how the cleanup was entered (3.8).
     fn break_at_cleanup(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
         let mut frame = of.at.innermost().clone();
-        let entry = frame.stack.last().map(|&top| self.item_of(&frame, top));
-        let raised = !matches!(entry, Some(Item::Fallen | Item::ReturnTo(_)));
-        let exit = if raised { 7 } else { 2 };
-        let Some(exit) = frame.stack.len().checked_sub(exit) else {
-            return Err(cannot("a `with` without its manager"));
-        };
-        let none = self.cx.none();
-        let exit = frame.stack.remove(exit);
-        let mut told = [none; 3];
-        if raised {
-            told.copy_from_slice(&frame.stack[frame.stack.len() - 3..]);
-            told.reverse();
-            let filler = self.cx.bookkeeping(BookkeepingVariable::Fallen);
+        let (exit, told) = of.details.exit.ok_or_else(|| cannot("a `with` without its manager"))?;
+        frame.stack.remove(frame.stack.len() - if of.details.filler.is_some() { 7 } else { 2 });
+        if let Some(filler) = of.details.filler {
             frame.stack.insert(frame.stack.len() - 3, filler);
             frame.blocks.iter_mut().last().into_iter().for_each(|block| block.depth -= 1);
             frame.handled.iter_mut().last().into_iter().for_each(|handled| handled.depth -= 1);
@@ -236,7 +219,7 @@ impl CodeGen<'_, '_> {
             self.call_frames(of.at, codes, &[iterator], Self::load_operands)?;
         } else {
             let advance = resume::advance(self.cx.py)?;
-            self.call(|cg| cg.load_const(advance), &[iterator])?;
+            self.call(|cg| cg.load_const(advance), [iterator])?;
         }
         self.emitter.end_guarded()?;
         self.op(Op::UNPACK_SEQUENCE, 2)?;

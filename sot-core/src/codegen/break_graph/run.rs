@@ -1,20 +1,18 @@
 //! Runs the instruction that a graph breaks at as CPython does, and takes what it leaves.
 
 use pyo3::prelude::*;
-use pyo3::types::PyCode;
 
-use super::super::hand_over::{Break, Item, Value};
+use super::super::hand_over::Break;
 use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{stack_effect, Instruction, Op, Opcodes};
-use crate::cache;
+use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cpython;
 use crate::error::Flow;
 use crate::machine::executor::{BreakPoint, Checkpoint};
 use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
-use crate::resume;
+use crate::resume::{self, Item, Value};
 
 impl CodeGen<'_, '_> {
     /// How many stack items the instruction may touch.
@@ -49,8 +47,8 @@ impl CodeGen<'_, '_> {
         let frame = of.at.innermost();
         self.load_operands(operands)?;
         self.name_keywords(frame, instruction)?;
-        let pair = match self.empty_own_cell(frame, instruction)? {
-            Some(variable) => self.raise_unbound(variable, left)?,
+        let pair = match &of.details.empty_own_cell {
+            Some(variable) => self.raise_unbound(variable.clone(), left)?,
             None => self.emitter.native(self.cx.py, &self.root, instruction)?,
         };
         self.emitter.end_guarded()?;
@@ -87,28 +85,10 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the
-    /// function's own: here it is a free variable, of which CPython says something else.
-    fn empty_own_cell(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<Option<String>> {
-        let opcodes = Opcodes::get(self.cx.py);
-        if ![Op::LOAD_DEREF, Op::DELETE_DEREF].into_iter().any(|op| opcodes.is(instruction.opcode, op)) {
-            return Ok(None);
-        }
-        let code = frame.unit.object.bind(self.cx.py).cast::<PyCode>().ok();
-        let own = code.and_then(cache::own_cells_of).unwrap_or(0);
-        let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
-        let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
-            return Ok(None);
-        };
-        let cell = self.cx.see(cell)?;
-        let is_empty = cell.kind() == "cell" && cell.children().is_empty();
-        Ok(frame.unit.code.freevars.get(index).filter(|_| is_empty).cloned())
-    }
-
     /// Raises the error of a local variable without a value, in the place of an instruction that leaves so many items.
     fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
         let raise = resume::unbound(self.cx.py, variable)?;
-        self.call(|cg| cg.load_const(raise), &[])?;
+        self.call_bare(raise)?;
         if left == 0 {
             self.op(Op::POP_TOP, 0)?;
         }
@@ -218,7 +198,7 @@ impl CodeGen<'_, '_> {
     /// `except*` changes what is handled to the part it catches.
     pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
         let handled = resume::handled(self.cx.py)?;
-        self.call(|cg| cg.load_const(handled), &[])?;
+        self.call_bare(handled)?;
         let exception = Value::Left(self.emitter.store_new()?);
         if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {
             *item = Item::Handling(exception);

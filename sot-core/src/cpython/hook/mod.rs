@@ -173,6 +173,8 @@ pub(in crate::cpython) struct Thread {
     /// it.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
+    /// In how many stretches without tracing the thread is that no section ends.
+    pub(in crate::cpython) disabled: Cell<usize>,
     /// Number of open sections of this thread.
     pub(in crate::cpython) open: Cell<usize>,
     /// Frames that have come to the hook in its sections,
@@ -212,6 +214,7 @@ thread_local! {
             given: Cell::new(null_mut()),
             stack_limit: Cell::new(0),
             stack: Cell::new(Stack::UNKNOWN),
+            disabled: Cell::new(0),
             open: Cell::new(0),
             frames: Cell::new(0),
             found: Cell::new(0),

@@ -48,6 +48,29 @@ pub fn suspend(_py: Python<'_>) -> Suspended<'_> {
     Suspended { before, token: PhantomData }
 }
 
+/// Leaves frames of this thread to CPython until [`end_disabled`] is called, in sections that are opened meanwhile, too;
+/// whether they went to the evaluator before.
+pub fn begin_disabled(_py: Python<'_>) -> bool {
+    THREAD.with(|thread| {
+        thread.disabled.set(thread.disabled.get() + 1);
+        let was_active = thread.mode.get() == Mode::Active;
+        if was_active {
+            thread.mode.set(Mode::Suspended);
+        }
+        was_active
+    })
+}
+
+/// Ends what [`begin_disabled`] began, which is told what that has said.
+pub fn end_disabled(_py: Python<'_>, was_active: bool) {
+    THREAD.with(|thread| {
+        thread.disabled.set(thread.disabled.get().saturating_sub(1));
+        if was_active && thread.open.get() > 0 && thread.disabled.get() == 0 {
+            thread.mode.set(Mode::Active);
+        }
+    });
+}
+
 /// Whether frames of this thread go to the evaluator now.
 #[inline]
 pub fn is_active() -> bool {
@@ -96,7 +119,7 @@ pub(in crate::cpython) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>
     measure();
     let before = THREAD.with(|thread| {
         thread.open.set(thread.open.get() + 1);
-        thread.mode.replace(mode)
+        thread.mode.replace(if thread.disabled.get() == 0 { mode } else { Mode::Suspended })
     });
     Ok(Active { before, token: PhantomData })
 }

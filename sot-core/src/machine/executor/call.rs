@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{object_model, warnings, Name, OpcodeExecutor};
-use crate::break_list;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -96,10 +95,12 @@ fn misfit(function: &str) -> Unwind {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.claim_of(callable);
+        self.claims.keep_of(callable);
         let payload = self.see(callable)?;
         if let Some(object) = payload.object() {
-            self.refuse_listed(object.bind(self.py))?;
+            if let Some(result) = self.call_registered(Some(callable), object.bind(self.py), args)? {
+                return Ok(result);
+            }
             if let (Some(answer), &[value]) = (Answer::checked_by(object.bind(self.py)), &args.positional[..]) {
                 return object_model::checked(self, answer, value);
             }
@@ -130,24 +131,15 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
     }
 
-    /// Breaks the graph at a call of what is on the user's break list.
-    pub fn refuse_listed(&self, callable: &Bound<'py, PyAny>) -> Flow<()> {
-        if !break_list::contains(callable) {
-            return Ok(());
-        }
-        let name = crate::tracker::name(callable);
-        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is on the break list")))
-    }
-
     /// `callable(*args)` as all that the present instruction does.
     pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.claim(callable, Finish::Keep);
+        self.claims.direct(callable, Finish::Keep);
         self.call(callable, args)
     }
 
     /// `callable(*args)` as all that calling `this` does.
     pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.pass_claim(this, callable);
+        self.claims.pass(this, callable);
         self.call(callable, args)
     }
 
@@ -209,7 +201,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and
     /// `pure`.
     pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
-        self.refuse_listed(function)?;
+        if let Some(result) = self.call_registered(None, function, args)? {
+            return Ok(result);
+        }
         if args.keywords.is_empty() && is_of_numbers(function)? {
             if let Some(number) = self.open_call(function, &args.positional)? {
                 return Ok(number);
@@ -219,22 +213,28 @@ impl<'py> OpcodeExecutor<'py> {
             return (builtin.handler)(self, args);
         }
         if pure {
-            if let Some((positional, keywords)) = self.materialize_args(args)? {
-                // These are copies: what keeps one would not see what becomes of the argument.
-                let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
-                let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
-                let call = || function.call(positional, Some(&keywords));
-                let result = warnings::unless_it_warns(self.py, call)?;
-                if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
-                    let name = crate::tracker::repr(self.py, &function.clone().unbind());
-                    let text = format!("call of {name}, whose result keeps an argument that may change");
-                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-                }
-                return self.result(result);
+            if let Some(result) = self.fold_call(function, args)? {
+                return Ok(result);
             }
         }
         let name = crate::tracker::repr(self.py, &function.clone().unbind());
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
+    }
+
+    /// Calls a pure function now, if everything in its arguments is known.
+    pub(super) fn fold_call(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+        let Some((positional, keywords)) = self.materialize_args(args)? else { return Ok(None) };
+        // These are copies: what keeps one would not see what becomes of the argument.
+        let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
+        let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
+        let call = || function.call(positional, Some(&keywords));
+        let result = warnings::unless_it_warns(self.py, call)?;
+        if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
+            let name = crate::tracker::repr(self.py, &function.clone().unbind());
+            let text = format!("call of {name}, whose result keeps an argument that may change");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        self.result(result).map(Some)
     }
 
     /// The arguments as real objects, if everything in them is known.

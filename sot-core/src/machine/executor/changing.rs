@@ -6,26 +6,14 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::{BinaryOp, CompareOp, OpcodeExecutor, ValuePolicy};
+use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::variable::{VarId, Variable};
+use crate::policy::{self, ValueClass};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
-
-/// So many values of one `float` are translated for, of one number or array of another library's, and of one `int`, of
-/// which programs have few more often. Behind a break a number that differs is one that a loop counts in, as a rule.
-const FLOATS: usize = 4;
-const VALUES: usize = 3;
-const INTEGERS: usize = 8;
-const BEHIND_BREAKS: usize = 1;
-/// So many texts are translated for.
-const TEXTS: usize = 3;
-/// So many ways through the code behind a break are translated as a whole.
-const MOST_PATHS: usize = 8;
-
-/// What is computed of more numbers than this is looked at.
-const MOST_OPERANDS: usize = 32;
+use crate::value_path::ValuePath;
 
 /// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it
 /// matters. To compute with it or to print it does not; the new code does it again. To compare it asks for the answer
@@ -36,8 +24,8 @@ pub(super) struct LazyNumber {
     others: usize,
     /// Of how many numbers it is computed.
     operands: usize,
-    /// The open sizes of tensors that it is computed from, by name.
-    pub(super) sizes: Rc<[String]>,
+    /// The open sizes of tensors that it is computed from, by path.
+    pub(super) sizes: Rc<[ValuePath]>,
 }
 
 impl Variable for LazyNumber {
@@ -58,12 +46,12 @@ impl LazyNumber {
     /// Another translation for yet another value would not be the last: what needs the value runs natively.
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
-        let enough = match value.is_exact_instance_of::<PyFloat>() {
-            _ if cpython::is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
-            _ if cx.is_resumed || cx.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
-            true => FLOATS,
-            false => INTEGERS,
+        let class = match value.is_exact_instance_of::<PyFloat>() {
+            _ if cpython::is_text(value) => ValueClass::Text,
+            true => ValueClass::Float,
+            false => ValueClass::Integer,
         };
+        let enough = policy::assumed_at_most(class, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
         cx.refuse_changing(self.others, enough, text)
@@ -75,15 +63,15 @@ impl<'py> OpcodeExecutor<'py> {
     /// breaks;
     /// `None` for everything else.
     pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
-        let may_differ = self.is_resumed || !self.changing.is_empty();
+        let may_differ = self.history.is_resumed || !self.history.changing.is_empty();
         let is_text = cpython::is_text(object);
         if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
-        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
-        let others = others.or((self.is_resumed && !is_text).then_some(0))?;
+        let others = self.history.changing.get(&self.trackers.path(tracker)).copied();
+        let others = others.or((self.history.is_resumed && !is_text).then_some(0))?;
         // Few texts have translations of their own.
-        if is_text && !self.is_resumed && others < TEXTS {
+        if is_text && !self.history.is_resumed && others < policy::TEXTS {
             return None;
         }
         let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
@@ -94,14 +82,16 @@ impl<'py> OpcodeExecutor<'py> {
     /// thing each time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of
     /// that variable.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        if !self.is_resumed {
+        if !self.history.is_resumed {
             return Ok(());
         }
-        let was_another = self.changing.get(&self.trackers.text(self.py, tracker)).is_some_and(|others| *others > 0);
+        let was_another = self.history.changing.get(&self.trackers.path(tracker)).is_some_and(|others| *others > 0);
         if !was_another && !self.holds_changing(tracker) {
             return Ok(());
         }
-        self.note_changing(tracker);
+        if let Some((code, variable)) = self.resumed_variable(tracker) {
+            self.note_changing(code, variable);
+        }
         self.note_differing();
         let text = format!("{what} that holds something else at every call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
@@ -110,17 +100,17 @@ impl<'py> OpcodeExecutor<'py> {
     /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
-        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
-        others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
+        let others = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
+        others >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the
     /// comparison runs natively, and each answer is gone on with by itself.
     fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
-        if !self.is_resumed || self.frames.len() > 1 {
+        if !self.history.is_resumed || self.frames.len() > 1 {
             return Ok(());
         }
-        if self.others < MOST_PATHS && !self.branches_much() {
+        if self.history.translations < policy::MAX_PATHS && !self.branches_much() {
             return Ok(());
         }
         self.note_branching();
@@ -130,7 +120,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Where a value was needed that differs, it is not assumed again in another translation of the loop.
     fn refuse_changing(&mut self, others: usize, enough: usize, text: String) -> Flow<()> {
-        if others < enough && !(self.is_resumed && self.differs_here()) {
+        if others < enough && !(self.history.is_resumed && self.differs_here()) {
             return Ok(());
         }
         self.note_differing();
@@ -235,7 +225,7 @@ impl<'py> OpcodeExecutor<'py> {
         &mut self,
         value: &Bound<'py, PyAny>,
         tracker: TrackerId,
-        sizes: Vec<String>,
+        sizes: Vec<ValuePath>,
     ) -> VarId {
         let payload =
             LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
@@ -243,7 +233,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// The open sizes that new code computes a number from.
-    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[String]> {
+    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[ValuePath]> {
         self.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
     }
 
@@ -276,7 +266,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn compute(&mut self, how: Computation, of: &[VarId], value: &Bound<'py, PyAny>) -> Option<VarId> {
         let operands = of.iter().map(|id| self.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
         let operands = operands.sum::<usize>() + 1;
-        if operands > MOST_OPERANDS {
+        if operands > policy::MAX_OPERANDS {
             return None;
         }
         let mut trackers = Vec::with_capacity(of.len());
@@ -293,12 +283,12 @@ impl<'py> OpcodeExecutor<'py> {
             trackers.push(tracker);
         }
         let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
-        let mut others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        let mut others = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
         if value.is_exact_instance_of::<PyFloat>() {
             // It differs as what it is computed from does.
             others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
         }
-        let sizes: Rc<[String]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
+        let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
         if !sizes.is_empty() {
             others = usize::MAX;
         }

@@ -222,10 +222,6 @@ impl OpcodeExecutor<'_> {
     }
 
     /// Asks that the trace stop before an instruction it is known to break at.
-    pub(crate) fn plan_break(&mut self, planned: PlannedBreak) {
-        self.planned = Some(planned);
-    }
-
     pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
     }
@@ -367,7 +363,7 @@ impl OpcodeExecutor<'_> {
             vars: self.vars.mark(),
             graph: self.graph.mark(),
             effects: self.effects.len(),
-            instructions: self.steps(),
+            instructions: self.patience.steps(),
         }
     }
 

@@ -21,60 +21,68 @@ pub struct Claim {
     pub below: Vec<VarId>,
 }
 
-impl OpcodeExecutor<'_> {
+/// What the present instruction asks or calls, and all that it does besides, where that is known.
+#[derive(Default)]
+pub struct Claims {
+    direct: Option<(VarId, Claim)>,
+}
+
+impl Claims {
+    /// A new instruction, which claims nothing yet.
+    pub(super) fn clear(&mut self) {
+        self.direct = None;
+    }
+
+    /// Whether nothing is claimed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.direct.is_none()
+    }
+
     /// The present instruction does nothing but ask `object` for something, and this.
-    pub fn claim(&mut self, object: VarId, finish: Finish) {
-        self.claim_above(object, finish, Vec::new());
+    pub fn direct(&mut self, object: VarId, finish: Finish) {
+        self.above(object, finish, Vec::new());
     }
 
     /// The same, and leaves something below the result.
-    pub fn claim_above(&mut self, object: VarId, finish: Finish, below: Vec<VarId>) {
+    pub fn above(&mut self, object: VarId, finish: Finish, below: Vec<VarId>) {
         self.direct = Some((object, Claim { finish, below }));
     }
 
     /// The present instruction applies an operator to two operands.
-    pub fn claim_operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
-        self.claim_above(lhs, Finish::Operator(operation), vec![lhs, rhs]);
+    pub fn operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
+        self.above(lhs, Finish::Operator(operation), vec![lhs, rhs]);
     }
 
     /// The same, and asks for the truth of what it gives.
-    pub fn claim_test(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
-        self.claim_above(lhs, Finish::Test(operation), vec![lhs, rhs]);
+    pub fn test(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
+        self.above(lhs, Finish::Test(operation), vec![lhs, rhs]);
     }
 
     /// The present instruction asks for the truth of an object, to do this with it.
-    pub fn claim_truth(&mut self, object: VarId, then: AnswerUse, below: Vec<VarId>) {
-        self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
+    pub fn truth(&mut self, object: VarId, then: AnswerUse, below: Vec<VarId>) {
+        self.above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
     /// Whether all that the present instruction does is the call of the C function that asks. From here on that claims
     /// nothing.
-    pub fn claims_call(&mut self) -> bool {
-        self.unclaim().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
-    }
-
-    /// What the C function being called does behind its next call of `function` is to call another one with these
-    /// arguments and the result.
-    pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
-        let null = self.null();
-        let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
-        self.claim_above(function, Finish::Apply(args.len() as u32 + 1), below);
+    pub fn take_call(&mut self) -> bool {
+        self.take().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
     }
 
     /// All that the C function does that is being called is to ask this of another object.
-    pub fn claim_instead(&mut self, object: VarId) {
+    pub fn instead(&mut self, object: VarId) {
         if let Some((claimed, _)) = &mut self.direct {
             *claimed = object;
         }
     }
 
     /// The instruction asks this object for nothing.
-    pub fn claim_of(&mut self, object: VarId) {
+    pub fn keep_of(&mut self, object: VarId) {
         self.direct.take_if(|(claimed, _)| *claimed != object);
     }
 
     /// The object is asked by a special method, whose answer C code checks.
-    pub fn claim_answer(&mut self, of: VarId, answer: Answer) {
+    pub fn answer(&mut self, of: VarId, answer: Answer) {
         let Some((claimed, mut claim)) = self.direct.take() else { return };
         claim.finish = match (claim.finish, answer) {
             (Finish::Answer(Answer::Truth, then), Answer::Length) => Finish::Answer(Answer::Filled, then),
@@ -90,58 +98,68 @@ impl OpcodeExecutor<'_> {
     }
 
     /// The instruction does more than what it asks next.
-    pub fn unclaim(&mut self) -> Option<(VarId, Claim)> {
+    pub fn take(&mut self) -> Option<(VarId, Claim)> {
         self.direct.take()
     }
 
     /// It does not, after all.
-    pub fn claim_again(&mut self, claim: Option<(VarId, Claim)>) {
+    pub fn put_back(&mut self, claim: Option<(VarId, Claim)>) {
         self.direct = claim;
     }
 
     /// All that is asked of one object is what is asked of another one.
-    pub fn pass_claim(&mut self, from: VarId, to: VarId) {
+    pub fn pass(&mut self, from: VarId, to: VarId) {
         if let Some((claimed, _)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == from) {
             *claimed = to;
         }
     }
 
     /// All that is left of calling a class is to initialize the instance.
-    pub fn claim_made(&mut self, class: VarId, init: VarId, instance: VarId) {
+    pub fn made(&mut self, class: VarId, init: VarId, instance: VarId) {
         let simple =
             |(of, claim): &(VarId, Claim)| *of == class && claim.finish == Finish::Keep && claim.below.is_empty();
         if self.direct.as_ref().is_some_and(simple) {
-            self.claim_above(init, Finish::Made, vec![instance]);
+            self.above(init, Finish::Made, vec![instance]);
         }
-    }
-
-    /// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
-    pub(super) fn claim_left(&mut self, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
-        if self.direct.is_none() {
-            return Ok(());
-        }
-        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
-        if right_first || self.is_sequence(&left)? || self.is_sequence(&right)? {
-            self.unclaim();
-        }
-        Ok(())
     }
 
     /// The left operand is asked first for the operator in place, and then for the plain one.
-    pub(super) fn claim_in_place(&mut self) {
+    pub(super) fn in_place(&mut self) {
         if let Some((_, Claim { finish: Finish::Operator(operation), .. })) = &mut self.direct {
             *operation = operation.of(Asked::InPlace);
         }
     }
 
     /// The left operand knows no answer, and was not asked by a call: the right one is all there is to ask.
-    pub(super) fn claim_right(&mut self, lhs: VarId, rhs: VarId) {
+    pub(super) fn right(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
             if let Finish::Operator(operation) | Finish::Test(operation) = &mut claim.finish {
                 *operation = operation.of(Asked::Right);
                 *claimed = rhs;
             }
         }
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// What the C function being called does behind its next call of `function` is to call another one with these
+    /// arguments and the result.
+    pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
+        let null = self.null();
+        let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
+        self.claims.above(function, Finish::Apply(args.len() as u32 + 1), below);
+    }
+
+    /// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
+    pub(super) fn claim_left(&mut self, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
+        if self.claims.is_empty() {
+            return Ok(());
+        }
+        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
+        if right_first || self.is_sequence(&left)? || self.is_sequence(&right)? {
+            self.claims.take();
+        }
+        Ok(())
     }
 
     /// Whether C code takes it for a sequence.

@@ -19,16 +19,6 @@ use crate::machine::variable::{VarId, Variable};
 use crate::side_effects::Effect;
 use crate::tracker::TrackerId;
 
-/// What is noted of a parameter, by the text of its tracker, that is changed in place: it is an input at each call.
-fn written(parameter: &str) -> String {
-    format!("{parameter}{IN_PLACE}")
-}
-
-const IN_PLACE: &str = " in place";
-
-/// What is noted where several are, as they are in loops: not one more trace for each.
-const ALL_WRITTEN: &str = "all parameters in place";
-
 impl<'py> OpcodeExecutor<'py> {
     /// Calls what changes its first argument, a tensor, in place; gives that tensor.
     pub fn call_in_place(&mut self, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
@@ -87,8 +77,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether an earlier attempt has found that a parameter is changed in place.
     pub(super) fn is_written(&self, parameter: TrackerId) -> bool {
-        let noted = written(&self.trackers.text(self.py, parameter));
-        self.sizes.is_closed(ALL_WRITTEN) || self.sizes.is_closed(&noted)
+        self.sizes.is_written(self.trackers.path(parameter))
     }
 
     /// The symbol of a tensor from outside that may be changed.
@@ -102,9 +91,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         payload.graph_argument(self, tensor)?;
         if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
-            let several = self.sizes.closed().any(|noted| noted.ends_with(IN_PLACE));
-            let noted = if several { ALL_WRITTEN.to_owned() } else { written(&self.trackers.text(self.py, tracker)) };
-            return Err(self.sizes.close(noted));
+            return Err(self.sizes.note_written(self.trackers.path(tracker)));
         }
         self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
     }

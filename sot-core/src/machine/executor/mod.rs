@@ -11,6 +11,7 @@ mod claim;
 mod closing;
 mod constant;
 mod frame;
+mod history;
 mod in_place;
 mod inline;
 mod load_store;
@@ -19,6 +20,7 @@ pub mod object_model;
 mod operators;
 mod patience;
 mod refused;
+mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
@@ -38,7 +40,7 @@ use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
-use crate::cache::ShortLived;
+use crate::compiler;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -46,21 +48,24 @@ use crate::log;
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
+use crate::policy;
 use crate::report::{self, Trail};
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
 pub use crate::bytecode::CodeUnit;
-pub use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+pub use crate::open_sizes::Sizes;
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
+pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
-pub use claim::Claim;
+pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
+pub use history::{Effort, History, Learnt};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
-use patience::Patience;
+pub use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
 pub use switches::Switches;
@@ -78,15 +83,6 @@ pub enum Exit {
     Yield(VarId),
 }
 
-/// What becomes of values that differ from call to call, where they are needed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ValuePolicy {
-    /// Some are assumed, each in a translation of its own.
-    Specialize,
-    /// None is assumed once more.
-    Generalize,
-}
-
 /// The state of one translation.
 pub struct OpcodeExecutor<'py> {
     /// The interpreter.
@@ -101,18 +97,12 @@ pub struct OpcodeExecutor<'py> {
     pub guards: Guards,
     /// The tensor work.
     pub graph: FunctionGraph<'py>,
-    /// Where values come from that were others in earlier calls, and in how many translations.
-    pub changing: HashMap<String, usize>,
-    /// How many translations of the outermost frame there are.
-    pub others: usize,
-    /// What becomes of values that differ from call to call.
-    pub policy: ValuePolicy,
+    /// What earlier calls and attempts have shown.
+    pub history: History,
+    /// What this attempt has.
+    learnt: Learnt,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
-    /// Whether the outermost frame is that of a resume function.
-    pub is_resumed: bool,
-    /// Arguments and classes that are another object at each call.
-    pub short_lived: ShortLived,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// What the statement being made takes.
@@ -120,8 +110,8 @@ pub struct OpcodeExecutor<'py> {
     /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
     /// statement exists.
     pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
-    /// Calls that the backend refuses.
-    pub(crate) refusals: Refusals,
+    /// The addresses of what was called and looked at, of which the program may register something.
+    pub(crate) met_objects: HashSet<usize>,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -147,11 +137,12 @@ pub struct OpcodeExecutor<'py> {
     leaving: Option<VarId>,
     // Values whose destruction is observable and that this frame may own last.
     watched_drops: Vec<WatchedDrop>,
-    // What the present instruction asks or calls, and all that it does besides.
-    direct: Option<(VarId, Claim)>,
+    /// What the present instruction asks or calls, and all that it does besides.
+    pub claims: Claims,
     root_globals: Py<PyDict>,
     null: VarId,
-    patience: Patience,
+    /// How long the trace may go on.
+    pub patience: Patience,
     simulated: OpcodeSet,
     /// How many calls are being made for other calls.
     nesting: usize,
@@ -160,20 +151,23 @@ pub struct OpcodeExecutor<'py> {
     pub(crate) trail: Option<Trail>,
 }
 
-/// Deeper inlining than this is left to CPython: the simulation uses the native stack.
-const MAX_DEPTH: usize = 200;
-/// Of calls nested more deeply than this, the outer ones alone are taken apart where the graph breaks.
-const MAX_RESUMABLE: usize = 24;
-
 impl<'py> OpcodeExecutor<'py> {
     /// An executor for a frame with the given globals.
-    pub fn new(py: Python<'py>, runtime: &'static Runtime, globals: &Bound<'py, PyDict>) -> Flow<Self> {
+    pub fn new(
+        py: Python<'py>,
+        runtime: &'static Runtime,
+        globals: &Bound<'py, PyDict>,
+        mut history: History,
+    ) -> Flow<Self> {
         let mut vars = Variables::default();
         let mut trackers = Trackers::default();
         let produced = trackers.add(crate::tracker::Tracker::Produced);
         let null = vars.add((runtime.factories.null)(), produced);
         let mut guards = Guards::default();
         guards.add_state(runtime.backend.state_test(py)?);
+        if let Some(test) = compiler::test(py) {
+            guards.add_state(test);
+        }
         Ok(OpcodeExecutor {
             py,
             runtime,
@@ -181,16 +175,15 @@ impl<'py> OpcodeExecutor<'py> {
             trackers,
             guards,
             graph: FunctionGraph::new(py, &*runtime.backend),
-            changing: HashMap::new(),
-            others: 0,
-            policy: ValuePolicy::Specialize,
-            sizes: Sizes::default(),
-            is_resumed: false,
-            short_lived: ShortLived::default(),
+            sizes: std::mem::take(&mut history.sizes),
+            planned: history.planned.take(),
+            patience: Patience::new(history.effort, history.gave_way),
+            history,
+            learnt: Learnt::default(),
             lacks_own_cell: false,
             takes: statements::Takes::default(),
             assumed_objects: Vec::new(),
-            refusals: Refusals::default(),
+            met_objects: HashSet::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),
@@ -198,7 +191,6 @@ impl<'py> OpcodeExecutor<'py> {
             stand_in_classes: StandInClasses::default(),
             checkpoints: Vec::new(),
             saves: 0,
-            planned: None,
             frame_reads: HashSet::new(),
             assumes_nothing_handled: false,
             steps_of: HashMap::new(),
@@ -207,10 +199,9 @@ impl<'py> OpcodeExecutor<'py> {
             tracebacks: Tracebacks::default(),
             leaving: None,
             watched_drops: Vec::new(),
-            direct: None,
+            claims: Claims::default(),
             root_globals: globals.clone().unbind(),
             null,
-            patience: Patience::default(),
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
@@ -222,11 +213,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// were before the instruction that could not be simulated.
     pub fn run(&mut self) -> Flow<Exit> {
         let depth = self.frames.len();
-        if depth > MAX_DEPTH {
+        if depth > policy::MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
         self.refuse_full_stack()?;
-        let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+        let resumable = depth <= policy::MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
                 self.save();
@@ -273,7 +264,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn step(&mut self) -> Flow<Next> {
-        self.direct = None;
+        self.claims.clear();
         self.count_step()?;
         let frame = self.frame_mut();
         let at = frame.pc;

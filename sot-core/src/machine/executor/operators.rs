@@ -46,22 +46,22 @@ impl<'py> OpcodeExecutor<'py> {
             self.see(rhs)?;
             let right_first = self.right_goes_first(lhs, rhs)?;
             self.claim_left(lhs, rhs, right_first)?;
-            let claim = self.unclaim();
-            self.claim_again(claim.clone());
-            self.claim_in_place();
+            let claim = self.claims.take();
+            self.claims.put_back(claim.clone());
+            self.claims.in_place();
             if let Some(result) = left.inplace(self, op, lhs, rhs)? {
                 return Ok(result);
             }
             if op.is_final_in_place() && self.has_special(lhs, &op.inplace())? {
                 return Err(self.misfit(&op.inplace(), &[lhs, rhs])?);
             }
-            self.claim_again(claim);
+            self.claims.put_back(claim);
         }
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
         if op == BinaryOp::Add {
-            self.unclaim();
+            self.claims.take();
             if let Some(result) = self.see(lhs)?.concat_in_place(self, lhs, rhs)? {
                 return Ok(result);
             }
@@ -88,7 +88,7 @@ impl<'py> OpcodeExecutor<'py> {
         if right_first || self.type_of(lhs)?.is(self.type_of(rhs)?) {
             return Ok(None);
         }
-        self.claim_right(lhs, rhs);
+        self.claims.right(lhs, rhs);
         right.binary(self, op, rhs, lhs, true)
     }
 
@@ -164,7 +164,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(result);
         }
         if !right_first {
-            self.claim_right(lhs, rhs);
+            self.claims.right(lhs, rhs);
             if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
                 return Ok(result);
             }

@@ -9,28 +9,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use super::OpcodeExecutor;
+use super::{Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::forgetting;
+use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
 use crate::progress;
-use crate::stats;
 
-/// More instructions than this in one trace are left to CPython.
-const MAX_STEPS: u64 = 2_000_000;
-/// So many are followed at first without meeting a tensor, in a function that the user has asked for,
-const ASKED: Budget = Budget { first: 200_000, least: 12_500 };
-/// and in one that nobody has.
-const OTHERS: Budget = Budget { first: 100_000, least: 1_000 };
-/// That is halved each time that so many have been followed in vain.
-const HALVED_AFTER: u64 = 50_000;
-/// A loop longer than this is not unrolled into one list.
-pub(super) const MAX_ITEMS: usize = 100_000;
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
-/// The values that a trace computes take at most so many bytes: it keeps all of them until it ends, and its new code
-/// some of them for good.
-const MAX_BYTES: usize = 64 << 20;
 /// Smaller texts are not counted: there are not more of them than instructions.
 const SMALL: usize = 256;
 /// After so many instructions it is looked whether a signal has come.
@@ -40,30 +28,22 @@ const PROGRESS_STEPS: u64 = 64;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// Instructions followed in traces that met no tensor, in one generation of translations (see `stats::generation`).
+/// Instructions followed in traces that met no tensor, in one generation of translations (see `forgetting::generation`).
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How many instructions may be followed without meeting a tensor.
-struct Budget {
-    first: u64,
-    least: u64,
-}
-
-impl Budget {
-    /// What is left of it after what has been followed in vain.
-    fn now(&self) -> u64 {
-        let generation = stats::generation();
-        if GENERATION.swap(generation, Ordering::Relaxed) != generation {
-            IN_VAIN.store(0, Ordering::Relaxed);
-        }
-        let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
-        (self.first >> halved).max(self.least)
+/// What is left of a budget after what has been followed in vain.
+fn left_of(budget: &Budget) -> u64 {
+    let generation = forgetting::generation();
+    if GENERATION.swap(generation, Ordering::Relaxed) != generation {
+        IN_VAIN.store(0, Ordering::Relaxed);
     }
+    let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
+    (budget.first >> halved).max(budget.least)
 }
 
 /// The instructions of a trace, and how many there may be.
-pub(super) struct Patience {
+pub struct Patience {
     steps: u64,
     most: u64,
     bytes: usize,
@@ -73,52 +53,24 @@ pub(super) struct Patience {
     ignores_signals: bool,
 }
 
-impl Default for Patience {
-    fn default() -> Self {
-        Patience { steps: 0, most: OTHERS.now(), bytes: 0, signal: None, ignores_signals: false }
-    }
-}
-
-impl OpcodeExecutor<'_> {
-    /// The user has asked for the function: it is to have tensor work sooner or later. `always`: nothing is in vain.
-    pub(crate) fn be_patient(&mut self, always: bool) {
-        self.patience.most = if always { ASKED.first } else { ASKED.now() };
-    }
-
-    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
-    pub(crate) fn note_steps_in_vain(&self) {
-        if !self.has_met_tensors() && self.patience.signal.is_none() {
-            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
-        }
-    }
-
-    /// An instruction, or an item that C code takes from an iterator.
-    pub(super) fn count_step(&mut self) -> Flow<()> {
-        self.patience.steps += 1;
-        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
-            return self.lose_patience();
-        }
-        if self.patience.steps % PROGRESS_STEPS == 0 {
-            progress::tick(self.py, self.graph.ir().statements.len());
-        }
-        if self.patience.steps % SIGNAL_STEPS == 0 {
-            return self.look_for_signals();
-        }
-        Ok(())
-    }
-
-    /// The trace goes on though the handler of a signal waits: it was given up for one before.
-    pub(crate) fn ignore_signals(&mut self) {
-        self.patience.ignores_signals = true;
+impl Patience {
+    /// That of a trace. One that was given up for a signal before goes on though a handler waits.
+    pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
+        let most = match effort {
+            Effort::Little => left_of(&UNASKED),
+            Effort::Asked => left_of(&ASKED),
+            Effort::All => ASKED.first,
+        };
+        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
     }
 
     /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
     fn look_for_signals(&mut self) -> Flow<()> {
-        if self.patience.ignores_signals || !cpython::signal_waits() {
+        if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());
         }
-        let steps = self.patience.steps;
-        if steps - *self.patience.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
+        let steps = self.steps;
+        if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
         Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
@@ -127,7 +79,7 @@ impl OpcodeExecutor<'_> {
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes
     /// long.
     pub fn charge(&mut self, items: usize) {
-        self.patience.steps += items as u64 / ITEMS_PER_STEP;
+        self.steps += items as u64 / ITEMS_PER_STEP;
     }
 
     /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the
@@ -147,7 +99,7 @@ impl OpcodeExecutor<'_> {
     /// Counts memory that a value of the trace takes.
     pub fn charge_memory(&mut self, bytes: usize) {
         if bytes > SMALL {
-            self.patience.bytes = self.patience.bytes.saturating_add(bytes);
+            self.bytes = self.bytes.saturating_add(bytes);
         }
     }
 
@@ -161,7 +113,31 @@ impl OpcodeExecutor<'_> {
 
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
-        self.patience.steps
+        self.steps
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
+    pub(crate) fn note_steps_in_vain(&self) {
+        if !self.has_met_tensors() && self.patience.signal.is_none() {
+            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
+        }
+    }
+
+    /// An instruction, or an item that C code takes from an iterator.
+    pub(super) fn count_step(&mut self) -> Flow<()> {
+        self.patience.steps += 1;
+        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
+            return self.lose_patience();
+        }
+        if self.patience.steps % PROGRESS_STEPS == 0 {
+            progress::tick(self.py, self.graph.ir().statements.len());
+        }
+        if self.patience.steps % SIGNAL_STEPS == 0 {
+            return self.patience.look_for_signals();
+        }
+        Ok(())
     }
 
     #[cold]

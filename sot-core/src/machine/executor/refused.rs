@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use pyo3::prelude::*;
 
+use super::registered::AssumedResults;
 use super::{CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
@@ -19,6 +20,8 @@ pub(crate) struct Refusals {
     unfollowed: HashMap<usize, Py<PyAny>>,
     /// Whether a refused call is being followed.
     is_following: bool,
+    /// What is assumed of functions whose results are.
+    pub(super) results: AssumedResults,
 }
 
 /// A statement that the backend refuses.
@@ -41,7 +44,7 @@ impl<'py> OpcodeExecutor<'py> {
         follow: impl FnOnce(&mut Self) -> Flow<VarId>,
     ) -> Flow<VarId> {
         let key = callee.as_ptr() as usize;
-        if let Some((_, reason)) = self.refusals.known.get(&key) {
+        if let Some((_, reason)) = self.history.refusals.known.get(&key) {
             let reason = reason.clone();
             return self.follow_refused(reason, follow);
         }
@@ -54,7 +57,7 @@ impl<'py> OpcodeExecutor<'py> {
                 if !refused.leaves_operations {
                     return self.follow_refused(*reason, follow);
                 }
-                self.refusals.known.insert(key, (callee.clone().unbind(), *reason));
+                self.history.refusals.known.insert(key, (callee.clone().unbind(), *reason));
                 Err(Unwind::Restart(None))
             }
             unwind => Err(unwind),
@@ -70,13 +73,13 @@ impl<'py> OpcodeExecutor<'py> {
         call: impl FnOnce(&mut Self) -> Flow<VarId>,
     ) -> Flow<VarId> {
         let key = function.as_ptr() as usize;
-        if self.refusals.unfollowed.contains_key(&key) {
+        if self.history.refusals.unfollowed.contains_key(&key) {
             return call(self);
         }
         let outcome = follow(self);
         match &outcome {
             Err(Unwind::BreakGraph(reason)) if matches!(reason.id, ReasonId::TensorTruth | ReasonId::TensorValue) => {
-                self.refusals.unfollowed.insert(key, function.clone().unbind());
+                self.history.refusals.unfollowed.insert(key, function.clone().unbind());
                 Err(Unwind::Restart(None))
             }
             _ => outcome,
@@ -85,13 +88,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Of refused calls within each other the outermost one is where the trace ends, if it must.
     fn follow_refused(&mut self, reason: Reason, follow: impl FnOnce(&mut Self) -> Flow<VarId>) -> Flow<VarId> {
-        if std::mem::replace(&mut self.refusals.is_following, true) {
+        if std::mem::replace(&mut self.history.refusals.is_following, true) {
             return follow(self);
         }
         let placed = self.place(Unwind::BreakGraph(Box::new(reason)));
         let step = self.last_step();
         let outcome = follow(self);
-        self.refusals.is_following = false;
+        self.history.refusals.is_following = false;
         match (outcome, step, placed) {
             (Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)), Some(step), Unwind::BreakGraph(reason)) => {
                 Err(Unwind::Restart(Some(Box::new(self.stop_at(step, *reason)))))

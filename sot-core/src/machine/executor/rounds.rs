@@ -13,12 +13,8 @@ use crate::bytecode::{Instruction, Label};
 use crate::cache;
 use crate::error::{Reason, ReasonId, Unwind};
 use crate::machine::opcode::{self, AtBreak};
+use crate::policy;
 use crate::tracker::{Tracker, TrackerId};
-
-/// So many translations go round a loop more than once,
-const MAX_UNROLLED: usize = 2;
-/// and none where the graph breaks in more places than these: the rounds from one to the next are hardly ever the same.
-const MAX_PLACES: usize = 3;
 
 /// How a trace has gone round loops.
 #[derive(Default)]
@@ -43,7 +39,9 @@ impl<'py> OpcodeExecutor<'py> {
         let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
         let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
         let Some(cache) = cache::cache_of(&code) else { return false };
-        if cache.unrolled(head) >= MAX_UNROLLED || again && cache.places_behind(head) > MAX_PLACES {
+        if cache.unrolled(head) >= policy::MAX_UNROLLED
+            || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
+        {
             return true;
         }
         if again && self.rounds.again.insert((code.as_ptr() as usize, head)) {
@@ -78,14 +76,6 @@ impl<'py> OpcodeExecutor<'py> {
         cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
     }
 
-    /// Notes that it has.
-    pub(super) fn note_differing(&self) {
-        let Some((code, at)) = self.root_place() else { return };
-        if let Some(cache) = cache::cache_of(&code) {
-            cache.note_differing(at);
-        }
-    }
-
     /// Whether the variable of the program that a tracker names has been found to hold a container with other contents
     /// each time.
     pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
@@ -94,16 +84,8 @@ impl<'py> OpcodeExecutor<'py> {
         place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
     }
 
-    /// Notes that it has.
-    pub(super) fn note_changing(&self, tracker: TrackerId) {
-        let Some((code, name)) = self.resumed_variable(tracker) else { return };
-        if let Some(cache) = cache::cache_of(&code) {
-            cache.note_changing(&name);
-        }
-    }
-
     /// A local variable of the outermost frame, which is that of a resume function, and the original code.
-    fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
+    pub(super) fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
         let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
         let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
         let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
@@ -118,14 +100,7 @@ impl<'py> OpcodeExecutor<'py> {
         place.is_some_and(|cache| cache.branches_much())
     }
 
-    /// Notes that it has.
-    pub(super) fn note_branching(&self) {
-        if let Some(cache) = self.root_place().and_then(|(code, _)| cache::cache_of(&code)) {
-            cache.note_branching();
-        }
-    }
-
-    fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
+    pub(super) fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
         let [frame] = &self.frames[..] else { return None };
         cache::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
     }

@@ -86,7 +86,7 @@ impl OpcodeExecutor<'_> {
         };
         let (length, hint) = (asks("__len__")?, asks("__length_hint__")?);
         if length {
-            self.unclaim();
+            self.claims.take();
             return match self.len(iterable) {
                 // The answer is only good to make room.
                 Err(Unwind::Raise(error)) if self.type_of(error)?.is(self.py.get_type::<PyTypeError>()) => Ok(()),
@@ -116,7 +116,7 @@ impl OpcodeExecutor<'_> {
         while let Some(item) = self.next(iterator)? {
             take(self, item)?;
             count += 1;
-            self.refuse_many(count)?;
+            self.patience.refuse_many(count)?;
         }
         Ok(())
     }

@@ -16,7 +16,8 @@ use crate::log;
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{GraphArgument, VarId, Variable};
 use crate::open_sizes::OpenAtFirst;
-use crate::tracker::{size_name, Computation, Key, Tracker, TrackerId};
+use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::value_path::ValuePath;
 
 impl OpcodeExecutor<'_> {
     /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
@@ -29,17 +30,17 @@ impl OpcodeExecutor<'_> {
         if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
         }
-        let text = self.trackers.text(self.py, tracker);
+        let path = self.trackers.path(tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
-            let name = size_name(&text, axis);
-            let is_wanted = self.sizes.wanted.contains(&name) || at_first.holds(axis);
+            let path = path.size(axis);
+            let is_wanted = self.sizes.wanted.contains(&path) || at_first.holds(axis);
             let wanted = marked.open.contains(&axis) || is_wanted && !marked.assumed.contains(&axis);
-            if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
+            if wanted && !self.sizes.is_closed(path.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
                     self.graph.note_size_taken();
                 }
-                self.sizes.left_open.push(name);
+                self.sizes.left_open.push(path);
             }
         }
     }
@@ -55,17 +56,10 @@ impl OpcodeExecutor<'_> {
                 Unwind::Internal(error) => error.to_string(),
                 _ => String::new(),
             };
-            log::write(
-                log::GRAPHS,
-                &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")),
-            );
+            let paths: Vec<String> = self.sizes.left_open.iter().map(ToString::to_string).collect();
+            log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", paths.join(", ")));
         }
-        if self.sizes.at_first == OpenAtFirst::Marked {
-            self.sizes.settled.append(&mut self.sizes.left_open);
-        } else {
-            self.sizes.fewer = Some(self.sizes.at_first.fewer());
-        }
-        Unwind::Restart(None)
+        self.sizes.close_all()
     }
 }
 
@@ -296,8 +290,8 @@ impl<'py> OpcodeExecutor<'py> {
         if !number.python_type(self).is(self.py.get_type::<PyInt>()) {
             return Ok(None);
         }
-        let (Some(now), Some(names)) = (self.size_now(id)?, self.names_of(id)) else { return Ok(None) };
-        Ok(Some(self.number_of_sizes(&now.value, now.tracker, names)))
+        let (Some(now), Some(paths)) = (self.size_now(id)?, self.paths_of(id)) else { return Ok(None) };
+        Ok(Some(self.number_of_sizes(&now.value, now.tracker, paths)))
     }
 
     /// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
@@ -438,8 +432,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn given_number(&mut self, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
-        let name = self.trackers.text(self.py, self.vars.tracker(id));
-        self.sizes.left_open.push(name);
+        let path = self.trackers.path(self.vars.tracker(id));
+        self.sizes.left_open.push(path);
         let symbol = match self.number_input(id, now) {
             Ok(symbol) => symbol,
             Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
@@ -466,9 +460,9 @@ impl<'py> OpcodeExecutor<'py> {
             return true;
         }
         let (Some(now), Some(enough)) = (self.lazy_integer(id), self.opens_after_for(id)) else { return false };
-        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        let path = self.trackers.path(self.vars.tracker(id));
         let may_be = Within::around(now, self.sizes.least).is_some();
-        self.others_of(id) >= enough && may_be && !self.sizes.closed.contains(&name)
+        self.others_of(id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
     /// In how many translations a number must have been another one; one of open sizes, in none.
@@ -488,8 +482,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
         let enough = enough.min(1);
-        let name = self.trackers.text(self.py, self.vars.tracker(id));
-        self.others_of(id) >= enough && !self.sizes.closed.contains(&name)
+        let path = self.trackers.path(self.vars.tracker(id));
+        self.others_of(id) >= enough && !self.sizes.is_closed(path)
     }
 
     /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be
@@ -512,28 +506,28 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What is to be done where the value of an open number is needed.
     pub(super) fn needs(&mut self, id: VarId) -> Unwind {
-        if let Some(names) = self.names_of(id) {
-            self.sizes.left_open.retain(|name| names.contains(name));
+        if let Some(paths) = self.paths_of(id) {
+            self.sizes.left_open.retain(|path| paths.contains(path));
         }
         let text = format!("{} is known only when the graph has run", self.text(id));
         self.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
     }
 
     /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
-    fn names_of(&self, id: VarId) -> Option<Vec<String>> {
+    fn paths_of(&self, id: VarId) -> Option<Vec<ValuePath>> {
         let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(self.sizes_of(id).to_vec()) };
         match &number.made {
             Made::Size(tensor, axis) => {
                 let tracker = self.vars.tracker(*tensor);
                 let sourced = self.trackers.is_sourced(tracker);
-                sourced.then(|| vec![size_name(&self.trackers.text(self.py, tracker), *axis)])
+                sourced.then(|| vec![self.trackers.path(tracker).size(*axis)])
             }
             Made::Binary(_, lhs, rhs) => {
-                let mut names = self.names_of(*lhs)?;
-                names.extend(self.names_of(*rhs)?);
-                Some(names)
+                let mut paths = self.paths_of(*lhs)?;
+                paths.extend(self.paths_of(*rhs)?);
+                Some(paths)
             }
-            Made::Elements { product, .. } => self.names_of(*product),
+            Made::Elements { product, .. } => self.paths_of(*product),
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::graph::StatementPlace;
 use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
+use crate::registered;
+use crate::tracker;
 
 /// What the statement being made takes, besides numbers.
 #[derive(Default)]
@@ -192,6 +194,23 @@ impl<'py> OpcodeExecutor<'py> {
         if let Ok(items) = result.cast::<PyList>() {
             let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.list(items));
+        }
+        if let Ok(entries) = result.cast_exact::<PyDict>() {
+            let mut variables = Vec::new();
+            for (name, item) in entries {
+                let Ok(name) = name.extract::<String>() else {
+                    let text = "an operation that gives a dict with keys that are no texts";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                };
+                variables.push((name.into(), self.wrap_result(&item, outputs)?));
+            }
+            let payload = (self.runtime.factories.keyword_dict)(self, variables)?;
+            return Ok(self.produce(payload));
+        }
+        if registered::container_of(result.get_type().as_any()).is_some() {
+            let name = tracker::name(result.get_type().as_any());
+            let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
         self.wrap_fresh(result)
     }

@@ -253,12 +253,12 @@ impl Variable for TracebackVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let present = cg.cx_mut().traceback_entry(self.exception).flatten();
+        let present = cg.cx().traceback_entry(self.exception).flatten();
         if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
-            return Err(cg.cx_mut().plan_to_raise(self.exception));
+            return Err(cg.cx().plan_to_raise(self.exception));
         }
         let traceback = readers::traceback(cg.py())?;
-        cg.call(|cg| cg.load_const(traceback), &[self.exception])
+        cg.call(|cg| cg.load_const(traceback), [self.exception])
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {

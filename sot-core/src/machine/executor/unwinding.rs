@@ -427,7 +427,7 @@ impl Variable for BookkeepingVariable {
         match self {
             BookkeepingVariable::Traceback(exception) => {
                 let traceback = readers::traceback(cg.py())?;
-                cg.call(|cg| cg.load_const(traceback), &[*exception])
+                cg.call(|cg| cg.load_const(traceback), [*exception])
             }
             // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to
             // be.

@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::changing::LazyNumber;
-use super::patience::MAX_ITEMS;
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
 use crate::machine::variable::{VarId, Variable};
+use crate::policy::MAX_ITEMS;
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
 
@@ -111,10 +111,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
     pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
-        let mut at = Some(tracker).filter(|_| !self.short_lived.arguments.is_empty());
+        let mut at = Some(tracker).filter(|_| !self.history.short_lived.arguments.is_empty());
         while let Some(id) = at {
             if let Tracker::Local { slot, .. } = self.trackers.get(id) {
-                return self.short_lived.arguments.contains(&(*slot as usize));
+                return self.history.short_lived.arguments.contains(&(*slot as usize));
             }
             at = self.trackers.get(id).parent();
         }
@@ -247,9 +247,9 @@ impl<'py> OpcodeExecutor<'py> {
     fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
         let tracker = self.vars.tracker(id);
         // Before the first instruction there is nothing to break at.
-        if self.short_lived.classes.is_empty()
+        if self.history.short_lived.classes.is_empty()
             || self.checkpoints.is_empty()
-            || !self.short_lived.classes.contains(&self.trackers.text(self.py, tracker))
+            || !self.history.short_lived.classes.contains(&self.trackers.path(tracker))
         {
             return Ok(());
         }
@@ -282,6 +282,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
         let object = lazy.object.bind(self.py).clone();
+        self.met_objects.insert(object.get_type_ptr() as usize);
         let Some(kind) = self.runtime.kinds.find(&object) else {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
             return Err(Unwind::break_graph(
@@ -327,17 +328,17 @@ impl<'py> OpcodeExecutor<'py> {
     /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.is_constant(object) {
-            self.charge_bytes(object);
+            self.patience.charge_bytes(object);
             return Ok(self.constant(object.clone().unbind()));
         }
         self.refuse_deep_values()?;
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-            self.refuse_many(tuple.len())?;
+            self.patience.refuse_many(tuple.len())?;
             let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.tuple(items));
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
-            self.refuse_many(list.len())?;
+            self.patience.refuse_many(list.len())?;
             let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             let payload = (self.runtime.factories.list)(items);
             return Ok(self.produce(payload));
@@ -348,11 +349,12 @@ impl<'py> OpcodeExecutor<'py> {
         if let Ok(items) = object.cast::<PyIterator>() {
             // What it gives is known: nothing but the trace advances it.
             let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
-            self.refuse_many(items.len())?;
+            self.patience.refuse_many(items.len())?;
             let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
             let items = self.tuple(items);
             return self.iter(items);
         }
+        self.met_objects.insert(object.get_type_ptr() as usize);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as

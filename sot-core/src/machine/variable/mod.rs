@@ -14,7 +14,7 @@ use crate::entity::TrackerId;
 pub use crate::entity::VarId;
 
 pub use kind::{Factories, KindClaim, KindTable, VariableKind, Wrap};
-pub use rebuild::Rebuild;
+pub use rebuild::{Argument, Rebuild};
 pub use value::{Death, GraphArgument, Variable};
 
 struct VariableSlot {

@@ -90,6 +90,13 @@ pub trait Variable: Any {
         object_model::graph_argument(cx, this, self.object())
     }
 
+    /// Looks into the value as far as making it anew needs, and assumes what that rests on, once the simulation has
+    /// ended: code generation adds nothing to the trace. Asked of values that new code may have to make.
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let _ = (cx, this);
+        Ok(())
+    }
+
     /// Emits code that makes the value anew and leaves it on the stack. Not asked of values that can be loaded.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;

@@ -463,6 +463,10 @@ impl GraphBuilder for PaddleBuilder {
         Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 
+    fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        Some(self.target.main.clone_ref(py))
+    }
+
     fn finish(
         mut self: Box<Self>,
         py: Python<'_>,

@@ -314,7 +314,7 @@ impl ObjectTest for TensorTest {
         let meta = of_tensor(&self.paddle, object).ok()?;
         let place = self.place.as_ref().and_then(|_| self.paddle.facts.place.get(object).ok());
         let place = place.map_or_else(String::new, |place| format!(", place: {place}"));
-        Some(format!("{meta}, type: {}{place}", object.get_type().qualname().ok()?))
+        Some(format!("{meta}, type: {}{place}", cpython::type_name(&object.get_type())))
     }
 
     fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {

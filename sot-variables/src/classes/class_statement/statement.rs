@@ -179,7 +179,7 @@ fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<
     let Some(parts) = function::parts_of_new(cx, body)? else {
         return Err(refuse("__build_class__() of a function of the program"));
     };
-    cx.unclaim();
+    cx.claims.take();
     let mut frame = Frame::new(Rc::clone(&parts.code), parts.globals.share(cx.py));
     frame.function = Some(body);
     frame.namespace = Some(namespace);

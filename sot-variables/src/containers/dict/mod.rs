@@ -14,7 +14,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecu
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::instance_dict::InstanceDictVariable;
@@ -59,7 +59,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     }
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
-    cx.charge(entries.len());
+    cx.patience.charge(entries.len());
     let index = old.index.after_write(cx, keys(&old.entries), keys(&entries));
     cx.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
     cx.effects.record(Effect::Contents { container: dict });
@@ -317,11 +317,9 @@ impl Variable for DictVariable {
             return cg.op(Op::BUILD_MAP, 0);
         }
         if self.ordered {
-            let pairs: Vec<VarId> =
-                self.entries.iter().map(|entry| cg.cx_mut().tuple(vec![entry.key.variable, entry.value])).collect();
-            let pairs = cg.cx_mut().tuple(pairs);
+            let pairs = self.entries.iter().map(|entry| Argument::tuple([entry.key.variable, entry.value]));
             let ty = ordered_type(cg.py())?.unbind();
-            return cg.call(|cg| cg.load_const(ty), &[pairs]);
+            return cg.call(|cg| cg.load_const(ty), [Argument::tuple(pairs)]);
         }
         for entry in &self.entries {
             cg.load(entry.key.variable)?;

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyInt, PyString};
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
 use sot_core::tracker::{Key, Tracker};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::{ordered_type, DictVariable, Entry};
@@ -41,8 +41,7 @@ impl DictVariable {
         let mut kept = 0;
         if let Some((gone, in_front)) = self.edits(cg.py()) {
             for key in gone {
-                let key = cg.cx_mut().constant(key);
-                call_method(cg, &ty, "__delitem__", &[this, key])?;
+                call_method(cg, &ty, "__delitem__", [this.into(), Argument::Constant(key)])?;
             }
             kept = in_front;
         } else {
@@ -53,7 +52,7 @@ impl DictVariable {
                 continue;
             }
             if is_subclass {
-                call_method(cg, &ty, "__setitem__", &[this, entry.key.variable, entry.value])?;
+                call_method(cg, &ty, "__setitem__", [this, entry.key.variable, entry.value])?;
             } else {
                 cg.load(entry.value)?;
                 cg.load(this)?;
@@ -69,9 +68,9 @@ impl DictVariable {
         // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
         let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.py()).len())?;
         if held > FEW || (self.ordered && is_subclass) {
-            return call_method(cg, ty, "clear", &[this]);
+            return call_method(cg, ty, "clear", [this]);
         }
-        (0..held).try_for_each(|_| call_method(cg, ty, "popitem", &[this]))
+        (0..held).try_for_each(|_| call_method(cg, ty, "popitem", [this]))
     }
 
     /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh
@@ -107,7 +106,12 @@ impl DictVariable {
 }
 
 /// Calls a method of the class for what it does.
-fn call_method(cg: &mut dyn Rebuild<'_>, ty: &Bound<'_, PyAny>, name: &str, args: &[VarId]) -> Flow<()> {
+fn call_method<A: Into<Argument>>(
+    cg: &mut dyn Rebuild<'_>,
+    ty: &Bound<'_, PyAny>,
+    name: &str,
+    args: impl IntoIterator<Item = A>,
+) -> Flow<()> {
     let method = ty.getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
     cg.op(Op::POP_TOP, 0)

@@ -161,6 +161,13 @@ impl Variable for GeneratorVariable {
         format!("GeneratorVariable({})", self.qualname)
     }
 
+    fn prepare(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<()> {
+        if self.frame().is_some() {
+            self.assume_names(cx);
+        }
+        Ok(())
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         match &self.state {
             GeneratorState::Fresh(frame) => {
@@ -173,7 +180,7 @@ impl Variable for GeneratorVariable {
                 cg.load_suspended(frame)?;
                 self.restore_names(cg, this, frame)
             }
-            GeneratorState::Running => Err(cg.cx_mut().plan_to_make(this, "is running where the graph ends")),
+            GeneratorState::Running => Err(cg.cx().plan_to_make(this, "is running where the graph ends")),
         }
     }
 

@@ -2,14 +2,13 @@
 
 use pyo3::types::PyString;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::Frame;
+use sot_core::executor::{Frame, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::Tracker;
-use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::GeneratorVariable;
-use crate::containers::dict::DictVariable;
 use crate::iterators::{emit_call, rebuild};
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
@@ -40,58 +39,55 @@ pub(super) fn rebuild_fresh(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Flow<()>
     let mut positional = arguments(cg, frame).ok_or_else(refuse)?;
     let values = positional.split_off(code.arg_count as usize);
     let names = &frame.code.varnames[code.arg_count as usize..];
-    let keywords = names.iter().cloned().zip(values).collect();
+    let keywords: Vec<(Name, VarId)> = names.iter().cloned().zip(values).collect();
     let py = cg.py();
-    let tracker = cg.cx_mut().constant_tracker(frame.code.object.clone_ref(py));
-    let object = cg.cx_mut().wrap(frame.code.object.bind(py), tracker);
-    let dict = frame.globals.dict.bind(py).clone().into_any();
-    let globals = (cg.cx().runtime.factories.object)(dict.unbind());
-    let globals = cg.cx_mut().vars.add(globals, frame.globals.tracker);
-    let cells = cg.cx_mut().tuple(frame.cells[code.cellvars.len()..].to_vec());
-    let positional = cg.cx_mut().tuple(positional);
-    let keywords = DictVariable::from_keywords(cg.cx_mut(), keywords)?;
-    let keywords = cg.cx_mut().produce(keywords);
-    emit_call(cg, rebuild::generator, &[object, globals, cells, positional, keywords])
-}
-
-fn text_constant(cg: &mut dyn Rebuild<'_>, text: &str) -> VarId {
-    let text = PyString::new(cg.py(), text).into_any().unbind();
-    cg.cx_mut().constant(text)
+    let parts = [
+        Argument::Constant(frame.code.object.clone_ref(py)),
+        Argument::Globals(frame.globals.tracker),
+        Argument::tuple(&frame.cells[code.cellvars.len()..]),
+        Argument::tuple(positional),
+        Argument::keywords(py, &keywords),
+    ];
+    emit_call(cg, rebuild::generator, parts)
 }
 
 /// Emits code that makes a generator of that name which has ended.
 pub(super) fn rebuild_finished(cg: &mut dyn Rebuild<'_>, ended: &GeneratorVariable) -> Flow<()> {
-    let (name, qualname) = (text_constant(cg, &ended.name), text_constant(cg, &ended.qualname));
-    let code = match &ended.code {
-        Some(code) => {
-            let py = cg.py();
-            let tracker = cg.cx_mut().constant_tracker(code.clone_ref(py));
-            cg.cx_mut().wrap(code.bind(py), tracker)
-        }
-        None => cg.cx_mut().none(),
-    };
-    emit_call(cg, rebuild::finished_generator, &[name, qualname, code])
+    let py = cg.py();
+    let code = ended.code.as_ref().map_or_else(|| py.None(), |code| code.clone_ref(py));
+    let (name, qualname) = (Argument::string(py, &ended.name), Argument::string(py, &ended.qualname));
+    emit_call(cg, rebuild::finished_generator, [name, qualname, Argument::Constant(code)])
 }
 
 impl GeneratorVariable {
-    /// Gives what has been made the names that the function has, and goes on to have.
+    /// Assumes that the function goes on to have the names that it has.
+    pub(super) fn assume_names(&self, cx: &mut OpcodeExecutor<'_>) {
+        let Some(function) = self.function else { return };
+        let of = cx.vars.tracker(function);
+        if !cx.trackers.is_sourced(of) {
+            return;
+        }
+        for (attribute, name) in [("__name__", &self.name), ("__qualname__", &self.qualname)] {
+            let name = PyString::new(cx.py, name).into_any().unbind();
+            let tracker = cx.trackers.add(Tracker::Getattr { of, name: attribute.into() });
+            cx.guards.add(tracker, Test::Equals(name));
+        }
+    }
+
+    /// Gives what has been made the names that the function has.
     pub(super) fn restore_names(&self, cg: &mut dyn Rebuild<'_>, this: VarId, frame: &Frame) -> Flow<()> {
-        let Some(function) = self.function else { return Ok(()) };
-        let of = cg.cx().vars.tracker(function);
+        if self.function.is_none() {
+            return Ok(());
+        }
         let code = &frame.code.code;
         for (attribute, name, usual) in
             [("__name__", &self.name, &code.name), ("__qualname__", &self.qualname, &code.qualname)]
         {
-            if cg.cx().trackers.is_sourced(of) {
-                let name = PyString::new(cg.py(), name).into_any().unbind();
-                let tracker = cg.cx_mut().trackers.add(Tracker::Getattr { of, name: attribute.into() });
-                cg.cx_mut().guards.add(tracker, Test::Equals(name));
-            }
             if **name != **usual {
                 if !cg.is_defined(this) {
                     cg.define(this)?;
                 }
-                let name = text_constant(cg, name);
+                let name = Argument::string(cg.py(), name);
                 cg.store_attr(this, attribute, Some(name))?;
             }
         }

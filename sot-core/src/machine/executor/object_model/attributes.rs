@@ -37,10 +37,10 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
         )),
         GetattrHook::Generic => generic_get_attr(cx, this, name),
         GetattrHook::GetAttrHook => {
-            let claim = cx.unclaim();
+            let claim = cx.claims.take();
             let found = generic_get_attr(cx, this, name);
             if matches!(found, Ok(None)) {
-                cx.claim_again(claim);
+                cx.claims.put_back(claim);
             }
             or_hook(cx, this, name, found)
         }
@@ -97,7 +97,7 @@ fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<boo
 pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
     let text = cx.string(name);
     if is_python_method(cx, this, "__getattr__")? {
-        cx.unclaim();
+        cx.claims.take();
     }
     match call_special(cx, this, "__getattribute__", &[text]) {
         Err(Unwind::Raise(exception))
@@ -287,7 +287,7 @@ fn write_through<'py>(
     let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
     if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
         let descriptor = cx.wrap(descriptor, tracker);
-        cx.pass_claim(this, descriptor);
+        cx.claims.pass(this, descriptor);
         return call_special(cx, descriptor, hook, &args).map(|_| true);
     }
     if let Some(class) = value.filter(|_| &**name == "__class__" && is_class_of_object(descriptor)) {

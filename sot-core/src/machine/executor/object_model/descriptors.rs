@@ -146,7 +146,7 @@ fn bind_user_descriptor<'py>(
         return Ok(bound);
     }
     let class = type_variable(cx, this)?;
-    cx.pass_claim(this, descriptor);
+    cx.claims.pass(this, descriptor);
     call_special(cx, descriptor, "__get__", &[this, class])
 }
 

@@ -54,7 +54,7 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         }
     }
     if has_special(cx, this, "__bool__")? {
-        cx.claim_answer(this, Answer::Truth);
+        cx.claims.answer(this, Answer::Truth);
         let answer = call_special(cx, this, "__bool__", &[])?;
         let answer = checked(cx, Answer::Truth, answer)?;
         return cx.truth(answer);
@@ -68,7 +68,7 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
 
 /// `len(x)` through `__len__`, whose answer has to be a length.
 pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    cx.claim_answer(this, Answer::Length);
+    cx.claims.answer(this, Answer::Length);
     let answer = call_special(cx, this, "__len__", &[])?;
     checked(cx, Answer::Length, answer)
 }
@@ -81,12 +81,12 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         Some(_) => {
-            cx.claim_answer(this, Answer::Found);
+            cx.claims.answer(this, Answer::Found);
             let found = call_special(cx, this, "__contains__", &[item])?;
-            cx.unclaim();
+            cx.claims.take();
             return checked(cx, Answer::Found, found);
         }
-        None => cx.unclaim(),
+        None => cx.claims.take(),
     };
     let iterator = match cx.iter(this) {
         Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => {
@@ -109,7 +109,7 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     if !refused && !has_special(cx, this, "__iter__")? && has_special(cx, this, "__getitem__")? {
         return (cx.runtime.factories.item_iterator)(cx, this);
     }
-    cx.claim_answer(this, Answer::Iterator);
+    cx.claims.answer(this, Answer::Iterator);
     let iterator = call_special(cx, this, "__iter__", &[])?;
     checked(cx, Answer::Iterator, iterator)
 }
@@ -188,7 +188,7 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
         guard_identity(cx, &descriptor, tracker);
         if name == "__ne__" {
             // `object.__ne__` asks `__eq__`.
-            cx.unclaim();
+            cx.claims.take();
             let Some(equal) = call_operator(cx, this, "__eq__", other)? else { return Ok(None) };
             return cx.not(equal).map(Some);
         }

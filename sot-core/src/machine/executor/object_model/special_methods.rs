@@ -18,9 +18,9 @@ use crate::resume_point::Answer;
 /// A special method, looked up on the type and bound.
 pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     // Binding may be the call of a function, too; it is not the one the instruction makes.
-    let claim = cx.unclaim();
+    let claim = cx.claims.take();
     let found = find_bound(cx, this, name)?;
-    cx.claim_again(claim);
+    cx.claims.put_back(claim);
     Ok(found)
 }
 
@@ -106,8 +106,8 @@ pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[Var
         _ => None,
     };
     match answer {
-        Some(answer) => cx.claim_answer(this, answer),
-        None => drop(cx.unclaim()),
+        Some(answer) => cx.claims.answer(this, answer),
+        None => drop(cx.claims.take()),
     }
     let result = call_special(cx, this, name, args)?;
     if let Some(answer) = answer {

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use sot_core::cpython;
-use sot_core::stats;
+use sot_core::forgetting;
 
 use crate::backend::run::collector::{Collector, Stretch};
 
@@ -277,7 +277,7 @@ fn refuse_program<T>(error: &'static str) -> PyResult<T> {
 /// From now on no graph with gradients becomes a program.
 fn give_up_programs() {
     if !EVERYWHERE.swap(true, Ordering::Relaxed) {
-        stats::forget();
+        forgetting::everything();
     }
 }
 

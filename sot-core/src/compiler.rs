@@ -1,0 +1,170 @@
+//! What makes the callables of finished graphs in the place of the backend: a function that the program gives. Which one
+//! is in use is a state of the thread, and guarded once there is any.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::cpython;
+use crate::forgetting;
+use crate::guard::StateTest;
+use crate::ir::StatementIR;
+use crate::tracker;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// From now on translations say for which compiler they are.
+pub fn announce() {
+    if !ANY.swap(true, Ordering::Relaxed) {
+        forgetting::everything();
+    }
+}
+
+/// Whether there has ever been one.
+#[inline]
+pub fn is_any() -> bool {
+    ANY.load(Ordering::Relaxed)
+}
+
+/// Makes this compiler the thread's, or none, until the result is dropped.
+pub fn begin(py: Python<'_>, compiler: Option<&Py<PyAny>>) -> InUse {
+    let compiler = compiler.map(|compiler| compiler.clone_ref(py));
+    InUse { before: CURRENT.with(|current| current.replace(compiler)) }
+}
+
+/// A stretch in which a compiler is in use.
+#[must_use = "the stretch ends when this is dropped"]
+pub struct InUse {
+    before: Option<Py<PyAny>>,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        // What is dropped may run code of the program's, which may ask for the present one.
+        let own = CURRENT.with(|current| current.replace(before));
+        drop(own);
+    }
+}
+
+fn current(py: Python<'_>) -> Option<Py<PyAny>> {
+    CURRENT.with(|current| current.borrow().as_ref().map(|compiler| compiler.clone_ref(py)))
+}
+
+/// A test that the compiler in use is the one that is now.
+pub(crate) fn test(py: Python<'_>) -> Option<Box<dyn StateTest>> {
+    is_any().then(|| Box::new(IsInUse(current(py))) as Box<dyn StateTest>)
+}
+
+struct IsInUse(Option<Py<PyAny>>);
+
+impl StateTest for IsInUse {
+    fn check(&self, _: Python<'_>) -> bool {
+        CURRENT.with(|current| match (&*current.borrow(), &self.0) {
+            (Some(current), Some(own)) => current.is(own),
+            (current, own) => current.is_none() && own.is_none(),
+        })
+    }
+
+    fn restore(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let shown = |compiler: &Py<PyAny>| Python::attach(|py| tracker::repr(py, compiler));
+        format!("backend: {}", self.0.as_ref().map_or_else(|| "the framework's own".to_owned(), shown))
+    }
+}
+
+/// A finished graph.
+pub(crate) struct Finished<'a, 'py> {
+    /// Its statements.
+    pub(crate) ir: &'a StatementIR,
+    /// The framework's program, where it has made one.
+    pub(crate) program: Option<Bound<'py, PyAny>>,
+    /// What the graph is given at this call.
+    pub(crate) inputs: Vec<Option<Bound<'py, PyAny>>>,
+    /// What calls it without a compiler.
+    pub(crate) callable: &'a Py<PyAny>,
+}
+
+/// The callable that the compiler in use makes of a graph; `None` where there is no compiler, or it fails, of which the
+/// program is warned.
+pub(crate) fn compile(py: Python<'_>, graph: &Finished<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(compiler) = current(py) else { return Ok(None) };
+    let made = ask(py, &compiler, graph).and_then(|made| {
+        if made.bind(py).is_callable() {
+            return Ok(made);
+        }
+        let made = tracker::repr(py, &made);
+        Err(PyTypeError::new_err(format!("it gave {made}, which is not callable")))
+    });
+    match made {
+        Ok(made) => {
+            let (name, outputs) = (name_of(py, &compiler, graph), graph.ir.outputs.len());
+            let run = move |py: Python<'_>, inputs: &[Bound<'_, PyAny>]| {
+                let _quiet = cpython::suspend(py);
+                let given = made.bind(py).call1(PyTuple::new(py, inputs)?)?;
+                checked(&given, outputs).inspect_err(|error| warn(py, &format!("{name}: {error}")).unwrap_or(()))?;
+                Ok(given.unbind())
+            };
+            cpython::graph_function(py, run).map(Some)
+        }
+        Err(error) => {
+            let name = name_of(py, &compiler, graph);
+            warn(py, &format!("{name} made no callable, and the graph runs without it: {error}"))?;
+            Ok(None)
+        }
+    }
+}
+
+/// A compiler and its graph, for texts.
+fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> String {
+    let shown = compiler.bind(py).repr().map_or_else(|_| tracker::repr(py, compiler), |text| text.to_string());
+    format!("{shown} of graph {}", graph.ir.name)
+}
+
+/// Whether a graph's callable gave as many outputs as the graph has. The frame runs in CPython if not.
+fn checked(given: &Bound<'_, PyAny>, outputs: usize) -> PyResult<()> {
+    let found = match (given.cast::<PyTuple>(), given.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.len(),
+        (_, Ok(list)) => list.len(),
+        _ => return Err(PyTypeError::new_err("what it made gives neither a tuple nor a list")),
+    };
+    if found == outputs {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!("what it made gives {found} outputs, and the graph has {outputs}")))
+}
+
+fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    cpython::import(py, "warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
+}
+
+fn ask(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> PyResult<Py<PyAny>> {
+    let statements = graph.ir.statements.iter().map(|statement| {
+        let told = PyDict::new(py);
+        told.set_item("kind", statement.kind.word())?;
+        told.set_item("callee", &statement.callee)?;
+        told.set_item("args", PyTuple::new(py, &statement.args)?)?;
+        told.set_item("kwargs", PyTuple::new(py, &statement.kwargs)?)?;
+        told.set_item("outputs", PyTuple::new(py, &statement.outputs)?)?;
+        PyResult::Ok(told)
+    });
+    let told = PyDict::new(py);
+    told.set_item("name", &graph.ir.name)?;
+    told.set_item("inputs", PyTuple::new(py, &graph.ir.inputs)?)?;
+    told.set_item("outputs", PyTuple::new(py, &graph.ir.outputs)?)?;
+    told.set_item("statements", PyTuple::new(py, statements.collect::<PyResult<Vec<_>>>()?)?)?;
+    told.set_item("text", graph.ir.to_string())?;
+    told.set_item("program", &graph.program)?;
+    told.set_item("run", graph.callable)?;
+    compiler.call1(py, (told, PyTuple::new(py, &graph.inputs)?))
+}

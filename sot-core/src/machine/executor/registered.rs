@@ -1,0 +1,253 @@
+//! Calls of what the program has registered something for (see [`crate::registered`]), on every backend.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
+
+use super::{object_model, CallArgs, OpcodeExecutor};
+use crate::backend::CallKind;
+use crate::cpython::{self, Part};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
+use crate::machine::variable::VarId;
+use crate::registered::{self, Meaning, Registration};
+use crate::tracker::{self, Key, Tracker, TrackerId};
+
+/// What functions with an assumed result gave in the attempts to translate one frame: each is called once for the same
+/// arguments.
+#[derive(Default)]
+pub(crate) struct AssumedResults(Vec<AssumedResult>);
+
+struct AssumedResult {
+    function: Py<PyAny>,
+    args: Py<PyTuple>,
+    keywords: Py<PyDict>,
+    result: Py<PyAny>,
+}
+
+impl AssumedResults {
+    fn get<'py>(&self, function: &Bound<'py, PyAny>, args: &Given<'py>) -> Option<Bound<'py, PyAny>> {
+        let py = function.py();
+        let is_it = |known: &&AssumedResult| {
+            known.function.is(function)
+                && same_items(known.args.bind(py).iter(), args.0.iter())
+                && same_items(known.keywords.bind(py).keys().iter(), args.1.keys().iter())
+                && same_items(known.keywords.bind(py).values().iter(), args.1.values().iter())
+        };
+        Some(self.0.iter().find(is_it)?.result.bind(py).clone())
+    }
+}
+
+/// Arguments as real objects.
+type Given<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
+
+fn same_items<'py>(
+    left: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    mut right: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+) -> bool {
+    left.len() == right.len() && { left }.all(|one| right.next().is_some_and(|other| is_same(&one, &other)))
+}
+
+/// Whether it is the object, or an equal one of C code of which there may be several.
+fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
+    let is_equal = || one.get_type().is(other.get_type()) && one.eq(other).unwrap_or(false);
+    one.is(other) || cpython::is_atom(one) && is_equal()
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Notes that the translation rests on what is registered for an object, or that nothing is.
+    pub fn meet(&mut self, object: &Bound<'py, PyAny>) {
+        self.met_objects.insert(object.as_ptr() as usize);
+        self.met_objects.insert(object.get_type_ptr() as usize);
+        if let Ok(function) = object.cast::<PyFunction>() {
+            self.met_objects.insert(cpython::function_globals(function).as_ptr() as usize);
+        }
+    }
+
+    /// Breaks the graph at a call of what the program has asked so for.
+    pub fn refuse_listed(&mut self, callable: &Bound<'py, PyAny>) -> Flow<()> {
+        self.meet(callable);
+        let Some(registration) = registered::break_of(callable) else { return Ok(()) };
+        let name = tracker::name(callable);
+        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration))))
+    }
+
+    /// Calls an object as the program has registered it; `None` if nothing says so. `variable` is where the object was
+    /// found; without one it is what the type of the first argument has.
+    pub fn call_registered(
+        &mut self,
+        variable: Option<VarId>,
+        callable: &Bound<'py, PyAny>,
+        args: &CallArgs,
+    ) -> Flow<Option<VarId>> {
+        self.refuse_listed(callable)?;
+        let Some(registration) = registered::call_of(callable) else { return Ok(None) };
+        if let Some(variable) = variable {
+            object_model::guard_identity(self, callable, self.vars.tracker(variable));
+        }
+        match &registration.meaning {
+            Meaning::Pure => self.fold_call(callable, args),
+            Meaning::ConstantResult => self.assume_result(callable, args).map(Some),
+            Meaning::Substitute(by) => self.call_substitute(variable, by, args),
+            Meaning::Statement => self.call_as_statement(variable, callable, args).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Follows another function in the place of one. Where that calls what it stands for, it is not meant.
+    fn call_substitute(&mut self, variable: Option<VarId>, by: &Py<PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+        let by = by.bind(self.py).clone();
+        if let Ok(function) = by.cast::<PyFunction>() {
+            let code = cpython::function_code(function);
+            if self.frames.iter().any(|frame| frame.code.object.bind(self.py).is(&code)) {
+                return Ok(None);
+            }
+        }
+        let tracker = self.constant_tracker(by.clone().unbind());
+        let by = self.wrap(&by, tracker);
+        match variable {
+            Some(variable) => self.call_instead_of(variable, by, args).map(Some),
+            None => self.call(by, args).map(Some),
+        }
+    }
+
+    /// Calls a function now, and takes its result for that of the calls to come.
+    fn assume_result(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+        let given = self.real_arguments(function, args)?;
+        let result = match self.history.refusals.results.get(function, &given) {
+            Some(result) => result,
+            None => match function.call(&given.0, Some(&given.1)) {
+                Ok(result) => result,
+                Err(error) => return Err(self.raise(error)),
+            },
+        };
+        let known = AssumedResult {
+            function: function.clone().unbind(),
+            args: given.0.unbind(),
+            keywords: given.1.unbind(),
+            result: result.clone().unbind(),
+        };
+        self.history.refusals.results.0.push(known);
+        let tracker = self.constant_tracker(result.clone().unbind());
+        Ok(self.wrap(&result, tracker))
+    }
+
+    /// The arguments of a call as objects that are there now.
+    fn real_arguments(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Given<'py>> {
+        let positional = args.positional.iter().map(|&arg| self.real_argument(function, arg));
+        let positional = positional.collect::<Flow<Vec<_>>>()?;
+        let keywords = PyDict::new(self.py);
+        for (name, arg) in &args.keywords {
+            keywords.set_item(&**name, self.real_argument(function, *arg)?)?;
+        }
+        Ok((PyTuple::new(self.py, positional)?, keywords))
+    }
+
+    fn real_argument(&mut self, function: &Bound<'py, PyAny>, arg: VarId) -> Flow<Bound<'py, PyAny>> {
+        if let Some(known) = self.materialize(arg)? {
+            return Ok(known);
+        }
+        let object = self.see(arg)?.object().map(|object| object.bind(self.py).clone());
+        object.filter(|_| !self.effects.is_written(arg)).ok_or_else(|| {
+            let name = tracker::name(function);
+            let text = format!("{name}, whose result is assumed, is called with what only the graph's run gives");
+            Unwind::break_graph(ReasonId::UnsupportedCall, text)
+        })
+    }
+
+    /// Puts a call into the graph as one statement, and assumes what a function in Python reads besides its arguments.
+    fn call_as_statement(
+        &mut self,
+        variable: Option<VarId>,
+        callable: &Bound<'py, PyAny>,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
+        if let Ok(function) = callable.cast::<PyFunction>() {
+            let of = match variable {
+                Some(variable) => self.vars.tracker(variable),
+                None => self.constant_tracker(callable.clone().unbind()),
+            };
+            self.assume_reads(function, of)?;
+        }
+        self.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
+    }
+
+    /// Guards a function's code, its defaults, its closure and the globals that its code names.
+    fn assume_reads(&mut self, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<()> {
+        let code = cpython::function_code(function);
+        let defaults = cpython::function_defaults(function).map(Bound::into_any);
+        let named = cpython::function_kwdefaults(function).map(Bound::into_any);
+        let parts = [
+            (Part::Code, Some(code.clone().into_any())),
+            (Part::Defaults, defaults),
+            (Part::KwDefaults, named.clone()),
+        ];
+        for (part, held) in parts {
+            let tracker = self.trackers.add(Tracker::Part { of, part });
+            match held {
+                Some(held) => self.guards.add(tracker, Test::Is(Identity::of(&held))),
+                None if self.trackers.is_sourced(of) => self.guards.add(of, Test::LacksPart(part)),
+                None => {}
+            }
+        }
+        if let Some(named) = named.and_then(|named| named.cast_into::<PyDict>().ok()) {
+            let of = self.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+            for (name, value) in named.copy()? {
+                let tracker = self.trackers.add(Tracker::Item { of, key: Key::of(&name) });
+                self.assume_object(&value, tracker)?;
+            }
+        }
+        if let Some(cells) = cpython::function_closure(function) {
+            let of = self.trackers.add(Tracker::Part { of, part: Part::Closure });
+            for (index, cell) in cells.iter().enumerate() {
+                let of = self.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+                let Some(held) = cpython::cell_contents(&cell) else { continue };
+                let tracker = self.trackers.add(Tracker::CellContents { of });
+                self.assume_object(&held, tracker)?;
+            }
+        }
+        let globals = cpython::function_globals(function);
+        let tracker = self.trackers.add(Tracker::Part { of, part: Part::Globals });
+        let globals_of = self.globals_of(&globals, Some(tracker))?;
+        for name in names_in(&code)? {
+            let Some(bound) = globals.get_item(&name)? else { continue };
+            let Some(read) = self.find_global_in(&globals_of, &name.as_str().into())? else { continue };
+            self.assume_variable(read, &bound)?;
+        }
+        Ok(())
+    }
+
+    fn assume_object(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
+        let variable = self.wrap(object, tracker);
+        self.assume_variable(variable, object)
+    }
+
+    fn assume_variable(&mut self, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
+        self.see(variable)?;
+        if !self.is_constant(object) {
+            object_model::guard_identity(self, object, self.vars.tracker(variable));
+        }
+        Ok(())
+    }
+}
+
+/// The names that code looks up, and that the functions within it do.
+fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
+    let mut names: Vec<String> = code.getattr(intern!(code.py(), "co_names"))?.extract()?;
+    for constant in code.getattr(intern!(code.py(), "co_consts"))?.cast_into::<PyTuple>()? {
+        if let Ok(inner) = constant.cast::<PyCode>() {
+            names.extend(names_in(inner)?);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+fn why(registration: &Registration) -> &'static str {
+    match &registration.meaning {
+        Meaning::Skipped => "is of a module that sot.register.skip was given",
+        Meaning::Disabled => "is left to CPython by sot.disable",
+        _ => "is on the break list",
+    }
+}

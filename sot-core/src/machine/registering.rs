@@ -1,0 +1,159 @@
+//! What may be registered at run time, on every backend. What cannot be is an error where it is registered, which says
+//! why; what can be is put into the table of [`crate::registered`].
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyFunction, PyModule, PyString, PyType};
+
+use crate::cache;
+use crate::cpython;
+use crate::machine::runtime::Runtime;
+use crate::registered::{self, Meaning};
+use crate::tracker;
+
+/// Registers a meaning of an object; the result is for [`undo`]. `below` says whether what a disabled function calls is
+/// left alone with it.
+pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: Meaning, below: bool) -> PyResult<u64> {
+    let object = meant(object, &meaning)?;
+    check(runtime, &object, &meaning)?;
+    let disables = matches!(meaning, Meaning::Disabled);
+    let token = registered::register(&object, meaning)?;
+    leave_frames(runtime, &object, disables.then_some(below))?;
+    Ok(token)
+}
+
+/// Takes a registration back; doing so twice is once.
+pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
+    let Some(registration) = registered::undo(py, token)? else { return Ok(()) };
+    let object = registration.object.bind(py);
+    if matches!(registration.meaning, Meaning::Disabled) {
+        if let Some(code) = own_code(runtime, object)? {
+            cache::disable(&code, None);
+        }
+    }
+    leave_frames(runtime, object, None)
+}
+
+/// The object that is meant: of a bound method its function.
+fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'py, PyAny>> {
+    let shown = || tracker::repr(object.py(), object.as_unbound());
+    let word = meaning.word();
+    match meaning {
+        Meaning::Value | Meaning::Container(_) => {
+            if !object.is_instance_of::<PyType>() {
+                return Err(PyTypeError::new_err(format!("{word}() takes a class; {} is none", shown())));
+            }
+            return Ok(object.clone());
+        }
+        Meaning::Skipped | Meaning::Followed => return Ok(object.clone()),
+        _ => {}
+    }
+    if let Some((function, _)) = cpython::bound_method(object) {
+        return Ok(function);
+    }
+    if !object.is_callable() {
+        return Err(PyTypeError::new_err(format!("{word}() takes callables; {} is not callable", shown())));
+    }
+    if object.is_instance_of::<PyCFunction>() && !is_lasting(object)? {
+        return Err(PyTypeError::new_err(format!(
+            "{word}() cannot know {} again, as each lookup makes a new one: give the function of its class (list.append, \
+             not [].append)",
+            shown()
+        )));
+    }
+    Ok(object.clone())
+}
+
+/// Whether a C function is a module's own, and not a method bound when it was looked up.
+fn is_lasting(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match function.getattr_opt(intern!(function.py(), "__self__"))? {
+        Some(receiver) => Ok(receiver.is_none() || receiver.is_instance_of::<PyModule>()),
+        None => Ok(true),
+    }
+}
+
+fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyResult<()> {
+    let (shown, word) = (tracker::name(object), meaning.word());
+    match meaning {
+        Meaning::Value => check_value(runtime, object),
+        Meaning::Container(parts) => {
+            for (name, function) in [("flatten", &parts.flatten), ("unflatten", &parts.unflatten)] {
+                if !function.bind(object.py()).is_callable() {
+                    let function = tracker::repr(object.py(), function);
+                    return Err(PyTypeError::new_err(format!("{word}({shown}): {name} is {function}, not callable")));
+                }
+            }
+            if runtime.kinds.of_type(object).is_some() || runtime.builtins.get(object).is_some() {
+                return Err(PyValueError::new_err(format!(
+                    "{word}({shown}): sot knows already what its instances are"
+                )));
+            }
+            Ok(())
+        }
+        Meaning::Disabled if !object.is_instance_of::<PyFunction>() => {
+            let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
+            Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))
+        }
+        Meaning::Break | Meaning::Disabled | Meaning::Skipped | Meaning::Followed => Ok(()),
+        Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
+            Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
+        }
+        _ if runtime.builtins.get(object).is_some() => {
+            Err(PyValueError::new_err(format!("{word}({shown}): sot knows already what calls of it do")))
+        }
+        Meaning::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
+            let by = tracker::repr(object.py(), by);
+            Err(PyTypeError::new_err(format!("{word}({shown}): only a Python function can be followed; {by} is none")))
+        }
+        Meaning::Substitute(by) if by.is(object) => {
+            Err(PyValueError::new_err(format!("{word}({shown}): a function cannot stand for itself")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    let class = object.cast::<PyType>()?;
+    let name = tracker::name(object);
+    let refuse = |why: &str| Err(PyValueError::new_err(format!("value_type({name}): {why}")));
+    if runtime.kinds.of_type(object).is_some() {
+        return refuse("sot knows already what its instances are");
+    }
+    if !cpython::is_heap_type(class) && runtime.builtins.get(object).is_some() {
+        return refuse("sot knows already what its instances are");
+    }
+    let default = |name: &Bound<'_, PyString>| {
+        let own = cpython::type_lookup(class, name);
+        own.is_none_or(|own| {
+            own.is_none() || cpython::type_lookup(&py.get_type::<PyAny>(), name).is_some_and(|of| of.is(&own))
+        })
+    };
+    if default(intern!(py, "__eq__")) {
+        return refuse("its instances have no __eq__ of their own, and are compared by identity");
+    }
+    if default(intern!(py, "__hash__")) {
+        return refuse("its instances cannot be hashed, so they may change");
+    }
+    Ok(())
+}
+
+/// Leaves the frames of a registered function to CPython, or no longer does.
+fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<bool>) -> PyResult<()> {
+    let Some(code) = own_code(runtime, object)? else { return Ok(()) };
+    if let Some(below) = disables {
+        cache::disable(&code, Some(below));
+    }
+    cache::leave_alone(&code, registered::leaves_frames_alone(object));
+    Ok(())
+}
+
+/// The code that a call of the object, or of an object of the class, runs by itself.
+fn own_code<'py>(runtime: &Runtime, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, pyo3::types::PyCode>>> {
+    let own = match object.cast::<PyType>() {
+        Ok(class) => runtime.backend.entry_of(class)?,
+        Err(_) => Some(object.clone()),
+    };
+    Ok(own.and_then(|own| own.cast_into::<PyFunction>().ok()).map(|function| cpython::function_code(&function)))
+}

@@ -1,0 +1,93 @@
+//! Modules that are registered: their names, and what is in them.
+
+use std::collections::HashSet;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyType};
+
+use crate::cpython;
+use crate::tracker;
+
+/// The name of a module that is given as such.
+pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
+    if !module.is_instance_of::<PyModule>() {
+        let shown = tracker::repr(module.py(), module.as_unbound());
+        return Err(PyTypeError::new_err(format!("{shown} is not a module")));
+    }
+    let name =
+        cpython::instance_dict(module).map(|dict| dict.get_item(intern!(module.py(), "__name__"))).transpose()?;
+    match name.flatten().and_then(|name| name.extract().ok()) {
+        Some(name) => Ok(name),
+        None => Err(PyTypeError::new_err("a module without a name")),
+    }
+}
+
+/// The module that a function or class says it is of; of a callable object, its class. Runs no code of the program's.
+pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
+    if let Ok(function) = object.cast::<PyFunction>() {
+        return of_globals(&cpython::function_globals(function));
+    }
+    let name = intern!(object.py(), "__module__");
+    if object.is_instance_of::<PyCFunction>() {
+        return text(&object.getattr(name).ok()?);
+    }
+    let class = match object.cast::<PyType>() {
+        Ok(class) => class.clone(),
+        Err(_) => owner(object).unwrap_or_else(|| object.get_type()),
+    };
+    // A metaclass may have a say in how attributes are read.
+    if class.get_type().is(class.py().get_type::<PyType>()) {
+        return text(&class.getattr(name).ok()?);
+    }
+    text(&cpython::class_dict(class.as_any()).ok()?.get_item(name).ok()?)
+}
+
+/// The class that a method of C code is of.
+fn owner<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyType>> {
+    let is_descriptor = matches!(&*cpython::builtin_type_name(object), "method_descriptor" | "wrapper_descriptor");
+    let owner = is_descriptor.then(|| object.getattr(intern!(object.py(), "__objclass__")))?;
+    owner.ok()?.cast_into().ok()
+}
+
+/// The module that these are the globals of.
+pub(super) fn of_globals(globals: &Bound<'_, PyDict>) -> Option<String> {
+    text(&globals.get_item(intern!(globals.py(), "__name__")).ok()??)
+}
+
+fn text(name: &Bound<'_, PyAny>) -> Option<String> {
+    name.cast_exact::<PyString>().ok()?.extract().ok()
+}
+
+/// Whether a module is this one, or lies in it.
+pub(super) fn is_within(module: &str, outer: &str) -> bool {
+    module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Where the globals are of the modules of this name and within it, and the functions and classes that they define.
+pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
+    let mut found = HashSet::new();
+    for (other, module) in cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()? {
+        if !text(&other).is_some_and(|other| is_within(&other, name)) {
+            continue;
+        }
+        let Some(globals) = cpython::instance_dict(&module) else { continue };
+        found.insert(globals.as_ptr() as usize);
+        let own = globals.copy()?.values();
+        let own = own.iter().filter(|value| module_of(value).is_some_and(|module| is_within(&module, name)));
+        found.extend(own.map(|value| value.as_ptr() as usize));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_within;
+
+    #[test]
+    fn names_end_at_a_dot() {
+        assert!(is_within("numpy.fft", "numpy") && is_within("numpy", "numpy"));
+        assert!(!is_within("numpyro", "numpy") && !is_within("numpy", "numpy.fft"));
+    }
+}

@@ -1,0 +1,87 @@
+//! What a resume function is to lay out: the stack of a frame from the bottom up, with the blocks and handlers that begin
+//! between the items.
+
+use crate::bytecode::{Label, Op, Opcodes};
+use crate::machine::executor::{BookkeepingVariable, Checkpoint, OpcodeExecutor};
+use crate::machine::variable::VarId;
+
+/// A value for a resume function.
+#[derive(Clone, Copy)]
+pub enum Value {
+    /// One that the simulation knew.
+    Known(VarId),
+    /// One that the breaking instruction left, in this local.
+    Left(u32),
+}
+
+/// A stack item, or what begins above it.
+#[derive(Clone, Copy)]
+pub enum Item {
+    /// A value.
+    Value(Value),
+    /// A NULL.
+    Null,
+    /// The handler of an exception: what was handled before it.
+    Handling(Value),
+    /// A block that sends exceptions to the label (3.8 to 3.10).
+    Try(Label),
+    /// That a `finally` body was entered from above (3.8).
+    Fallen,
+    /// Where a `finally` body returns to (3.8).
+    ReturnTo(Label),
+}
+
+/// The lower `depth` items of a frame's stack, and what begins there.
+pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut blocks = frame.blocks.iter().peekable();
+    let mut handled = frame.handled.iter().peekable();
+    let mut at = 0;
+    loop {
+        let mut width = 0;
+        while let Some(block) = blocks.next_if(|block| block.depth == at && width == 0) {
+            if block.in_handler {
+                width = 3;
+            } else {
+                items.push(Item::Try(block.handler));
+            }
+        }
+        if let Some(handled) = handled.next_if(|handled| handled.depth == at && at < depth) {
+            items.push(Item::Handling(Value::Known(handled.exception)));
+            width = width.max(1);
+        }
+        if at >= depth {
+            return items;
+        }
+        if width == 0 {
+            items.push(item_of(cx, frame, frame.stack[at]));
+            width = 1;
+        }
+        at += width;
+    }
+}
+
+/// A value or NULL of the innermost frame.
+pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
+    if variable == cx.null() {
+        Item::Null
+    } else {
+        Item::Value(Value::Known(variable))
+    }
+}
+
+/// What a frame has on its stack.
+pub(crate) fn item_of(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, variable: VarId) -> Item {
+    match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+        Some(BookkeepingVariable::Fallen) => Item::Fallen,
+        Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(behind_jump(cx, frame, *label)),
+        _ => item(cx, variable),
+    }
+}
+
+/// Resume functions return to a jump of their own, which leads to where the original code would return to.
+fn behind_jump(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, label: Label) -> Label {
+    let instruction = frame.unit.code.instructions[label.index()];
+    let jumps = Opcodes::get(cx.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);
+    instruction.target.filter(|_| jumps).unwrap_or(label)
+}

@@ -1,0 +1,98 @@
+//! What the instruction that a graph breaks at needs besides its operands.
+
+use pyo3::types::PyCode;
+
+use crate::bytecode::{Op, Opcodes};
+use crate::cache;
+use crate::emit;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::executor::{object_model, BookkeepingVariable, BreakPoint, OpcodeExecutor};
+use crate::machine::opcode::{self, AtBreak};
+use crate::machine::variable::VarId;
+use crate::resume::{layout, Item};
+
+/// What is found out of the breaking instruction while the trace can still be asked.
+#[derive(Default)]
+pub struct BreakDetails {
+    /// The name of the empty cell that it reads or deletes, if that is one of the function's own: in a resume function
+    /// it is a free variable, of which CPython says something else.
+    pub(crate) empty_own_cell: Option<String>,
+    /// The `__exit__` that it calls, with what that is told.
+    pub(crate) exit: Option<(VarId, [VarId; 3])>,
+    /// What stands in the stack for the way in which a `with` is left (3.8).
+    pub(crate) filler: Option<VarId>,
+}
+
+impl BreakDetails {
+    pub(super) fn of(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<Self> {
+        let mut details = BreakDetails::default();
+        if at.is_between() {
+            return Ok(details);
+        }
+        let frame = at.innermost();
+        let instruction = frame.unit.code.instructions[frame.at.index()];
+        match opcode::describe(instruction.opcode).at_break {
+            AtBreak::ExitWith => details.exit = Some(exit_with_exception(cx, at)?),
+            AtBreak::CleanUp => details.look_at_cleanup(cx, at)?,
+            _ => details.empty_own_cell = empty_own_cell(cx, at)?,
+        }
+        Ok(details)
+    }
+
+    /// What `__exit__` is told.
+    pub(super) fn values(&self) -> Vec<VarId> {
+        self.exit.map(|(_, told)| told.to_vec()).unwrap_or_default()
+    }
+
+    /// `__exit__` lies below what tells how the cleanup was entered (3.8).
+    fn look_at_cleanup(&mut self, cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<()> {
+        let frame = at.innermost();
+        let stack = &frame.stack;
+        let entry = stack.last().map(|&top| layout::item_of(cx, frame, top));
+        let raised = !matches!(entry, Some(Item::Fallen | Item::ReturnTo(_)));
+        let exit = stack.len().checked_sub(if raised { 7 } else { 2 });
+        let exit = exit.ok_or_else(|| cannot("a `with` without its manager"))?;
+        let mut told = [cx.none(); 3];
+        if raised {
+            told.copy_from_slice(&stack[stack.len() - 3..]);
+            told.reverse();
+            self.filler = Some(cx.bookkeeping(BookkeepingVariable::Fallen));
+        }
+        self.exit = Some((stack[exit], told));
+        Ok(())
+    }
+}
+
+/// `__exit__` is told of the exception on top of the stack (3.9 and newer).
+fn exit_with_exception(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<(VarId, [VarId; 3])> {
+    let stack = &at.innermost().stack;
+    let (exit, exception) = if emit::raised_width() == 1 { (4, 1) } else { (7, 2) };
+    let (Some(exit), Some(exception)) = (stack.len().checked_sub(exit), stack.len().checked_sub(exception)) else {
+        return Err(cannot("a `with` without its exception"));
+    };
+    let (exit, exception) = (stack[exit], stack[exception]);
+    let class = object_model::type_variable(cx, exception)?;
+    Ok((exit, [class, exception, cx.traceback(exception)]))
+}
+
+fn empty_own_cell(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<Option<String>> {
+    let frame = at.innermost();
+    let instruction = frame.unit.code.instructions[frame.at.index()];
+    let opcodes = Opcodes::get(cx.py);
+    if ![Op::LOAD_DEREF, Op::DELETE_DEREF].into_iter().any(|op| opcodes.is(instruction.opcode, op)) {
+        return Ok(None);
+    }
+    let code = frame.unit.object.bind(cx.py).cast::<PyCode>().ok();
+    let own = code.and_then(cache::own_cells_of).unwrap_or(0);
+    let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
+    let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
+        return Ok(None);
+    };
+    let cell = cx.see(cell)?;
+    let is_empty = cell.kind() == "cell" && cell.children().is_empty();
+    Ok(frame.unit.code.freevars.get(index).filter(|_| is_empty).cloned())
+}
+
+fn cannot(why: &str) -> Unwind {
+    Unwind::fallback(ReasonId::CannotRestore, why)
+}

@@ -1,0 +1,59 @@
+//! Values that run code of the program when they die: new code lets them die where CPython does, or there is none.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::reach::{lasting_values, reachable};
+use crate::error::Flow;
+use crate::machine::executor::{Frame, OpcodeExecutor};
+use crate::machine::variable::{Death, VarId, Variable};
+
+/// What the program drops unless these values hold it, and what shows when it dies, if anything does.
+fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
+    let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(cx).then_some(id);
+    let observable: Vec<VarId> = cx.vars.iter().filter_map(runs).collect();
+    if observable.is_empty() {
+        return Vec::new();
+    }
+    let lasting = lasting_values(cx).into_iter().chain(results.iter().copied()).collect();
+    let living: HashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    let mut deaths: Vec<(VarId, Death)> = Vec::new();
+    for id in observable.into_iter().filter(|id| !living.contains(id)) {
+        let death = cx.vars.get(id).death(cx, id, &living);
+        if death != Death::Silent {
+            deaths.push((id, death));
+        }
+    }
+    if deaths.iter().all(|(_, death)| *death == Death::Refused) {
+        // No one will ask for the tracebacks of the exceptions that they hold.
+        let held = reachable(cx, deaths.iter().map(|(id, _)| *id).collect());
+        held.into_iter().filter(|held| !living.contains(held)).for_each(|held| cx.forget_raised(held));
+    }
+    deaths.into_iter().map(|(id, _)| id).collect()
+}
+
+/// What runs code of the program when it dies and has died before the graph ends is CPython's from the start.
+pub(super) fn refuse_dropped(cx: &mut OpcodeExecutor<'_>, live: &[VarId]) -> Flow<()> {
+    let dropped = dropped(cx, live);
+    dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it dies")))
+}
+
+/// The variables of the frame that hold the last references to what runs code when it dies, in the order in which they
+/// let it go: new code holds them to its end, too.
+pub(super) fn dying_with(cx: &mut OpcodeExecutor<'_>, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
+    let dropped = dropped(cx, &[result]);
+    let variables = frame.locals.iter().flatten().chain(&frame.cells);
+    let (mut dying, mut held): (Vec<VarId>, HashSet<VarId>) = Default::default();
+    for &variable in variables {
+        let reachable = reachable(cx, vec![variable]);
+        let last: Vec<VarId> = dropped.iter().filter(|dropped| reachable.contains(dropped)).copied().collect();
+        if !last.is_empty() && !dying.contains(&variable) {
+            dying.push(variable);
+            held.extend(last);
+        }
+    }
+    match dropped.iter().find(|dropped| !held.contains(dropped)) {
+        Some(value) => Err(cx.plan_to_make(*value, "runs code when it dies")),
+        None => Ok(dying),
+    }
+}

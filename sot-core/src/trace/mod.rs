@@ -1,0 +1,135 @@
+//! What a simulation has come to, once it has ended: which values live on, the finished graph, and what has to be known
+//! to write new code. Whatever could still add a guard, look into a value or refuse happens while it is made; the code
+//! generator reads it and adds nothing.
+
+mod break_details;
+mod deaths;
+mod reach;
+
+use crate::backend::SizesMatter;
+use crate::compiler;
+use crate::error::Flow;
+use crate::graph::{StatementIR, SymbolId};
+use crate::machine::executor::{BreakPoint, Frame, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
+
+use pyo3::prelude::*;
+
+pub use break_details::BreakDetails;
+pub(crate) use reach::{effect_values, outlives, written_objects};
+
+/// A simulation that has ended. Its executor can be read, and no longer be changed.
+pub struct FinishedTrace<'a, 'py> {
+    /// The variables, trackers and writes.
+    pub cx: &'a OpcodeExecutor<'py>,
+    /// The graph, if tensors of it live on or it writes to tensors from outside.
+    pub graph: Option<FinishedGraph>,
+}
+
+/// The graph's callable with what it is given and gives.
+pub struct FinishedGraph {
+    /// Takes the inputs and gives the outputs.
+    pub callable: Py<PyAny>,
+    /// The values it is called with.
+    pub inputs: Vec<VarId>,
+    /// The tensors that live on.
+    pub outputs: Vec<VarId>,
+    /// Its statements.
+    pub ir: StatementIR,
+}
+
+/// A trace whose frame returns.
+pub struct ReturnTrace<'a, 'py> {
+    /// The trace.
+    pub trace: FinishedTrace<'a, 'py>,
+    /// What the frame returns.
+    pub value: VarId,
+    /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which
+    /// they let it go.
+    pub dying: Vec<VarId>,
+}
+
+/// A trace that ends in a graph break.
+pub struct BreakTrace<'a, 'py> {
+    /// The trace.
+    pub trace: FinishedTrace<'a, 'py>,
+    /// The frames where the graph breaks.
+    pub at: &'a BreakPoint,
+    /// The original code of each frame.
+    pub sources: &'a [ResumeSource<'py>],
+    /// What the frames hold that lives on.
+    pub live: Vec<VarId>,
+    /// What the breaking instruction needs besides.
+    pub details: BreakDetails,
+}
+
+/// Ends the trace of a frame that returns `value`.
+///
+/// # Errors
+///
+/// A value that new code cannot make, as a plan for another attempt or a reason to leave the frame to CPython.
+pub fn end_at_return<'a, 'py>(
+    cx: &'a mut OpcodeExecutor<'py>,
+    value: VarId,
+    frame: &Frame,
+    graph_name: &str,
+) -> Flow<ReturnTrace<'a, 'py>> {
+    reach::prepare(cx, &[value])?;
+    let dying = deaths::dying_with(cx, frame, value)?;
+    reach::prepare(cx, &dying)?;
+    let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
+    let graph = finish_graph(cx, &results, graph_name)?;
+    Ok(ReturnTrace { trace: FinishedTrace { cx, graph }, value, dying })
+}
+
+/// Ends the trace at a graph break.
+///
+/// # Errors
+///
+/// As [`end_at_return`].
+pub fn end_at_break<'a, 'py>(
+    cx: &'a mut OpcodeExecutor<'py>,
+    at: &'a BreakPoint,
+    sources: &'a [ResumeSource<'py>],
+    graph_name: &str,
+) -> Flow<BreakTrace<'a, 'py>> {
+    let details = BreakDetails::of(cx, at)?;
+    let live = reach::live_values(cx, at);
+    reach::prepare(cx, &live)?;
+    reach::prepare(cx, &details.values())?;
+    deaths::refuse_dropped(cx, &live)?;
+    let graph = finish_graph(cx, &live, graph_name)?;
+    Ok(BreakTrace { trace: FinishedTrace { cx, graph }, at, sources, live, details })
+}
+
+/// Ends the graph with every tensor that `results` or a write needs as an output.
+fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> Flow<Option<FinishedGraph>> {
+    let (symbols, outputs): (Vec<SymbolId>, Vec<VarId>) = reach::escaping_tensors(cx, results).into_iter().unzip();
+    if outputs.is_empty() && !cx.graph.writes_outside() {
+        return Ok(None);
+    }
+    let inputs = cx.graph.inputs();
+    match cx.graph.finish(name, &symbols) {
+        Ok((callable, ir)) => {
+            let callable = compiled(cx, callable, &ir, &inputs)?;
+            Ok(Some(FinishedGraph { callable, inputs, outputs, ir }))
+        }
+        Err(error) if error.is_instance_of::<SizesMatter>(cx.py) => Err(cx.settle_sizes(error.into())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes what
+/// it is given stays the backend's.
+fn compiled(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, ir: &StatementIR, inputs: &[VarId]) -> Flow<Py<PyAny>> {
+    let py = cx.py;
+    if !compiler::is_any() || cx.graph.writes_outside() {
+        return Ok(callable);
+    }
+    let program = cx.graph.program.take().map(|program| program.into_bound(py));
+    let given = |input: &VarId| cx.vars.get(*input).object().map(|object| object.bind(py).clone());
+    let graph = compiler::Finished { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable };
+    let made = compiler::compile(py, &graph)?;
+    Ok(made.unwrap_or(callable))
+}

@@ -1,0 +1,109 @@
+"""Backends in Python: functions that make the callables of graphs, by name or given to `symbolic_translate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+from ._registration import Registration
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a graph: what is called, with which symbols and literals, and the symbols of the results."""
+
+    kind: str
+    """`api`, `method`, `layer`, `inplace`, or `sir` for a StatementIR that is called."""
+    callee: str
+    args: tuple[str, ...]
+    kwargs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A finished graph, as a backend gets it."""
+
+    name: str
+    inputs: tuple[str, ...]
+    """The symbols that are given at each call, in order."""
+    outputs: tuple[str, ...]
+    """The symbols that the callable gives, in order."""
+    statements: tuple[Statement, ...]
+    text: str
+    """The StatementIR as people read it, with those that it calls."""
+    program: Any
+    """The `paddle.static.Program` that the statements were appended to. Look, but leave it as it is: `run` uses it."""
+    run: Callable[..., Sequence[Any]]
+    """What calls the graph without the backend: it takes the inputs and gives a sequence of the outputs."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Backend = Callable[[Graph, Sequence[Any]], Callable[..., Sequence[Any]]]
+
+# What `paddle.jit.to_static` takes to choose among Paddle's own compilers.
+_OF_PADDLE = ("CINN", "PHI", "INFERENCE")
+
+_named: dict[str, Compiler] = {}
+
+
+class Compiler:
+    """A backend as the tracer calls it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __call__(self, told: dict[str, Any], example_inputs: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:
+        statements = tuple(Statement(**statement) for statement in told.pop("statements"))
+        return self._backend(Graph(statements=statements, **told), example_inputs)
+
+    def __repr__(self) -> str:
+        return f"<backend {getattr(self._backend, '__qualname__', self._backend)}>"
+
+
+# Of one function there is one, so that translations are shared.
+_of_functions: dict[int, Compiler] = {}
+
+
+def register(name: str, backend: Backend) -> Registration:
+    """Give a backend a name."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"backend() takes a name and a function; {name!r} is no name")
+    if name in _OF_PADDLE:
+        raise ValueError(f"backend({name!r}): that name is Paddle's")
+    if name in _named:
+        raise ValueError(f"backend({name!r}): the name is registered already, for {_named[name]!r}: undo that first")
+    if not callable(backend):
+        raise TypeError(f"backend({name!r}): {backend!r} is not callable")
+    _named[name] = _of(backend)
+    return Registration(f"sot.register.backend({name!r}, {backend!r})", [lambda: _forget(name)])
+
+
+def _forget(name: str) -> None:
+    del _named[name]
+
+
+def _of(backend: Backend) -> Compiler:
+    known = _of_functions.get(id(backend))
+    if known is None:
+        # The compiler keeps the function alive, so that its address stays its own.
+        known = _of_functions[id(backend)] = Compiler(backend)
+    return known
+
+
+def find(backend: Any) -> Compiler | None:
+    """The compiler that `symbolic_translate(backend=...)` means; `None` for Paddle's own words."""
+    if isinstance(backend, Compiler):
+        return backend
+    if isinstance(backend, str):
+        if backend in _named:
+            return _named[backend]
+        if backend in _OF_PADDLE:
+            return None
+        known = ", ".join(map(repr, _named)) or "none"
+        raise ValueError(f"no backend named {backend!r}; registered: {known} (see sot.register.backend)")
+    if not callable(backend):
+        raise TypeError(f"backend={backend!r} is neither a name nor a function")
+    return _of(backend)

@@ -1,0 +1,34 @@
+"""Plug-ins in Python: what installed distributions offer under the entry-point group `sot.plugins` is called once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+GROUP = "sot.plugins"
+
+
+def load() -> None:
+    """Call every entry point. One that fails is a warning, which names the distribution."""
+    for distribution, entry in _entry_points():
+        try:
+            entry.load()()
+        except Exception as error:
+            text = f"the plug-in {entry.name!r} of {distribution} cannot be used: {type(error).__name__}: {error}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _entry_points() -> list[tuple[str, Any]]:
+    from importlib import metadata
+
+    found = {}
+    for path in metadata.distributions():
+        try:
+            name = f"{path.metadata['Name']} {path.version}"
+            entries = [entry for entry in path.entry_points if entry.group == GROUP]
+        except Exception:  # Broken metadata is not ours to report.
+            continue
+        for entry in entries:
+            # Of a distribution that is found twice the first one counts, as for imports.
+            found.setdefault((path.metadata["Name"], entry.name), (name, entry))
+    return list(found.values())

@@ -1,0 +1,50 @@
+"""What can be taken back: a registration, or several."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from . import _sot
+
+
+class Registration:
+    """What one call registered; `undo()` takes it back, and so does the end of a `with` block."""
+
+    def __init__(self, shown: str, undos: list[Callable[[], None]]) -> None:
+        self._shown = shown
+        self._undos = undos
+
+    def undo(self) -> None:
+        """Take it back; doing so twice is once."""
+        while self._undos:
+            self._undos.pop()()
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        self.undo()
+        name = self._shown.partition("(")[0]
+        raise TypeError(f"{name}() is no decorator; define the function, then call {name}(function)")
+
+    def __repr__(self) -> str:
+        return f"<{self._shown}>"
+
+
+def register(word: str, *objects: Any, by: Any = None, below: bool = False, shown: str | None = None) -> Registration:
+    """Register all of these, or none of them."""
+    done = Registration(shown or f"sot.register.{word}({', '.join(map(repr, objects))})", [])
+    try:
+        for one in objects:
+            done._undos.append(_undo(_sot._register(word, one, by, below=below)))
+    except BaseException:
+        done.undo()
+        raise
+    return done
+
+
+def _undo(token: int) -> Callable[[], None]:
+    return lambda: _sot._undo(token)

@@ -1,0 +1,111 @@
+//! What programs register at run time: the face to Python of [`sot_core::registering`], and stretches without tracing.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use sot_core::cpython;
+use sot_core::registered::{Meaning, Parts};
+use sot_core::registering;
+use sot_core::runtime::Runtime;
+
+use crate::translated::Translated;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<DisabledStretch>()?;
+    module.add_function(wrap_pyfunction!(_register, module)?)?;
+    module.add_function(wrap_pyfunction!(_undo, module)?)
+}
+
+fn runtime() -> PyResult<&'static Runtime> {
+    Runtime::get().ok_or_else(|| PyRuntimeError::new_err("sot has not started"))
+}
+
+/// Registers what an object means; of a translated function the function is meant. The result is for `_undo`.
+#[pyfunction]
+#[pyo3(signature = (meaning, object, by=None, *, below=false))]
+fn _register(meaning: &str, object: &Bound<'_, PyAny>, by: Option<Bound<'_, PyAny>>, below: bool) -> PyResult<u64> {
+    let object = untranslated(object)?;
+    let meaning = match (meaning, by) {
+        ("break_on", None) => Meaning::Break,
+        ("disable", None) => Meaning::Disabled,
+        ("pure", None) => Meaning::Pure,
+        ("constant_result", None) => Meaning::ConstantResult,
+        ("substitute", Some(by)) => Meaning::Substitute(untranslated(&by)?.unbind()),
+        ("graph_node", None) => Meaning::Statement,
+        ("value_type", None) => Meaning::Value,
+        ("container", Some(parts)) => {
+            let (flatten, unflatten) = parts.extract()?;
+            Meaning::Container(Parts { flatten, unflatten })
+        }
+        ("skip", None) => Meaning::Skipped,
+        ("trace", None) => Meaning::Followed,
+        (other, _) => return Err(PyValueError::new_err(format!("nothing is registered as {other}"))),
+    };
+    registering::register(runtime()?, &object, meaning, below)
+}
+
+fn untranslated<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match object.cast::<Translated>() {
+        Ok(translated) => untranslated(&translated.borrow().target(object.py())?),
+        Err(_) => Ok(object.clone()),
+    }
+}
+
+/// Takes a registration back; doing so twice is once.
+#[pyfunction]
+fn _undo(py: Python<'_>, token: u64) -> PyResult<()> {
+    registering::undo(runtime()?, py, token)
+}
+
+/// A `with` block in which no frame of the thread is translated.
+#[pyclass(module = "sot", frozen)]
+struct DisabledStretch {
+    recursive: bool,
+    // One for each block that is open.
+    were_active: Mutex<Vec<bool>>,
+}
+
+impl DisabledStretch {
+    fn lock(&self) -> MutexGuard<'_, Vec<bool>> {
+        self.were_active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl DisabledStretch {
+    #[new]
+    #[pyo3(signature = (recursive=true))]
+    fn new(recursive: bool) -> Self {
+        DisabledStretch { recursive, were_active: Mutex::default() }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        if !slf.get().recursive {
+            return Err(PyTypeError::new_err(
+                "in a with block all is left to CPython: recursive=False is for functions",
+            ));
+        }
+        let was_active = cpython::begin_disabled(slf.py());
+        slf.get().lock().push(was_active);
+        Ok(slf)
+    }
+
+    fn __call__<'py>(&self, function: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        _register("disable", &function, None, self.recursive)?;
+        Ok(function)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) {
+        let _ = (kind, value, traceback);
+        if let Some(was_active) = self.lock().pop() {
+            cpython::end_disabled(py, was_active);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Objects of classes that the program has registered as values: immutable, and compared by `==`.
+
+use pyo3::prelude::*;
+use sot_core::backend::ObjectTest;
+use sot_core::registered;
+use sot_core::tracker::repr;
+
+/// Whether the object is such a value.
+pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> bool {
+    registered::is_value_class(object.get_type().as_any())
+}
+
+/// A guard: the object is of the same class, and equal.
+pub(crate) struct EqualValue(pub(crate) Py<PyAny>);
+
+impl ObjectTest for EqualValue {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let value = self.0.bind(object.py());
+        value.is(object) || value.get_type().is(object.get_type()) && value.eq(object).unwrap_or(false)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        Python::attach(|py| format!("{subject} == {}", repr(py, &self.0)))
+    }
+}

@@ -1,0 +1,320 @@
+//! Objects that hold others, of classes of which the program has said how they are taken apart
+//! ([`sot_core::registered::Parts`]). What C code of the class does is seen from what it does to an object that holds
+//! stand-ins (`stand_ins.rs`).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
+use sot_core::backend::ObjectTest;
+use sot_core::bytecode::Op;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::foreign::{Fetch, Foreign};
+use sot_core::guard::{Identity, Test};
+use sot_core::registered::{self, Meaning, Parts, Registration};
+use sot_core::tracker::{self, Key, Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
+
+use crate::containers::sequence;
+use crate::containers::stand_ins;
+
+sot_core::variable_kind! { "registered_container", rank: 400, when: is_container, wrap: ContainerVariable::wrap }
+sot_core::variable_kind! { "registered_container_method" }
+
+fn is_container(object: &Bound<'_, PyAny>) -> bool {
+    registered::container_of(object.get_type().as_any()).is_some()
+}
+
+/// How the objects of a class are taken apart.
+#[derive(Clone)]
+pub(super) struct Class(Arc<Registration>);
+
+impl Class {
+    /// The class of an object, if it is such a one.
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Class> {
+        registered::container_of(object.get_type().as_any()).map(Class)
+    }
+
+    pub(super) fn parts(&self) -> Flow<&Parts> {
+        match &self.0.meaning {
+            Meaning::Container(parts) => Ok(parts),
+            _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object of a class that is no container")),
+        }
+    }
+
+    /// A function that new code calls with what else there is to an object and with what it holds.
+    fn maker(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let class = self.clone();
+        let make = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let held = args.get_item(1)?.cast_into::<PyTuple>()?;
+            PyResult::Ok(class.parts().map_err(|_| gone())?.make(&args.get_item(0)?, &held)?.unbind())
+        };
+        Ok(PyCFunction::new_closure(py, None, None, make)?.into_any().unbind())
+    }
+
+    fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.0.object.bind(py).clone()
+    }
+}
+
+fn gone() -> PyErr {
+    PyRuntimeError::new_err("an object of a class that is no container")
+}
+
+/// The parts of an object, where guards and new code find them: a tuple of what it holds, and what else there is to it.
+struct Flattened(Class);
+
+impl Fetch for Flattened {
+    fn plugin(&self) -> String {
+        Python::attach(|py| format!("sot.register.container({})", tracker::name(&self.0.object(py))))
+    }
+
+    fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+        let found = self.0.parts().ok()?.of(object).ok()?;
+        PyTuple::new(object.py(), [found.0.into_any(), found.1]).ok().map(Bound::into_any)
+    }
+
+    fn reader(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let class = self.0.clone();
+        let read = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let (held, rest) = class.parts().map_err(|_| gone())?.of(&args.get_item(0)?)?;
+            PyResult::Ok(PyTuple::new(args.py(), [held.into_any(), rest])?.unbind())
+        };
+        Ok(PyCFunction::new_closure(py, None, None, read)?.into_any().unbind())
+    }
+
+    fn text(&self, of: &str) -> String {
+        format!("flatten({of})")
+    }
+
+    fn key(&self) -> String {
+        format!("{:p}", Arc::as_ptr(&self.0 .0))
+    }
+}
+
+/// A guard: what else there is to an object is of the same class, and equal.
+struct EqualRest(Py<PyAny>);
+
+impl ObjectTest for EqualRest {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let rest = self.0.bind(object.py());
+        rest.is(object) || rest.get_type().is(object.get_type()) && rest.eq(object).unwrap_or(false)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        Python::attach(|py| format!("{subject} == {}", tracker::repr(py, &self.0)))
+    }
+}
+
+/// An object that holds others.
+pub(crate) struct ContainerVariable {
+    class: Class,
+    held: Vec<VarId>,
+    rest: Py<PyAny>,
+    /// The object, if it is not made in the trace.
+    object: Option<Py<PyAny>>,
+}
+
+impl ContainerVariable {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let Some(class) = Class::of(&object) else {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "an object of a class that is no container",
+            ));
+        };
+        let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, &error))?;
+        let how = Foreign(Arc::new(Flattened(class.clone())));
+        let flat = cx.trackers.add(Tracker::Foreign { of, how });
+        let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
+        let held = held.iter().enumerate().map(|(index, held)| {
+            let tracker = cx.trackers.add(Tracker::Item { of: all, key: Key::Index(index as i64) });
+            cx.wrap(&held, tracker)
+        });
+        let held = held.collect();
+        Ok(Rc::new(ContainerVariable { class, held, rest: rest.unbind(), object: Some(object.unbind()) }))
+    }
+
+    /// An object made in the trace.
+    pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: Class, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
+        cx.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
+    }
+
+    pub(super) fn class(&self) -> &Class {
+        &self.class
+    }
+
+    pub(super) fn held(&self) -> &[VarId] {
+        &self.held
+    }
+
+    pub(super) fn rest<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.rest.bind(py)
+    }
+
+    fn name(&self, py: Python<'_>) -> String {
+        tracker::name(&self.class.object(py))
+    }
+}
+
+/// A break where the program's own functions for a class fail.
+fn failed(class: &Class, py: Python<'_>, error: &PyErr) -> Unwind {
+    let name = tracker::name(&class.object(py));
+    let text = format!("sot.register.container({name}): taking it apart or making it raised {error}");
+    Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+}
+
+/// Calls a class of such objects with arguments that may be anything; `None` if it is none.
+pub(crate) fn call_class(
+    cx: &mut OpcodeExecutor<'_>,
+    class: &Bound<'_, PyType>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    if registered::container_of(class.as_any()).is_none() {
+        return Ok(None);
+    }
+    let class = class.clone().into_any().unbind().into_bound(cx.py);
+    match stand_ins::call(cx, &class, None, args) {
+        // Python code of the class is followed instead.
+        Err(Unwind::BreakGraph(_)) if !stand_ins::is_made_by_c(&class) => Ok(None),
+        made => made.map(Some),
+    }
+}
+
+impl Variable for ContainerVariable {
+    fn kind(&self) -> &'static str {
+        "registered_container"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.class.object(cx.py)
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ContainerVariable({}, {} held)", self.name(cx.py), self.held.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.held.clone()
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let tracker = cx.vars.tracker(this);
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&self.class.object(cx.py))));
+        let how = Foreign(Arc::new(Flattened(self.class.clone())));
+        let flat = cx.trackers.add(Tracker::Foreign { of: tracker, how });
+        let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
+        cx.guards.add(all, Test::Length(self.held.len()));
+        let rest = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(1) });
+        cx.guards.add(rest, Test::Object(Box::new(EqualRest(self.rest.clone_ref(cx.py)))));
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.held)?;
+        let values = PyTuple::new(cx.py, items.values)?;
+        let made = self.class.parts()?.make(self.rest.bind(cx.py), &values);
+        let value = made.map_err(|error| failed(&self.class, cx.py, &error))?.unbind();
+        Ok(GraphArgument {
+            value,
+            text: format!("{}({})", self.name(cx.py), items.text),
+            holds_tensor: items.holds_tensor,
+        })
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let py = cg.py();
+        let (make, rest) = (self.class.maker(py)?, self.rest.clone_ref(py));
+        cg.begin_call(|cg| cg.load_const(make))?;
+        cg.load_const(rest)?;
+        for &held in &self.held {
+            cg.load(held)?;
+        }
+        cg.op(Op::BUILD_TUPLE, self.held.len() as u32)?;
+        cg.end_call(2)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match object_model::lookup(cx, this, name)? {
+            Some((found, tracker)) if found.is_instance_of::<PyFunction>() => {
+                let function = cx.wrap(&found, tracker);
+                let method = (cx.runtime.factories.method)(function, this);
+                Ok(Some(cx.produce(method)))
+            }
+            Some((found, _)) if cpython::builtin_type_name(&found) == "property" => {
+                object_model::get_attr(cx, this, name)
+            }
+            Some((found, tracker)) => {
+                object_model::guard_identity(cx, &found, tracker);
+                if is_method(&found) {
+                    return Ok(Some(cx.produce(Rc::new(ContainerMethod { receiver: this, name: Rc::clone(name) }))));
+                }
+                stand_ins::read(cx, this, name)
+            }
+            None => stand_ins::read(cx, this, name),
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name, _: Option<VarId>) -> Flow<()> {
+        let text = format!("attribute '{name}' of a {}, a registered container, is written", self.name(cx.py));
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
+    }
+
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        let class = self.class.object(cx.py);
+        let found = cpython::type_lookup(class.cast::<PyType>().map_err(PyErr::from)?, &PyString::intern(cx.py, name));
+        if !found.is_some_and(|found| is_method(&found)) {
+            return Ok(None);
+        }
+        self.get_attr(cx, this, &Rc::from(name))
+    }
+}
+
+/// Whether what a class holds is a method in C.
+fn is_method(found: &Bound<'_, PyAny>) -> bool {
+    matches!(&*cpython::builtin_type_name(found), "method_descriptor" | "wrapper_descriptor")
+}
+
+/// A method in C of such an object.
+struct ContainerMethod {
+    receiver: VarId,
+    name: Name,
+}
+
+impl Variable for ContainerMethod {
+    fn kind(&self) -> &'static str {
+        "registered_container_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let types = cpython::import(cx.py, "types").and_then(|types| types.getattr("BuiltinMethodType"));
+        types.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ContainerMethod({}, {})", self.name, cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.receiver]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let name = PyString::intern(cx.py, &self.name).into_any();
+        stand_ins::call(cx, &name, Some(self.receiver), args)
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        cg.load(self.receiver)?;
+        cg.load_attr(&self.name)
+    }
+}

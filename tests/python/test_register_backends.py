@@ -1,0 +1,183 @@
+"""Backends in Python: what makes the callables of graphs, by name or given to `symbolic_translate`."""
+
+import paddle
+import pytest
+
+import sot
+
+
+class Recorder:
+    """A backend that notes what it gets, and runs graphs as they are."""
+
+    def __init__(self, times=1):
+        self.graphs, self.examples, self.runs, self.times = [], [], 0, times
+
+    def __call__(self, graph, example_inputs):
+        self.graphs.append(graph)
+        self.examples.append(example_inputs)
+
+        def run(*inputs):
+            self.runs += 1
+            return [output * self.times for output in graph.run(*inputs)]
+
+        return run
+
+
+def function(x, y):
+    return paddle.nn.functional.relu(x @ y) + 1
+
+
+def test_a_backend_gets_the_graph_and_what_it_is_given():
+    recorder, x = Recorder(), paddle.eye(2)
+    fast = sot.symbolic_translate(function, backend=recorder)
+    assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    (graph,), ((example,),) = recorder.graphs, recorder.examples
+    assert example is x
+    assert [(one.kind, one.callee) for one in graph.statements] == [
+        ("method", "__matmul__"),
+        ("api", "paddle.nn.functional.activation.relu"),
+        ("method", "__add__"),
+    ]
+    assert len(graph.inputs) == 1 and len(graph.outputs) == 1, "one tensor twice is one input"
+    assert graph.statements[-1].outputs == graph.outputs
+    assert str(graph).startswith("StatementIR: ") and isinstance(graph.program, paddle.static.Program)
+    assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert recorder.runs == 2 and len(recorder.graphs) == 1 and sot.stats().hits == 1
+
+
+def test_what_the_backend_gives_is_what_runs():
+    x = paddle.eye(2)
+    twice = sot.symbolic_translate(function, backend=Recorder(2))
+    plain = sot.symbolic_translate(function)
+    thrice = sot.symbolic_translate(backend=Recorder(3))(function)
+    for _ in range(2):
+        assert twice(x, x).tolist() == [[4.0, 2.0], [2.0, 4.0]]
+        assert plain(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+        assert thrice(x, x).tolist() == [[6.0, 3.0], [3.0, 6.0]]
+    assert (sot.stats().translations, sot.stats().hits) == (3, 3), "each backend has translations of its own"
+
+
+def test_all_that_is_called_below_is_the_backends():
+    recorder = Recorder()
+
+    def inner(x):
+        return x * 2
+
+    def call(x):
+        x = x + 1
+        sot.psdb.breakgraph()
+        return list(map(inner, [x]))[0] + 1
+
+    fast = sot.symbolic_translate(call, backend=recorder)
+    assert fast(paddle.ones([1])).tolist() == [5.0]
+    assert len(recorder.graphs) == sot.stats().graphs == 2
+
+
+def test_gradients_flow_through_what_a_backend_gives(same):
+    linear = paddle.nn.Linear(3, 2)
+
+    def run(fn):
+        linear.clear_gradients()
+        x = paddle.to_tensor([[1.0, -2.0, 3.0]], stop_gradient=False)
+        fn(x).sum().backward()
+        return x.grad.numpy(), linear.weight.grad.numpy()
+
+    def forward(x):
+        return paddle.nn.functional.relu(linear(x)) * 2
+
+    recorder = Recorder()
+    same(run(sot.symbolic_translate(forward, backend=recorder)), run(forward))
+    assert recorder.runs == 1
+
+
+def test_a_backend_of_a_layer():
+    recorder, layer, x = Recorder(), paddle.nn.Linear(2, 2), paddle.ones([1, 2])
+    expected = layer(x).tolist()
+    assert sot.symbolic_translate(layer, backend=recorder)(x).tolist() == expected
+    assert len(recorder.graphs) == 1
+
+
+def test_a_backend_has_a_name():
+    recorder, x = Recorder(), paddle.eye(2)
+    with sot.register.backend("recorder", recorder):
+        fast = sot.symbolic_translate(function, backend="recorder")
+        with pytest.raises(ValueError, match="registered already"):
+            sot.register.backend("recorder", Recorder())
+    fast(x, x)
+    assert recorder.runs == 1, "a function keeps the backend that it was made with"
+    with pytest.raises(ValueError, match="no backend named 'recorder'; registered: none"):
+        sot.symbolic_translate(function, backend="recorder")
+    sot.register.backend("recorder", Recorder()).undo()
+
+
+@pytest.mark.parametrize(
+    "register, error, words",
+    [
+        (lambda: sot.register.backend("mine", 3), TypeError, "3 is not callable"),
+        (lambda: sot.register.backend(Recorder(), "mine"), TypeError, "is no name"),
+        (lambda: sot.register.backend("CINN", Recorder()), ValueError, "is Paddle's"),
+        (lambda: sot.symbolic_translate(function, backend=3), TypeError, "neither a name nor a function"),
+        (lambda: sot.symbolic_translate(function, backend="no such"), ValueError, "no backend named 'no such'"),
+    ],
+)
+def test_what_cannot_be_a_backend_says_why(register, error, words):
+    with pytest.raises(error, match=words):
+        register()
+
+
+def test_paddles_own_words_are_taken():
+    assert sot.symbolic_translate(function, backend="CINN")(paddle.eye(2), paddle.eye(2)).shape == [2, 2]
+
+
+def test_a_backend_that_fails_is_left_out():
+    def fails(graph, example_inputs):
+        raise NotImplementedError("no such operation")
+
+    def gives_nothing(graph, example_inputs):
+        return None
+
+    x = paddle.eye(2)
+    for backend, words in [(fails, "NotImplementedError: no such operation"), (gives_nothing, "gave None")]:
+        fast = sot.symbolic_translate(function, backend=backend)
+        with pytest.warns(RuntimeWarning, match=f"{backend.__name__}> of graph SIR_.* made no callable.*{words}"):
+            assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+        assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+
+
+def test_what_a_backend_gives_may_fail_when_it_runs():
+    def backend(graph, example_inputs):
+        return lambda *inputs: []
+
+    x = paddle.eye(2)
+    with pytest.warns(RuntimeWarning, match="gives 0 outputs, and the graph has 1"):
+        assert sot.symbolic_translate(function, backend=backend)(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert sot.stats().graph_errors == 1
+
+
+def test_a_graph_that_changes_its_input_stays_paddles():
+    recorder = Recorder()
+
+    def call(x):
+        x.add_(paddle.ones([1]))
+        return x * 2
+
+    x = paddle.ones([1])
+    assert sot.symbolic_translate(call, backend=recorder)(x).tolist() == [4.0] and x.tolist() == [2.0]
+    assert recorder.graphs == [] and sot.stats().graphs == 1
+
+
+def test_a_backend_is_not_translated_itself():
+    def backend(graph, example_inputs):
+        def run(*inputs):
+            assert not sot.psdb.in_sot()
+            return [helper(output) for output in graph.run(*inputs)]
+
+        return run
+
+    def helper(x):
+        return x * 1
+
+    x = paddle.eye(2)
+    fast = sot.symbolic_translate(function, backend=backend)
+    fast(x, x), fast(x, x)
+    assert sot.stats().translations == 1

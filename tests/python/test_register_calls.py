@@ -1,0 +1,383 @@
+"""Registrations at run time of what calls mean: `pure`, `constant_result`, `substitute`, `graph_node`."""
+
+import math
+
+import numpy as np
+import paddle
+import pytest
+
+import sot
+
+
+def breaks():
+    return sum(sot.stats().breaks.values())
+
+
+def seen():
+    stats = sot.stats()
+    return stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())
+
+
+# What C code of another package may be: it is called, never followed.
+c_hypot = np.hypot
+calls = []
+
+
+def pick(sizes, key):
+    """Something that would break the graph if it were followed."""
+    calls.append((tuple(sizes), key))
+    return eval("max" if key == "max" else "min")(sizes)
+
+
+SIZES = [2, 3]
+KEY = "max"
+
+
+def uses_pick(x):
+    return x * pick(SIZES, KEY) + 1
+
+
+def test_pure_functions_of_known_values_are_called_while_tracing(monkeypatch):
+    x = paddle.ones([2])
+    calls.clear()
+    with sot.register.pure(pick):
+        fast = sot.symbolic_translate(uses_pick)
+        assert fast(x).tolist() == [4.0, 4.0]
+        assert fast(x).tolist() == [4.0, 4.0]
+        assert seen() == (1, 0, 0) and sot.stats().hits == 1
+        assert calls == [((2, 3), "max")], "a hit calls nothing"
+        monkeypatch.setitem(globals(), "KEY", "min")
+        assert fast(x).tolist() == [3.0, 3.0], "what the arguments are read from is guarded"
+        SIZES[0] = 5
+        try:
+            assert fast(x).tolist() == [4.0, 4.0]
+        finally:
+            SIZES[0] = 2
+        assert sot.stats().translations == 3 and breaks() == 0
+    assert fast(x).tolist() == [3.0, 3.0]
+    assert len(calls) == 4, "without the registration it is followed, and does what it does"
+
+
+def test_another_function_of_that_name_is_not_meant(monkeypatch):
+    x = paddle.ones([2])
+    with sot.register.pure(pick):
+        fast = sot.symbolic_translate(uses_pick)
+        assert fast(x).tolist() == [4.0, 4.0]
+        monkeypatch.setitem(globals(), "pick", lambda sizes, key: 7)
+        assert fast(x).tolist() == [8.0, 8.0]
+
+
+def scale(x, factor=2):
+    return x * factor
+
+
+def test_pure_functions_of_tensors_are_followed(check):
+    with sot.register.pure(scale):
+        check(lambda x: scale(x) + scale(3), paddle.ones([2]))
+
+
+def test_exceptions_of_pure_functions_are_the_programs():
+    def fails(n):
+        raise ValueError(f"no {n}")
+
+    def call(x):
+        try:
+            fails(3)
+        except ValueError as error:
+            return x * len(str(error))
+        return x
+
+    with sot.register.pure(fails):
+        fast = sot.symbolic_translate(call)
+        assert fast(paddle.ones([1])).tolist() == [4.0]
+        assert seen() == (1, 0, 0)
+
+
+def test_a_pure_function_that_keeps_a_list_breaks_the_graph():
+    kept = []
+
+    def keeps(items):
+        kept.append(items)
+        return items
+
+    def call(x):
+        items = [1, 2]
+        again = keeps(items)
+        items.append(3)
+        return x * len(again)
+
+    with sot.register.pure(keeps):
+        assert sot.symbolic_translate(call)(paddle.ones([1])).tolist() == [3.0]
+
+
+class Settings:
+    def __init__(self):
+        self.asked = 0
+        self.depth = 2
+
+    def read(self, name):
+        self.asked += 1
+        return {"depth": self.depth}[name]
+
+
+settings = Settings()
+
+
+def uses_settings(x):
+    for _ in range(settings.read("depth")):
+        x = x + settings.read("depth")
+    return x
+
+
+def test_assumed_results_are_asked_for_once():
+    x = paddle.zeros([1])
+    with sot.register.constant_result(settings.read):
+        settings.asked, settings.depth = 0, 2
+        fast = sot.symbolic_translate(uses_settings)
+        assert fast(x).tolist() == [4.0] and settings.asked == 1
+        settings.depth = 3
+        assert fast(x).tolist() == [4.0] and settings.asked == 1, "that is what is assumed"
+        assert seen() == (1, 0, 0) and sot.stats().hits == 1
+    assert fast(x).tolist() == [9.0] and settings.asked == 5, "undone, the function is followed"
+    settings.depth = 2
+    with sot.register.constant_result(settings.read):
+        assert fast(x).tolist() == [4.0] and settings.asked == 6
+
+
+def test_what_is_in_an_assumed_result_is_guarded():
+    table = {"scale": 2.0, "shift": paddle.ones([2])}
+
+    def lookup():
+        return table
+
+    def call(x):
+        found = lookup()
+        return x * found["scale"] + found["shift"]
+
+    with sot.register.constant_result(lookup):
+        fast = sot.symbolic_translate(call)
+        x = paddle.ones([2])
+        assert fast(x).tolist() == [3.0, 3.0]
+        table["scale"] = 5.0
+        assert fast(x).tolist() == [6.0, 6.0]
+        table["shift"] = paddle.zeros([2])
+        assert fast(x).tolist() == [5.0, 5.0]
+        assert breaks() == 0
+
+
+def test_an_assumed_result_of_what_the_graph_computes_breaks(check):
+    with sot.register.constant_result(scale):
+        check(lambda x: scale(x + 1) * 2, paddle.ones([2]), graphs=3, breaks=1)
+        assert any("only the graph's run gives" in reason for reason in sot.stats().breaks)
+
+
+# A function in C that gives tensors: it calls what it is given.
+native = sot._sot.call_untraced
+
+
+def square(x):
+    return x * x
+
+
+def uses_native(x):
+    return native(square, x) + 1
+
+
+def test_a_python_function_is_followed_in_the_place_of_one_in_c():
+    weights = [1.0]
+
+    def call(callable, *args, **kwargs):
+        return callable(*args, **kwargs) * weights[0]
+
+    x = paddle.full([2], 3.0)
+    fast = sot.symbolic_translate(uses_native)
+    assert fast(x).tolist() == [10.0, 10.0] and breaks() == 1
+    substitution = sot.register.substitute(native)
+    assert substitution(call) is call, "a decorator gives the function back"
+    assert fast(x).tolist() == [10.0, 10.0] and breaks() == 1
+    weights[0] = 2.0
+    assert fast(x).tolist() == [19.0, 19.0], "what the followed function reads is guarded"
+    assert breaks() == 1 and sot.stats().graphs == 3
+    substitution.undo()
+    assert fast(x).tolist() == [10.0, 10.0] and breaks() == 2
+
+
+def test_a_method_of_tensors_can_be_substituted(check, monkeypatch):
+    def instead(x, y):
+        return paddle.add(x, y * 1)
+
+    def call(x):
+        return x.inner_sum(x) + inner_sum(x, x)
+
+    def inner_sum(x, y):
+        return paddle.to_tensor((x + y).numpy())
+
+    monkeypatch.setattr(paddle.Tensor, "inner_sum", inner_sum, raising=False)
+    with sot.register.substitute(inner_sum, instead):
+        check(call, paddle.ones([2]))
+
+
+def test_a_function_of_the_standard_library_can_be_substituted():
+    import statistics
+
+    def mean(data, weights=None):
+        return sum(data) / len(data)
+
+    def call(x):
+        return statistics.fmean([x, x + 2]) * 2
+
+    import inspect
+
+    if len(inspect.signature(statistics.fmean).parameters) == 1:
+
+        def mean(data):  # Before CPython 3.11.
+            return sum(data) / len(data)
+
+    with sot.register.substitute(statistics.fmean, mean):
+        fast = sot.symbolic_translate(call)
+        assert fast(paddle.ones([1])).tolist() == [4.0]
+        assert seen() == (1, 0, 0)
+
+
+def test_what_stands_for_a_function_may_call_it(check):
+    def original(x):
+        return x * 2
+
+    def instead(x):
+        return original(x) + 1 - 1
+
+    with sot.register.substitute(original, instead):
+        check(lambda x: original(x), paddle.ones([2]))
+
+
+factor = 2.0
+
+
+def node(pair, scale, *, bias=None):
+    total = sum(pair[name] for name in sorted(pair)) * factor
+    if "shape" == eval("'sha' + 'pe'") and total.shape[0] > 1:
+        total = total + scale
+    return {"total": total, "parts": [total * 2, total if bias is None else total + bias]}
+
+
+def uses_node(x, y):
+    found = node({"a": x, "b": y}, 3, bias=x)
+    return found["total"] + found["parts"][0], found["parts"][1]
+
+
+def statements(fn, *args):
+    return str(sot.explain(fn)(*args))
+
+
+def test_a_graph_node_is_one_statement(check, same, monkeypatch):
+    x, y = paddle.ones([2]), paddle.full([2], 2.0)
+    with sot.register.graph_node(node):
+        fast = check(uses_node, x, y)
+        text = statements(uses_node, x, y)
+        assert text.count("test_register_calls.node (") == 1, text
+        monkeypatch.setitem(globals(), "factor", 5.0)
+        same(fast(x, y), uses_node(x, y))
+        assert breaks() == 0, "globals that the function names are guarded"
+        long = paddle.ones([1])
+        same(fast(long, long), uses_node(long, long))
+    same(fast(x, y), uses_node(x, y))
+
+
+def test_gradients_flow_through_a_graph_node(same):
+    def run(fn):
+        x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+        total, other = fn(x, x * 2)
+        (total.sum() + other.sum()).backward()
+        return total, x.grad.numpy()
+
+    expected = run(uses_node)
+    with sot.register.graph_node(node):
+        same(run(sot.symbolic_translate(uses_node)), expected)
+        assert seen() == (1, 0, 0)
+
+
+def test_a_graph_node_of_a_model(same):
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = paddle.nn.Linear(4, 4), paddle.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.second(gelu_like(self.first(x)))
+
+    def gelu_like(x):
+        return paddle.nn.functional.gelu(x) * slope[0]
+
+    slope = [1.0]
+    net, x = Net(), paddle.randn([3, 4])
+    with sot.register.graph_node(gelu_like):
+        fast = sot.symbolic_translate(lambda x: net(x))
+        same(fast(x), net(x))
+        same(fast(x), net(x))
+        assert seen() == (1, 0, 0) and sot.stats().hits == 1
+
+
+def test_a_graph_node_that_cannot_be_built_breaks_and_runs_for_real(check):
+    def through_numpy(x):
+        return paddle.to_tensor(x.numpy() + 1)
+
+    with sot.register.graph_node(through_numpy):
+        check(lambda x: through_numpy(x * 2) * 2, paddle.ones([2]), graphs=2, breaks=1)
+        assert sot.stats().reasons == {"backend-refused": 1}
+
+
+def test_only_translations_that_call_the_function_are_forgotten():
+    def one(x):
+        return x * pick([1, 2], "max")
+
+    def other(x):
+        return scale(x) + 1
+
+    x = paddle.ones([1])
+    fast_one, fast_other = sot.symbolic_translate(one), sot.symbolic_translate(other)
+    fast_one(x), fast_other(x)
+    before = sot.stats()
+    registered = sot.register.pure(pick)
+    fast_other(x)
+    assert (sot.stats().translations, sot.stats().hits) == (before.translations, before.hits + 1)
+    fast_one(x)
+    assert sot.stats().translations == before.translations + 1
+    registered.undo()
+    registered.undo()
+    fast_other(x)
+    assert sot.stats().hits == before.hits + 2 and sot.stats().translations == before.translations + 1
+    fast_one(x)
+    assert sot.stats().translations >= before.translations + 2
+
+
+@pytest.mark.parametrize(
+    "register, error, words",
+    [
+        (lambda: sot.register.pure(3), TypeError, "not callable"),
+        (lambda: sot.register.pure([].append), TypeError, r"list\.append"),
+        (lambda: sot.register.pure(len), ValueError, "knows already"),
+        (lambda: sot.register.graph_node(paddle.nn.Linear), TypeError, "is a class"),
+        (lambda: sot.register.constant_result(dict), TypeError, "is a class"),
+        (lambda: sot.register.substitute(scale, len), TypeError, "takes"),
+        (lambda: sot.register.substitute(scale, lambda x: x), TypeError, r"takes \(x, factor=2\)"),
+        (lambda: sot.register.substitute(scale, lambda x, factor=3: x), TypeError, "factor=3"),
+        (lambda: sot.register.substitute(scale, scale), ValueError, "stand for itself"),
+        (lambda: sot.register.substitute(math.perm, Settings()), TypeError, "not a callable|only a Python function"),
+        (lambda: sot.register.pure(scale)(scale), TypeError, "no decorator"),
+    ],
+)
+def test_what_cannot_be_registered_says_why(register, error, words):
+    with pytest.raises(error, match=words):
+        register()
+    with sot.register.pure(scale):
+        pass
+
+
+def test_one_meaning_at_a_time():
+    with sot.register.pure(scale):
+        with pytest.raises(ValueError, match="registered already, as pure"):
+            sot.register.graph_node(scale)
+        with sot.break_on(scale):
+            sot.symbolic_translate(lambda x: x * scale(2))(paddle.ones([1]))
+            assert sot.stats().reasons == {"break-listed": 1}, "a break wins"
+    sot.register.graph_node(scale).undo()

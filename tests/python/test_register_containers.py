@@ -1,0 +1,239 @@
+"""Registrations at run time of classes whose instances hold other objects."""
+
+import paddle
+import pytest
+
+import sot
+
+class Batch:
+    """Holds two tensors, and a name."""
+
+    def __init__(self, x, y, name="batch"):
+        self.x, self.y, self.name = x, y, name
+
+    def total(self):
+        return self.x + self.y
+
+    @property
+    def shape(self):
+        return self.x.shape
+
+
+def flatten(batch):
+    return [batch.x, batch.y], batch.name
+
+
+def unflatten(name, held):
+    return Batch(*held, name)
+
+
+@pytest.fixture
+def registered():
+    with sot.register.container(Batch, flatten, unflatten):
+        yield
+
+
+def seen():
+    stats = sot.stats()
+    return stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())
+
+
+def make(x, y, name="batch"):
+    return Batch(paddle.to_tensor([x]), paddle.to_tensor([y]), name)
+
+
+def test_what_it_holds_is_tracked(registered):
+    def call(batch):
+        return batch.total() * (2 if batch.name == "batch" else 3) + batch.shape[0]
+
+    fast = sot.symbolic_translate(call)
+    for x, y in [(1.0, 2.0), (3.0, 4.0)]:
+        assert fast(make(x, y)).tolist() == call(make(x, y)).tolist()
+    assert seen() == (1, 0, 0) and sot.stats().hits == 1, "other tensors are other inputs"
+    assert fast(make(1.0, 2.0, "other")).tolist() == [10.0], "the rest is guarded"
+    assert fast(Batch(paddle.ones([2]), paddle.ones([2]))).tolist() == [6.0, 6.0], "so is what it holds"
+    assert seen() == (3, 0, 0)
+
+
+def test_one_is_made(registered, same):
+    def call(batch, x):
+        made = Batch(batch.y * 2, x, "made")
+        return made, made.total()
+
+    x = paddle.ones([1])
+    fast = sot.symbolic_translate(call)
+    for _ in range(2):
+        made, total = fast(make(1.0, 2.0), x)
+        assert isinstance(made, Batch) and made.name == "made"
+        assert (made.x.tolist(), made.y.tolist(), total.tolist()) == ([4.0], [1.0], [5.0])
+        assert made.y is x
+    assert seen() == (1, 0, 0)
+
+
+def test_a_graph_node_takes_one(registered):
+    def node(batch, factor):
+        assert type(batch) is Batch
+        return eval("batch.x * factor + batch.y")
+
+    def call(batch):
+        return node(batch, 3) + node(Batch(batch.y, batch.x), 1)
+
+    with sot.register.graph_node(node):
+        fast = sot.symbolic_translate(call)
+        for x, y in [(1.0, 2.0), (3.0, 4.0)]:
+            assert fast(make(x, y)).tolist() == call(make(x, y)).tolist()
+        assert seen() == (1, 0, 0) and sot.stats().hits == 1
+
+
+def test_a_write_ends_the_graph(registered):
+    def call(batch):
+        x = batch.x + 1
+        batch.x = x
+        return batch.x * 2
+
+    batch = make(1.0, 2.0)
+    assert sot.symbolic_translate(call)(batch).tolist() == [4.0] and batch.x.tolist() == [2.0]
+    assert seen()[1] == 1
+
+
+class Row(dict):
+    """A container whose methods are C code."""
+
+
+def flatten_row(row):
+    return list(row.values()), tuple(row)
+
+
+def unflatten_row(keys, held):
+    return Row(zip(keys, held))
+
+
+@pytest.fixture
+def registered_row():
+    with sot.register.container(Row, flatten_row, unflatten_row):
+        yield
+
+
+def row(**held):
+    return Row({name: paddle.to_tensor([value]) for name, value in held.items()})
+
+
+def test_methods_in_c_are_seen_without_the_items(registered_row):
+    def call(row, default):
+        total = row["a"] + row.get("b") * 2 + row.get("none", default) + len(row)
+        for name in row:
+            if name in row and "none" not in row:
+                total = total + row[name] * len(name)
+        try:
+            row["gone"]
+        except KeyError as error:
+            total = total + len(error.args[0])
+        return total
+
+    fast = sot.symbolic_translate(call)
+    one, other, default = row(a=1.0, b=2.0), row(a=3.0, b=4.0), paddle.ones([1])
+    for given in (one, other):
+        assert fast(given, default).tolist() == call(given, default).tolist()
+    assert seen() == (1, 0, 0) and sot.stats().hits == 1
+    more = row(a=1.0, b=2.0, long=3.0)
+    assert fast(more, default).tolist() == call(more, default).tolist()
+    assert seen() == (2, 0, 0), "the keys are guarded"
+
+
+def test_a_container_of_c_is_made(registered_row):
+    def call(x):
+        made = Row(first=x * 2, second=x)
+        return made, made["first"] + 1
+
+    x = paddle.ones([1])
+    fast = sot.symbolic_translate(call)
+    for _ in range(2):
+        made, total = fast(x)
+        assert type(made) is Row and list(made) == ["first", "second"]
+        assert made["first"].tolist() == [2.0] and made["second"] is x and total.tolist() == [3.0]
+    assert seen() == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["row['a'] = row['b']", "row.update(c=row['a'])", "row.pop('a')", "del row['a']", "row.clear()", "row.setdefault('z', 1)"],
+)
+def test_what_changes_a_container_ends_the_graph(registered_row, change):
+    names = {}
+    exec(f"def call(row):\n    x = row['a'] + row['b']\n    {change}\n    return x * 2, list(row), len(row)", names)
+    call, plain, given = names["call"], row(a=1.0, b=2.0), row(a=1.0, b=2.0)
+    expected, found = call(plain), sot.symbolic_translate(call)(given)
+    assert found[0].tolist() == expected[0].tolist() and found[1:] == expected[1:]
+    assert list(given) == list(plain) and [value.tolist() for value in given.values() if value != 1] == [
+        value.tolist() for value in plain.values() if value != 1
+    ]
+    assert seen()[1] >= 1 and seen()[0] >= 1
+
+
+@pytest.mark.parametrize("look", ["row == row.copy()", "sorted(row.values())", "str(row)", "repr(row)", "[*row.items()]", "{**row}"])
+def test_what_looks_at_the_items_is_right(registered_row, look):
+    names = {}
+    exec(f"def call(row):\n    x = row['a'] + 1\n    y = {look}\n    return x * 2, y if isinstance(y, bool) else len(y)", names)
+    call, given = names["call"], row(a=1.0)
+    expected, found = call(given), sot.symbolic_translate(call)(given)
+    assert found[0].tolist() == expected[0].tolist() and found[1] == expected[1]
+
+
+@pytest.mark.parametrize(
+    "cls, parts, error, words",
+    [
+        (3, (flatten, unflatten), TypeError, "takes a class; 3 is none"),
+        (list, (flatten, unflatten), ValueError, "knows already"),
+        (Batch, (3, unflatten), TypeError, "flatten is 3, not callable"),
+        (Batch, (flatten, None), TypeError, "unflatten is None, not callable"),
+    ],
+)
+def test_what_is_no_container_says_why(cls, parts, error, words):
+    with pytest.raises(error, match=words):
+        sot.register.container(cls, *parts)
+
+
+def test_a_class_has_one_meaning(registered):
+    class Value(Batch):
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 1
+
+    with sot.register.value_type(Value), pytest.raises(ValueError, match="registered already, as value_type"):
+        sot.register.container(Value, flatten, unflatten)
+
+
+@pytest.mark.parametrize("wrong", ["raises", "no pair", "other"])
+def test_functions_that_fail_end_the_graph(wrong):
+    state = {"on": True}
+
+    def bad(batch):
+        if not state["on"]:
+            return flatten(batch)
+        if wrong == "raises":
+            raise RuntimeError("no")
+        return None if wrong == "no pair" else ([object()], object())
+
+    def call(batch):
+        return batch.x + batch.y
+
+    with sot.register.container(Batch, bad, unflatten):
+        fast = sot.symbolic_translate(call)
+        assert fast(make(1.0, 2.0)).tolist() == [3.0]
+        assert fast(make(1.0, 2.0)).tolist() == [3.0]
+
+
+def test_undone_it_is_an_object_like_others(registered):
+    def call(batch):
+        return batch.total()
+
+    fast = sot.symbolic_translate(call)
+    other = sot.symbolic_translate(lambda x: x * 2)
+    x = paddle.ones([1])
+    fast(make(1.0, 2.0)), other(x)
+    with sot.register.container(Row, flatten_row, unflatten_row):
+        before = sot.stats()
+        fast(make(1.0, 2.0)), other(x)
+        assert sot.stats().hits == before.hits + 2, "of another class: nothing is forgotten"

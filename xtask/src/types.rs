@@ -1,0 +1,57 @@
+//! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They have an
+//! environment of their own, which needs no Paddle.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::quietly;
+use crate::python::Interpreter;
+use crate::{workspace, Failure};
+
+/// New releases find new things: they are taken on purpose.
+const TOOLS: [&str; 2] = ["mypy==2.4.1", "pyright==1.1.414"];
+
+/// Runs both. Where they cannot be installed that is said, and nothing is checked.
+pub(crate) fn check(base: &Interpreter) -> Result<(), Failure> {
+    let bin = match prepare(base) {
+        Ok(bin) => bin,
+        Err(message) => {
+            println!("[types] not checked: {message}");
+            return Ok(());
+        }
+    };
+    let package = workspace::root().join("sot-paddle");
+    let mut mypy = Command::new(bin.join("mypy"));
+    mypy.args(["--config-file", "pyproject.toml", "python/sot"]).current_dir(&package);
+    let mut pyright = Command::new(bin.join("pyright"));
+    pyright.args(["--project", "pyproject.toml"]).current_dir(&package);
+    let results = [quietly("mypy", &mut mypy), quietly("pyright", &mut pyright)];
+    let failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures.join("\n\n"))
+    }
+}
+
+/// The environment's folder of programs; it is made anew when other releases are wanted.
+fn prepare(base: &Interpreter) -> Result<PathBuf, Failure> {
+    let dir = workspace::target().join("venv").join("types");
+    let stamp_file = dir.join("installed.txt");
+    let stamp = TOOLS.join("\n");
+    if !fs::read_to_string(&stamp_file).is_ok_and(|found| found == stamp) {
+        make(base, &dir)?;
+        fs::write(&stamp_file, stamp).map_err(|error| format!("{}: {error}", stamp_file.display()))?;
+    }
+    Ok(dir.join("bin"))
+}
+
+fn make(base: &Interpreter, dir: &Path) -> Result<(), Failure> {
+    let mut create = Command::new(&base.executable);
+    create.args(["-m", "venv", "--clear"]).arg(dir);
+    quietly("types environment", &mut create)?;
+    let mut install = Command::new(dir.join("bin/python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(TOOLS);
+    quietly("types packages", &mut install).map(drop)
+}
