@@ -29,8 +29,8 @@ _SUMMARY = "summary.json"
 def report(path: Path) -> None:
     """Write what the tracer did so far in this process: a page if `path` ends in `.html`, data if it ends in `.json`.
 
-    Graphs, guards, source lines and code are there if `SOT_REPORT` is set, or for translations made since
-    `collect(True)`. Else the report has what is kept anyway: functions, times, sizes, breaks, hits and counts.
+    Graphs, guards, source lines and code are there if `SOT_REPORT` is set. Else the report has what is kept anyway:
+    functions, times, sizes, breaks, hits and counts.
     """
     write(path, data(0))
 
@@ -123,9 +123,17 @@ def _begin_in_child() -> None:
 
 
 def _write_run() -> None:
+    """Write the report of this process; one that has translated nothing has none."""
     if _run_folder is None or not (_sot.report_kept() or stats().misses):
         return
-    folder = _run_folder / f"process-{os.getpid()}"
+    try:
+        _write_process(_run_folder)
+    except OSError as error:
+        print(f"sot: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
+
+
+def _write_process(run_folder: pathlib.Path) -> None:
+    folder = run_folder / f"process-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     run = data(0)
     write(folder / "report.json", run)
@@ -143,7 +151,7 @@ def _write_run() -> None:
         "seconds": sum(run["counts"]["seconds"].values()),
     }
     _replace(folder / _SUMMARY, json.dumps(summary))
-    write_index(_run_folder)
+    write_index(run_folder)
 
 
 def _replace(path: pathlib.Path, text: str) -> None:
