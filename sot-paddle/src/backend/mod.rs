@@ -26,7 +26,7 @@ use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
-use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
+use crate::backend::calls::{api, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
@@ -229,6 +229,10 @@ impl Backend for PaddleBackend {
             Ok(paths.get_item(0)?.extract::<String>()? + "/")
         };
         Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
+    }
+
+    fn is_written_with(&self, file: &str) -> bool {
+        origin::is_of_helper(file)
     }
 
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
