@@ -313,6 +313,12 @@ pub trait Backend: Send + Sync {
         let _ = (code, what, why);
         false
     }
+    /// Whether a file belongs to a library that the framework is written with: in a program that asks for no translation, none
+    /// begins there.
+    fn is_written_with(&self, file: &str) -> bool {
+        let _ = file;
+        false
+    }
     /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let _ = py;

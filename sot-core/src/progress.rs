@@ -21,7 +21,7 @@ const CALLED: Duration = Duration::from_millis(500);
 const WIDTH: usize = 78;
 
 /// The translation that is being made.
-struct Now {
+struct Ongoing {
     function: String,
     phase: &'static str,
     statements: usize,
@@ -34,7 +34,7 @@ struct Now {
 
 type Callback = (u32, Py<PyAny>);
 
-static NOW: Mutex<Option<Now>> = Mutex::new(None);
+static NOW: Mutex<Option<Ongoing>> = Mutex::new(None);
 static BEGUN: Condvar = Condvar::new();
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 static CALLBACKS: Mutex<Vec<Callback>> = Mutex::new(Vec::new());
@@ -65,7 +65,7 @@ pub fn begin(function: &str) -> Option<Translating> {
     }
     let start = Instant::now();
     let mut now = unless_forked_from(&NOW)?;
-    *now = Some(Now {
+    *now = Some(Ongoing {
         function: function.to_owned(),
         phase: "simulate",
         statements: 0,
@@ -208,7 +208,7 @@ fn draw_for_ever() {
     }
 }
 
-fn line(now: &Now) -> String {
+fn line(now: &Ongoing) -> String {
     let seconds = now.start.elapsed().as_secs_f64();
     let rest = format!(": {} statements, {}, {seconds:.1} s", now.statements, now.phase);
     let room = WIDTH.saturating_sub(rest.chars().count());

@@ -47,10 +47,10 @@ fn wheel(python: &Interpreter, dist: &Path) -> Result<(), Failure> {
     let mut build = venv.maturin(&out, POLICY);
     build.arg("--strip");
     quietly(&format!("{} wheel", python.minor), &mut build)?;
-    let built = venv::only_wheel(&out)?;
-    let name = built.file_name().ok_or("a wheel has a name")?;
+    let made = venv::only_wheel(&out)?;
+    let name = made.file_name().ok_or("a wheel has a name")?;
     let wheel = dist.join(name);
-    fs::rename(&built, &wheel).and_then(|()| fs::remove_dir(&out)).map_err(|error| error.to_string())?;
+    fs::rename(&made, &wheel).and_then(|()| fs::remove_dir(&out)).map_err(|error| error.to_string())?;
     let size = fs::metadata(&wheel).map_err(|error| error.to_string())?.len();
     println!("{} has {} KiB", wheel.display(), size >> 10);
     if size > LARGEST {

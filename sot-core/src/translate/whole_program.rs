@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::cache::CodeCache;
+use crate::cache::{file_of, CodeCache};
 use crate::cpython::FreshFrame;
 use crate::machine::runtime::Runtime;
 
@@ -24,7 +24,7 @@ pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_
     if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
         return false;
     }
-    let is_meant = is_given_tensors(runtime, frame);
+    let is_meant = is_given_tensors(runtime, frame) && !runtime.backend.is_written_with(&file_of(&frame.code()));
     if is_meant {
         cache.request();
     }

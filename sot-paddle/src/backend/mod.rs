@@ -26,7 +26,7 @@ use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
-use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
+use crate::backend::calls::{api, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
@@ -237,6 +237,10 @@ impl Backend for PaddleBackend {
         }
         let forward = class.getattr("__dict__")?.call_method1("get", ("forward",))?;
         Ok((!forward.is_none()).then_some(forward))
+    }
+
+    fn is_written_with(&self, file: &str) -> bool {
+        origin::is_of_helper(file)
     }
 
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

@@ -11,6 +11,12 @@ use sot_core::cpython;
 /// Packages that Paddle is written with, beside the standard library.
 const HELPERS: &[&str] = &["decorator", "google", "numpy", "opt_einsum", "sot", "typing_extensions"];
 
+/// Whether a file belongs to a package that Paddle is written with.
+pub(crate) fn is_of_helper(file: &str) -> bool {
+    let package = file.rsplit_once("/site-packages/").and_then(|(_, path)| path.split(['/', '.']).next());
+    file.starts_with("<decorator-gen") || package.is_some_and(|package| HELPERS.contains(&package))
+}
+
 /// What a value that Paddle's code looks up is to a search for code.
 pub(crate) enum Value<'py> {
     /// A function in Python.
