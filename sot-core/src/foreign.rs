@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 /// How something in an object is found. A tracker holds it ([`crate::tracker::Tracker::Foreign`]); guards fetch by it at each
 /// call, and new code loads by it.
-pub trait Fetch: Send + Sync {
+pub trait ForeignFetch: Send + Sync {
     /// Whose it is, for reports.
     fn plugin(&self) -> String;
     /// What is there now; `None` fails the guard.
@@ -24,7 +24,7 @@ pub trait Fetch: Send + Sync {
 
 /// A handle on how something is found, compared by plug-in and key.
 #[derive(Clone)]
-pub struct Foreign(pub Arc<dyn Fetch>);
+pub struct Foreign(pub Arc<dyn ForeignFetch>);
 
 impl PartialEq for Foreign {
     fn eq(&self, other: &Self) -> bool {

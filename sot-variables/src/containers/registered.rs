@@ -13,7 +13,7 @@ use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::foreign::{Fetch, Foreign};
+use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
 use sot_core::registered::{self, Meaning, Parts, Registration};
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
@@ -31,12 +31,12 @@ fn is_container(object: &Bound<'_, PyAny>) -> bool {
 
 /// How the objects of a class are taken apart.
 #[derive(Clone)]
-pub(super) struct Class(Arc<Registration>);
+pub(super) struct ContainerClass(Arc<Registration>);
 
-impl Class {
+impl ContainerClass {
     /// The class of an object, if it is such a one.
-    pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Class> {
-        registered::container_of(object.get_type().as_any()).map(Class)
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<ContainerClass> {
+        registered::container_of(object.get_type().as_any()).map(ContainerClass)
     }
 
     pub(super) fn parts(&self) -> Flow<&Parts> {
@@ -66,9 +66,9 @@ fn gone() -> PyErr {
 }
 
 /// The parts of an object, where guards and new code find them: a tuple of what it holds, and what else there is to it.
-struct Flattened(Class);
+struct Flattened(ContainerClass);
 
-impl Fetch for Flattened {
+impl ForeignFetch for Flattened {
     fn plugin(&self) -> String {
         Python::attach(|py| format!("sot.register.container({})", tracker::name(&self.0.object(py))))
     }
@@ -112,7 +112,7 @@ impl ObjectTest for EqualRest {
 
 /// An object that holds others.
 pub(crate) struct ContainerVariable {
-    class: Class,
+    class: ContainerClass,
     held: Vec<VarId>,
     rest: Py<PyAny>,
     /// The object, if it is not made in the trace.
@@ -122,7 +122,7 @@ pub(crate) struct ContainerVariable {
 impl ContainerVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
-        let Some(class) = Class::of(&object) else {
+        let Some(class) = ContainerClass::of(&object) else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
                 "an object of a class that is no container",
@@ -141,11 +141,11 @@ impl ContainerVariable {
     }
 
     /// An object made in the trace.
-    pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: Class, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
+    pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: ContainerClass, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
         cx.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
     }
 
-    pub(super) fn class(&self) -> &Class {
+    pub(super) fn class(&self) -> &ContainerClass {
         &self.class
     }
 
@@ -163,7 +163,7 @@ impl ContainerVariable {
 }
 
 /// A break where the program's own functions for a class fail.
-fn failed(class: &Class, py: Python<'_>, error: &PyErr) -> Unwind {
+fn failed(class: &ContainerClass, py: Python<'_>, error: &PyErr) -> Unwind {
     let name = tracker::name(&class.object(py));
     let text = format!("sot.register.container({name}): taking it apart or making it raised {error}");
     Unwind::break_graph(ReasonId::UnsupportedOperation, text)

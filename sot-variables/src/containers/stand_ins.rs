@@ -14,7 +14,7 @@ use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker;
 use sot_core::variable::VarId;
 
-use crate::containers::registered::{Class, ContainerVariable};
+use crate::containers::registered::{ContainerClass, ContainerVariable};
 
 pyo3::create_exception!(sot, LookedAt, pyo3::exceptions::PyException, "A stand-in was looked at.");
 
@@ -25,11 +25,11 @@ thread_local! {
 
 /// What stands for an item. It may be kept and handed on.
 #[pyclass(module = "sot", frozen)]
-struct StandIn {
+struct ItemStandIn {
     index: usize,
 }
 
-impl StandIn {
+impl ItemStandIn {
     fn refuse<T>() -> PyResult<T> {
         LOOKED_AT.set(true);
         Err(LookedAt::new_err("what a container holds is known when the graph has run"))
@@ -37,7 +37,7 @@ impl StandIn {
 }
 
 #[pymethods]
-impl StandIn {
+impl ItemStandIn {
     fn __hash__(&self) -> PyResult<isize> {
         Self::refuse()
     }
@@ -68,7 +68,7 @@ struct StandIns<'py> {
 
 impl<'py> StandIns<'py> {
     fn add(&mut self, py: Python<'py>, variable: VarId) -> PyResult<Bound<'py, PyAny>> {
-        let object = Bound::new(py, StandIn { index: self.variables.len() })?.into_any();
+        let object = Bound::new(py, ItemStandIn { index: self.variables.len() })?.into_any();
         self.variables.push(variable);
         self.objects.push(object.clone());
         Ok(object)
@@ -76,7 +76,7 @@ impl<'py> StandIns<'py> {
 
     /// The variable that an object stands for.
     fn get(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
-        let index = object.cast::<StandIn>().ok()?.get().index;
+        let index = object.cast::<ItemStandIn>().ok()?.get().index;
         self.variables.get(index).copied()
     }
 
@@ -121,7 +121,7 @@ impl<'py> StandIns<'py> {
         if cx.is_constant(object) {
             return Ok(cx.constant(object.clone().unbind()));
         }
-        if let Some(class) = Class::of(object) {
+        if let Some(class) = ContainerClass::of(object) {
             let (held, rest) = class.parts()?.of(object).map_err(|error| refused(&error))?;
             let held = held.iter().map(|held| self.result(cx, &held, this)).collect::<Flow<Vec<_>>>()?;
             return Ok(ContainerVariable::make(cx, class, held, rest.unbind()));
