@@ -5,13 +5,20 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many changes are remembered one by one. A cache that has missed more of them forgets everything.
+/// So many changes are remembered one by one; older ones are put together, and a cache that has missed some of these forgets
+/// what any of them concerns.
 const REMEMBERED: usize = 256;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// What each of the last generations began with: the addresses of the objects that a change concerns; `None` where it
-/// concerns all translations.
-static CHANGES: Mutex<VecDeque<Option<HashSet<usize>>>> = Mutex::new(VecDeque::new());
+static CHANGES: Mutex<Changes> = Mutex::new(Changes { all_before: 0, met: VecDeque::new() });
+
+/// What has led to the present generation.
+struct Changes {
+    /// Translations of earlier generations than this are all forgotten.
+    all_before: u32,
+    /// What each of the last generations began with: the addresses of the objects that a change concerns.
+    met: VecDeque<HashSet<usize>>,
+}
 
 /// What a cache forgets.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +29,7 @@ pub enum Forgotten {
     Met(HashSet<usize>),
 }
 
-fn lock() -> MutexGuard<'static, VecDeque<Option<HashSet<usize>>>> {
+fn lock() -> MutexGuard<'static, Changes> {
     CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -45,14 +52,17 @@ pub fn met(objects: impl IntoIterator<Item = usize>) {
 fn add(met: Option<HashSet<usize>>) {
     let mut changes = lock();
     let generation = GENERATION.load(Ordering::Relaxed).wrapping_add(1);
-    if met.is_none() {
-        changes.clear();
+    match met {
+        Some(met) => changes.met.push_back(met),
+        None => {
+            changes.met.clear();
+            changes.all_before = generation;
+        }
     }
-    changes.push_back(met);
-    if changes.len() > REMEMBERED {
-        changes.pop_front();
-        if let Some(first) = changes.front_mut() {
-            *first = None;
+    if changes.met.len() > REMEMBERED {
+        let oldest = changes.met.pop_front().unwrap_or_default();
+        if let Some(next) = changes.met.front_mut() {
+            next.extend(oldest);
         }
     }
     // Written last, so that who reads the number finds the change.
@@ -63,18 +73,13 @@ fn add(met: Option<HashSet<usize>>) {
 pub fn since(generation: u32) -> Forgotten {
     let changes = lock();
     let now = GENERATION.load(Ordering::Relaxed);
-    let missed = now.wrapping_sub(generation) as usize;
-    if missed > changes.len() {
+    let missed = now.wrapping_sub(generation);
+    if missed > now.wrapping_sub(changes.all_before) {
         return Forgotten::Everything;
     }
-    let mut all = HashSet::new();
-    for change in changes.iter().skip(changes.len() - missed) {
-        match change {
-            Some(objects) => all.extend(objects),
-            None => return Forgotten::Everything,
-        }
-    }
-    Forgotten::Met(all)
+    let known = changes.met.len();
+    let missed = changes.met.iter().skip(known.saturating_sub(missed as usize));
+    Forgotten::Met(missed.flatten().copied().collect())
 }
 
 #[cfg(test)]
@@ -94,7 +99,8 @@ mod tests {
         for object in 0..REMEMBERED {
             met([object]);
         }
-        assert_eq!(since(start), Forgotten::Everything, "too many changes to tell them apart");
+        let all = HashSet::from_iter(0..REMEMBERED);
+        assert_eq!(since(start), Forgotten::Met(all), "the oldest are put together");
         let last = generation().wrapping_sub(2);
         assert_eq!(since(last), Forgotten::Met(HashSet::from([REMEMBERED - 2, REMEMBERED - 1])));
     }
