@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const REMEMBERED: usize = 256;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static CHANGES: Mutex<Changes> = Mutex::new(Changes { all_before: 0, met: VecDeque::new() });
+static CHANGES: Mutex<RegistrationChanges> = Mutex::new(RegistrationChanges { all_before: 0, met: VecDeque::new() });
 
 /// What has led to the present generation.
-struct Changes {
+struct RegistrationChanges {
     /// Translations of earlier generations than this are all forgotten.
     all_before: u32,
     /// What each of the last generations began with: the addresses of the objects that a change concerns.
@@ -29,7 +29,7 @@ pub enum Forgotten {
     Met(HashSet<usize>),
 }
 
-fn lock() -> MutexGuard<'static, Changes> {
+fn lock() -> MutexGuard<'static, RegistrationChanges> {
     CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +99,7 @@ mod tests {
         for object in 0..REMEMBERED {
             met([object]);
         }
-        let all = HashSet::from_iter(0..REMEMBERED);
+        let all = (0..REMEMBERED).collect::<HashSet<_>>();
         assert_eq!(since(start), Forgotten::Met(all), "the oldest are put together");
         let last = generation().wrapping_sub(2);
         assert_eq!(since(last), Forgotten::Met(HashSet::from([REMEMBERED - 2, REMEMBERED - 1])));

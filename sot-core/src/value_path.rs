@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn equal_steps_are_one_path() {
-        let layers = ValuePath::argument("model").then(PathStep::Attribute("layers".into()));
-        let first = layers.then(PathStep::Index(0));
+        let parts = ValuePath::argument("machine").then(PathStep::Attribute("parts".into()));
+        let first = parts.then(PathStep::Index(0));
         assert_eq!(
             first,
-            ValuePath::argument("model").then(PathStep::Attribute("layers".into())).then(PathStep::Index(0))
+            ValuePath::argument("machine").then(PathStep::Attribute("parts".into())).then(PathStep::Index(0))
         );
-        assert_ne!(first, layers.then(PathStep::Key("0".into())), "a string key is another item");
-        assert_eq!(first.size(1).to_string(), "model.layers[0].shape[1]");
+        assert_ne!(first, parts.then(PathStep::Key("0".into())), "a string key is another item");
+        assert_eq!(first.size(1).to_string(), "machine.parts[0].shape[1]");
     }
 }

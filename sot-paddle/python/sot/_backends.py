@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, cast
 
 from ._registration import Registration
 
@@ -106,4 +106,4 @@ def find(backend: Any) -> Compiler | None:
         raise ValueError(f"no backend named {backend!r}; registered: {known} (see sot.register.backend)")
     if not callable(backend):
         raise TypeError(f"backend={backend!r} is neither a name nor a function")
-    return _of(backend)
+    return _of(cast(Backend, backend))

@@ -21,7 +21,7 @@ def load() -> None:
 def _entry_points() -> list[tuple[str, Any]]:
     from importlib import metadata
 
-    found = {}
+    found: dict[tuple[str, str], tuple[str, Any]] = {}
     for path in metadata.distributions():
         try:
             name = f"{path.metadata['Name']} {path.version}"

@@ -57,7 +57,8 @@ class Substitution(Registration):
         super().__init__(f"sot.register.substitute({original!r})", [])
         self._original = original
 
-    def __call__(self, traceable: _F, /) -> _F:
+    # A decorator, which other registrations are not.
+    def __call__(self, traceable: _F, /) -> _F:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         _compare(self._original, traceable)
         self._undos += register("substitute", self._original, by=traceable)._undos
         return traceable
