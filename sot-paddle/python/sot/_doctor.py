@@ -11,6 +11,8 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from . import _requirements
 
+_ABSENT = "that cannot be imported"
+
 # What a check found, and what to do if it is wrong.
 Found = Tuple[str, Optional[str]]
 
@@ -34,6 +36,9 @@ def main() -> int:
 def versions() -> str:
     """The versions of sot and of what it works with, as far as they are there."""
     sot = _attempt(lambda: importlib.import_module("sot._sot").__version__)
+    if sot == _ABSENT:
+        # Without Paddle, the commit is not known.
+        sot = _attempt(lambda: importlib.import_module("importlib.metadata").version("sot-paddle"))
     paddle = _attempt(lambda: importlib.import_module("paddle").__version__)
     return "sot {} (Paddle {}, CPython {})".format(sot, paddle, platform.python_version())
 
@@ -42,7 +47,7 @@ def _attempt(ask: Callable[[], Any]) -> str:
     try:
         return str(ask())
     except Exception:
-        return "that cannot be imported"
+        return _ABSENT
 
 
 def _interpreter() -> Found:
