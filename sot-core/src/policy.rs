@@ -147,6 +147,9 @@ pub const MAX_ITEMS: usize = 100_000;
 /// some of them for good.
 pub const MAX_BYTES: usize = 64 << 20;
 
+/// Of an object that is given to a function that becomes one statement as it is, so many parts are compared at each call.
+pub const MAX_STATE_PARTS: usize = 20_000;
+
 /// How many instructions may be followed without meeting a tensor.
 pub struct Budget {
     /// At first.

@@ -5,6 +5,7 @@ mod compile;
 mod failure;
 mod framework;
 mod memo;
+mod object_state;
 mod program;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use crate::tracker::{repr, Key, TrackerId, Trackers};
 
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, StateTest};
+pub use object_state::ObjectState;
 pub use program::{same_constant, Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.

@@ -8,7 +8,7 @@ use super::{object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::guard::{Identity, Test};
+use crate::guard::{Identity, ObjectState, Test};
 use crate::machine::variable::VarId;
 use crate::registered::{self, Meaning, Registration};
 use crate::tracker::{self, Key, Tracker, TrackerId};
@@ -170,6 +170,9 @@ impl<'py> OpcodeExecutor<'py> {
             };
             self.assume_reads(function, of)?;
         }
+        for arg in args.all() {
+            self.assume_state(arg)?;
+        }
         self.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
     }
 
@@ -228,6 +231,31 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.is_constant(object) {
             object_model::guard_identity(self, object, self.vars.tracker(variable));
         }
+        self.assume_state(variable)
+    }
+
+    /// Guards what an object from outside holds, which the statement may read.
+    fn assume_state(&mut self, variable: VarId) -> Flow<()> {
+        self.refuse_deep_values()?;
+        let tracker = self.vars.tracker(variable);
+        let payload = self.see(variable)?;
+        if matches!(payload.kind(), "list" | "tuple" | "dict") {
+            // What they hold is given to the statement one by one.
+            payload.open(self, variable)?;
+            return self.vars.get(variable).children().into_iter().try_for_each(|held| self.assume_state(held));
+        }
+        let Some(object) = payload.object().filter(|_| payload.constant().is_none()) else { return Ok(()) };
+        let (py, backend) = (self.py, &*self.runtime.backend);
+        let object = object.bind(py);
+        if !self.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
+            return Ok(());
+        }
+        let is_opaque = |object: &Bound<'_, PyAny>| backend.is_tensor(object);
+        let state = ObjectState::of(object, &is_opaque).ok_or_else(|| {
+            let text = format!("{} holds too much to be compared at each call", self.text(variable));
+            Unwind::break_graph(ReasonId::UnsupportedCall, text)
+        })?;
+        self.guards.add(tracker, Test::Object(Box::new(state)));
         Ok(())
     }
 }

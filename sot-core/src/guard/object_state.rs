@@ -1,0 +1,122 @@
+//! What an object holds, down to what cannot be looked into: for functions that become one statement of a graph as they
+//! are, and may read anything of the objects that they are given.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyTuple, PyType};
+
+use super::program::same_constant;
+use super::{Identity, ObjectTest};
+use crate::cpython;
+use crate::policy::MAX_STATE_PARTS;
+
+/// Passes for an object that holds the same: containers and instances are looked into, atoms are compared by value,
+/// everything else by identity. An object that cannot be looked into, as a tensor, is an input or a parameter of its own.
+pub struct ObjectState {
+    root: Part,
+}
+
+enum Part {
+    /// Compared by value.
+    Atom(Py<PyAny>),
+    /// Compared by identity.
+    Opaque(Identity),
+    /// A list or tuple of these items.
+    Sequence(Vec<Part>),
+    /// A dict of these entries, in this order.
+    Entries(Vec<(Part, Part)>),
+    /// An instance with these entries in its `__dict__`.
+    Instance(Identity, Vec<(Part, Part)>),
+}
+
+impl ObjectState {
+    /// What the object holds now; `None` if that is too much to compare at each call.
+    pub fn of(object: &Bound<'_, PyAny>, is_opaque: &dyn Fn(&Bound<'_, PyAny>) -> bool) -> Option<ObjectState> {
+        let mut look = Look { is_opaque, seen: HashSet::new(), left: MAX_STATE_PARTS };
+        Some(ObjectState { root: look.at(object)? })
+    }
+}
+
+/// A walk through what an object holds.
+struct Look<'a> {
+    is_opaque: &'a dyn Fn(&Bound<'_, PyAny>) -> bool,
+    seen: HashSet<usize>,
+    left: usize,
+}
+
+impl Look<'_> {
+    fn at(&mut self, object: &Bound<'_, PyAny>) -> Option<Part> {
+        self.left = self.left.checked_sub(1)?;
+        if !cpython::has_stack_to_go_on() {
+            return None;
+        }
+        if cpython::is_atom(object) {
+            return Some(Part::Atom(object.clone().unbind()));
+        }
+        // What is looked into already is compared there.
+        if (self.is_opaque)(object) || is_code(object) || !self.seen.insert(object.as_ptr() as usize) {
+            return Some(Part::Opaque(Identity::of(object)));
+        }
+        if let Ok(dict) = object.cast::<PyDict>() {
+            return self.entries(dict).map(Part::Entries);
+        }
+        if let Some(items) = items(object) {
+            return items.iter().map(|item| self.at(item)).collect::<Option<_>>().map(Part::Sequence);
+        }
+        match cpython::instance_dict(object) {
+            Some(dict) => Some(Part::Instance(Identity::of(object), self.entries(&dict)?)),
+            None => Some(Part::Opaque(Identity::of(object))),
+        }
+    }
+
+    fn entries(&mut self, dict: &Bound<'_, PyDict>) -> Option<Vec<(Part, Part)>> {
+        dict.iter().map(|(key, value)| Some((self.at(&key)?, self.at(&value)?))).collect()
+    }
+}
+
+/// Functions, classes and modules: what they hold is not what a function reads of its arguments.
+fn is_code(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>() || object.is_instance_of::<PyModule>() || object.is_instance_of::<PyFunction>()
+}
+
+fn items<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match object.cast::<PyList>() {
+        Ok(list) => Some(list.iter().collect()),
+        Err(_) => object.cast::<PyTuple>().ok().map(|tuple| tuple.iter().collect()),
+    }
+}
+
+impl Part {
+    fn is(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Part::Atom(value) => {
+                let value = value.bind(object.py());
+                value.is(object) || cpython::is_atom(object) && same_constant(value, object)
+            }
+            Part::Opaque(identity) => identity.is(object),
+            Part::Sequence(parts) => items(object).is_some_and(|items| {
+                items.len() == parts.len() && parts.iter().zip(&items).all(|(part, item)| part.is(item))
+            }),
+            Part::Entries(entries) => object.cast::<PyDict>().is_ok_and(|dict| are(entries, dict)),
+            Part::Instance(identity, entries) => {
+                identity.is(object) && cpython::instance_dict(object).is_some_and(|dict| are(entries, &dict))
+            }
+        }
+    }
+}
+
+fn are(entries: &[(Part, Part)], dict: &Bound<'_, PyDict>) -> bool {
+    dict.len() == entries.len()
+        && entries.iter().zip(dict.iter()).all(|((key, value), (now_key, now))| key.is(&now_key) && value.is(&now))
+}
+
+impl ObjectTest for ObjectState {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.root.is(object)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("{subject} holds what it held")
+    }
+}
