@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use linkme::distributed_slice;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyFunction, PyString, PyType};
 
 use crate::cpython::{self, is_imported};
 use crate::error::{Flow, RegistrationError};
@@ -131,9 +131,11 @@ impl BuiltinTable {
             let mut resolved = self.resolved.write().unwrap_or_else(PoisonError::into_inner);
             let Some(at) = resolved.waiting.iter().position(|(other, _)| other.is(name)) else { continue };
             let (_, builtins) = resolved.waiting.swap_remove(at);
-            // What the program has put in the place of an object meanwhile is from elsewhere.
+            // A function that the program has put in the place of one meanwhile is from elsewhere. Classes and C code are
+            // named after the modules they are made in.
             let is_own = |object: &Bound<'_, PyAny>| {
-                object.getattr("__module__").and_then(|module| module.eq(name)).unwrap_or(false)
+                let of_module = || object.getattr("__module__").and_then(|module| module.eq(name));
+                !object.is_instance_of::<PyFunction>() || of_module().unwrap_or(false)
             };
             let found = find(py, &builtins).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
             if let Err(error) = found.and_then(|found| resolved.add(found)) {
