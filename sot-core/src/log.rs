@@ -142,9 +142,9 @@ pub fn send(channel: Channel, message: impl FnOnce() -> String) {
     }
 }
 
-/// Asks which loggers take messages, before a translation.
+/// Asks which loggers take messages, before a translation. A handler of a signal that waits is for the program's frame.
 pub fn ask_loggers(py: Python<'_>) {
-    let _quiet = cpython::suspend(py);
+    let (_quiet, _signals) = (cpython::suspend(py), cpython::defer_signals(py));
     let wanted = Channel::ALL.into_iter().filter(|channel| takes_messages(py, *channel).unwrap_or(false));
     let wanted = wanted.fold(0, |bits, channel| bits | channel.bit());
     PENDING.with(|pending| pending.borrow_mut().wanted = wanted);
