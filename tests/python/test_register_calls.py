@@ -317,6 +317,99 @@ def test_a_graph_node_of_a_model(same):
         assert seen() == (1, 0, 0) and sot.stats().hits == 1
 
 
+class Block(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+        self.inner = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.Dropout(0.999))
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+def retrained(block):
+    block.train()
+
+
+def rescaled(block):
+    block.scale = 3.0
+
+
+def rewired(block):
+    block.inner[0] = paddle.nn.Linear(3, 3)
+
+
+def silenced(block):
+    block.inner[1].p = 0.5
+
+
+@pytest.mark.parametrize("change", [retrained, rescaled, rewired, silenced])
+def test_a_layer_as_a_node_is_guarded_down_to_its_sublayers(change):
+    paddle.seed(7)
+    block = Block()
+    block.eval()
+    x = paddle.ones([1, 3])
+    with sot.register.graph_node(Block.forward):
+        fast = sot.symbolic_translate(lambda x: block(x) + 1)
+        # Layers note in themselves that static mode has built them, so that the second call is translated, too.
+        for _ in range(4):
+            assert np.allclose(fast(x).numpy(), (block(x) + 1).numpy())
+        assert seen() == (2, 0, 0) and sot.stats().hits == 2
+        block.inner[0].weight.set_value(paddle.eye(3))
+        assert np.allclose(fast(x).numpy(), (block(x) + 1).numpy())
+        assert seen() == (2, 0, 0), "parameters are read when the graph runs"
+        change(block)
+        paddle.seed(3)
+        got = fast(x).numpy()
+        paddle.seed(3)
+        assert np.allclose(got, (block(x) + 1).numpy())
+        assert seen() == (3, 0, 0)
+
+
+def test_what_the_trace_has_written_is_not_hidden_from_a_node():
+    block = Block()
+    block.eval()
+    x = paddle.ones([1, 3])
+
+    def rescale_and_call(x, scale):
+        block.scale = scale
+        return block(x)
+
+    with sot.register.graph_node(Block.forward):
+        fast = sot.symbolic_translate(rescale_and_call)
+        for scale in (3.0, 4.0, 3.0):
+            assert np.allclose(fast(x, scale).numpy(), rescale_and_call(x, scale).numpy())
+            assert block.scale == scale
+        assert any("was written to" in reason for reason in sot.stats().breaks)
+
+
+class Settings:
+    def __init__(self):
+        self.of_layers = [{"scale": 2.0}]
+
+
+SETTINGS = Settings()
+
+
+def test_what_a_graph_node_reads_in_its_arguments_and_globals_is_guarded_however_deep():
+    def scaled(x, settings):
+        return x * settings.of_layers[0]["scale"] + SETTINGS.of_layers[0]["scale"]
+
+    mine, x = Settings(), paddle.ones([2])
+    with sot.register.graph_node(scaled):
+        fast = sot.symbolic_translate(lambda x: scaled(x, mine))
+        for _ in range(2):
+            assert fast(x).tolist() == [4.0, 4.0]
+        mine.of_layers[0]["scale"] = 5.0
+        for _ in range(2):
+            assert fast(x).tolist() == [7.0, 7.0]
+        SETTINGS.of_layers.insert(0, {"scale": 1.0})
+        for _ in range(2):
+            assert fast(x).tolist() == [6.0, 6.0]
+        assert seen() == (3, 0, 0) and sot.stats().hits == 3
+    SETTINGS.of_layers.pop(0)
+
+
 def test_a_graph_node_that_cannot_be_built_breaks_and_runs_for_real(check):
     def through_numpy(x):
         return paddle.to_tensor(x.numpy() + 1)

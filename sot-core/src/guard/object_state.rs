@@ -31,10 +31,14 @@ enum Part {
 }
 
 impl ObjectState {
-    /// What the object holds now; `None` if that is too much to compare at each call.
-    pub fn of(object: &Bound<'_, PyAny>, is_opaque: &dyn Fn(&Bound<'_, PyAny>) -> bool) -> Option<ObjectState> {
+    /// What the object holds now, and the addresses of all that was looked into; `None` if that is too much to compare
+    /// at each call.
+    pub fn of(
+        object: &Bound<'_, PyAny>,
+        is_opaque: &dyn Fn(&Bound<'_, PyAny>) -> bool,
+    ) -> Option<(ObjectState, HashSet<usize>)> {
         let mut look = Look { is_opaque, seen: HashSet::new(), left: MAX_STATE_PARTS };
-        Some(ObjectState { root: look.at(object)? })
+        Some((ObjectState { root: look.at(object)? }, look.seen))
     }
 }
 

@@ -251,10 +251,14 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(());
         }
         let is_opaque = |object: &Bound<'_, PyAny>| backend.is_tensor(object);
-        let state = ObjectState::of(object, &is_opaque).ok_or_else(|| {
-            let text = format!("{} holds too much to be compared at each call", self.text(variable));
-            Unwind::break_graph(ReasonId::UnsupportedCall, text)
-        })?;
+        let refuse =
+            |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", self.text(variable)));
+        let (state, parts) =
+            ObjectState::of(object, &is_opaque).ok_or_else(|| refuse("holds too much to be compared at each call"))?;
+        let real = |written: VarId| self.vars.get(written).object().map(|object| object.as_ptr() as usize);
+        if self.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
+            return Err(refuse("was written to, which a function that is one statement would not see"));
+        }
         self.guards.add(tracker, Test::Object(Box::new(state)));
         Ok(())
     }
