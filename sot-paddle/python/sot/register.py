@@ -81,7 +81,8 @@ def graph_node(function: Callable[..., Any]) -> Registration:
 
     The function takes tensors and constants and gives tensors, in tuples, lists and dicts or alone. It is called with the
     values of the graph while that is built, and must do for them what it does for tensors. The globals that its code names,
-    its defaults and its closure are guarded; what they refer to in turn must stay as it is.
+    its defaults, its closure and its arguments are guarded, with what the instances and containers among them hold, layers
+    included. Attributes of modules and classes must stay as they are.
     """
     return register("graph_node", function)
 
