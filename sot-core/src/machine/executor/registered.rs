@@ -171,7 +171,7 @@ impl<'py> OpcodeExecutor<'py> {
             self.assume_reads(function, of)?;
         }
         for arg in args.all() {
-            self.assume_state(arg)?;
+            self.assume_argument(arg)?;
         }
         self.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
     }
@@ -231,22 +231,29 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.is_constant(object) {
             object_model::guard_identity(self, object, self.vars.tracker(variable));
         }
-        self.assume_state(variable)
+        self.assume_state(variable, object)
+    }
+
+    /// Guards what an argument holds that the statement is given as it is.
+    fn assume_argument(&mut self, variable: VarId) -> Flow<()> {
+        self.refuse_deep_values()?;
+        let payload = self.see(variable)?;
+        if payload.constant().is_some() || payload.kind() == "tensor" {
+            return Ok(());
+        }
+        let given = payload.graph_argument(self, variable)?.value;
+        let payload = self.vars.get(variable);
+        match payload.object().filter(|object| object.is(&given)) {
+            Some(object) => self.assume_state(variable, object.bind(self.py)),
+            // What it holds is given to the statement one by one.
+            None => payload.children().into_iter().try_for_each(|held| self.assume_argument(held)),
+        }
     }
 
     /// Guards what an object from outside holds, which the statement may read.
-    fn assume_state(&mut self, variable: VarId) -> Flow<()> {
-        self.refuse_deep_values()?;
+    fn assume_state(&mut self, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
         let tracker = self.vars.tracker(variable);
-        let payload = self.see(variable)?;
-        if matches!(payload.kind(), "list" | "tuple" | "dict") {
-            // What they hold is given to the statement one by one.
-            payload.open(self, variable)?;
-            return self.vars.get(variable).children().into_iter().try_for_each(|held| self.assume_state(held));
-        }
-        let Some(object) = payload.object().filter(|_| payload.constant().is_none()) else { return Ok(()) };
-        let (py, backend) = (self.py, &*self.runtime.backend);
-        let object = object.bind(py);
+        let backend = &*self.runtime.backend;
         if !self.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
             return Ok(());
         }
