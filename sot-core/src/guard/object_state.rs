@@ -14,20 +14,20 @@ use crate::policy::MAX_STATE_PARTS;
 /// Passes for an object that holds the same: containers and instances are looked into, atoms are compared by value,
 /// everything else by identity. An object that cannot be looked into, as a tensor, is an input or a parameter of its own.
 pub struct ObjectState {
-    root: Part,
+    root: StatePart,
 }
 
-enum Part {
+enum StatePart {
     /// Compared by value.
     Atom(Py<PyAny>),
     /// Compared by identity.
     Opaque(Identity),
     /// A list or tuple of these items.
-    Sequence(Vec<Part>),
+    Sequence(Vec<StatePart>),
     /// A dict of these entries, in this order.
-    Entries(Vec<(Part, Part)>),
+    Entries(Vec<(StatePart, StatePart)>),
     /// An instance with these entries in its `__dict__`.
-    Instance(Identity, Vec<(Part, Part)>),
+    Instance(Identity, Vec<(StatePart, StatePart)>),
 }
 
 impl ObjectState {
@@ -37,44 +37,44 @@ impl ObjectState {
         object: &Bound<'_, PyAny>,
         is_opaque: &dyn Fn(&Bound<'_, PyAny>) -> bool,
     ) -> Option<(ObjectState, HashSet<usize>)> {
-        let mut look = Look { is_opaque, seen: HashSet::new(), left: MAX_STATE_PARTS };
+        let mut look = StateWalk { is_opaque, seen: HashSet::new(), left: MAX_STATE_PARTS };
         Some((ObjectState { root: look.at(object)? }, look.seen))
     }
 }
 
 /// A walk through what an object holds.
-struct Look<'a> {
+struct StateWalk<'a> {
     is_opaque: &'a dyn Fn(&Bound<'_, PyAny>) -> bool,
     seen: HashSet<usize>,
     left: usize,
 }
 
-impl Look<'_> {
-    fn at(&mut self, object: &Bound<'_, PyAny>) -> Option<Part> {
+impl StateWalk<'_> {
+    fn at(&mut self, object: &Bound<'_, PyAny>) -> Option<StatePart> {
         self.left = self.left.checked_sub(1)?;
         if !cpython::has_stack_to_go_on() {
             return None;
         }
         if cpython::is_atom(object) {
-            return Some(Part::Atom(object.clone().unbind()));
+            return Some(StatePart::Atom(object.clone().unbind()));
         }
         // What is looked into already is compared there.
         if (self.is_opaque)(object) || is_code(object) || !self.seen.insert(object.as_ptr() as usize) {
-            return Some(Part::Opaque(Identity::of(object)));
+            return Some(StatePart::Opaque(Identity::of(object)));
         }
         if let Ok(dict) = object.cast::<PyDict>() {
-            return self.entries(dict).map(Part::Entries);
+            return self.entries(dict).map(StatePart::Entries);
         }
         if let Some(items) = items(object) {
-            return items.iter().map(|item| self.at(item)).collect::<Option<_>>().map(Part::Sequence);
+            return items.iter().map(|item| self.at(item)).collect::<Option<_>>().map(StatePart::Sequence);
         }
         match cpython::instance_dict(object) {
-            Some(dict) => Some(Part::Instance(Identity::of(object), self.entries(&dict)?)),
-            None => Some(Part::Opaque(Identity::of(object))),
+            Some(dict) => Some(StatePart::Instance(Identity::of(object), self.entries(&dict)?)),
+            None => Some(StatePart::Opaque(Identity::of(object))),
         }
     }
 
-    fn entries(&mut self, dict: &Bound<'_, PyDict>) -> Option<Vec<(Part, Part)>> {
+    fn entries(&mut self, dict: &Bound<'_, PyDict>) -> Option<Vec<(StatePart, StatePart)>> {
         dict.iter().map(|(key, value)| Some((self.at(&key)?, self.at(&value)?))).collect()
     }
 }
@@ -91,26 +91,26 @@ fn items<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     }
 }
 
-impl Part {
+impl StatePart {
     fn is(&self, object: &Bound<'_, PyAny>) -> bool {
         match self {
-            Part::Atom(value) => {
+            StatePart::Atom(value) => {
                 let value = value.bind(object.py());
                 value.is(object) || cpython::is_atom(object) && same_constant(value, object)
             }
-            Part::Opaque(identity) => identity.is(object),
-            Part::Sequence(parts) => items(object).is_some_and(|items| {
+            StatePart::Opaque(identity) => identity.is(object),
+            StatePart::Sequence(parts) => items(object).is_some_and(|items| {
                 items.len() == parts.len() && parts.iter().zip(&items).all(|(part, item)| part.is(item))
             }),
-            Part::Entries(entries) => object.cast::<PyDict>().is_ok_and(|dict| are(entries, dict)),
-            Part::Instance(identity, entries) => {
+            StatePart::Entries(entries) => object.cast::<PyDict>().is_ok_and(|dict| are(entries, dict)),
+            StatePart::Instance(identity, entries) => {
                 identity.is(object) && cpython::instance_dict(object).is_some_and(|dict| are(entries, &dict))
             }
         }
     }
 }
 
-fn are(entries: &[(Part, Part)], dict: &Bound<'_, PyDict>) -> bool {
+fn are(entries: &[(StatePart, StatePart)], dict: &Bound<'_, PyDict>) -> bool {
     dict.len() == entries.len()
         && entries.iter().zip(dict.iter()).all(|((key, value), (now_key, now))| key.is(&now_key) && value.is(&now))
 }
