@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType, PyWeakrefReference};
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
@@ -584,6 +584,8 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
     let name = PyString::intern(object.py(), "__repr__");
     let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
     let holds_others = cpython::instance_dict(object).is_some()
+        // Before 3.12 its `repr` asks the referent for a name.
+        || object.is_instance_of::<PyWeakrefReference>()
         || [
             "list",
             "tuple",

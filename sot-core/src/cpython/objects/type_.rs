@@ -26,9 +26,18 @@ pub fn has_finalizer(ty: &Bound<'_, PyType>) -> bool {
     type_lookup(ty, &PyString::intern(ty.py(), "__del__")).is_some()
 }
 
-/// The type's `__name__`, for messages.
+/// The type's `__name__`, of which no metaclass is asked.
 pub fn type_name(ty: &Bound<'_, PyType>) -> String {
-    ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+    if is_heap_type(ty) {
+        // SAFETY: a heap type has the larger layout, and its name is a string that it owns.
+        let name = unsafe {
+            let name = (*ty.as_type_ptr().cast::<ffi::PyHeapTypeObject>()).ht_name;
+            Bound::from_borrowed_ptr_or_opt(ty.py(), name)
+        };
+        return name.and_then(|name| name.extract().ok()).unwrap_or_else(|| "?".to_owned());
+    }
+    let full = full_type_name(ty);
+    full.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
 /// The `__qualname__` of a class in Python, of which no metaclass is asked; `None` for types of C code.
