@@ -313,8 +313,8 @@ pub trait Backend: Send + Sync {
         let _ = (code, what, why);
         false
     }
-    /// Whether a file belongs to a library that the framework is written with: in a program that asks for no translation, none
-    /// begins there.
+    /// Whether a file belongs to a library that the framework is written with: in a program that asks for no
+    /// translation, none begins there.
     fn is_written_with(&self, file: &str) -> bool {
         let _ = file;
         false

@@ -1,5 +1,5 @@
-//! What makes the callables of finished graphs in the place of the backend: a function that the program gives. Which one
-//! is in use is a state of the thread, and guarded once there is any.
+//! What makes the callables of finished graphs in the place of the backend: a function that the program gives. Which
+//! one is in use is a state of the thread, and guarded once there is any.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! What a plug-in finds in objects that the core knows nothing of: an item of a container of a C extension, the parts of an
-//! object that the program has said how to take apart.
+//! What a plug-in finds in objects that the core knows nothing of: an item of a container of a C extension, the parts
+//! of an object that the program has said how to take apart.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-/// How something in an object is found. A tracker holds it ([`crate::tracker::Tracker::Foreign`]); guards fetch by it at each
-/// call, and new code loads by it.
+/// How something in an object is found. A tracker holds it ([`crate::tracker::Tracker::Foreign`]); guards fetch by it
+/// at each call, and new code loads by it.
 pub trait ForeignFetch: Send + Sync {
     /// Whose it is, for reports.
     fn plugin(&self) -> String;

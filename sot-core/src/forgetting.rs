@@ -5,8 +5,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many changes are remembered one by one; older ones are put together, and a cache that has missed some of these forgets
-/// what any of them concerns.
+/// So many changes are remembered one by one; older ones are put together, and a cache that has missed some of these
+/// forgets what any of them concerns.
 const REMEMBERED: usize = 256;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);

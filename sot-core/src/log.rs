@@ -1,6 +1,6 @@
 //! Logs. `SOT_LOG_LEVEL` writes them to standard error as they come: 0 nothing, 1 breaks and fallbacks, 2 graphs and
-//! guards, 3 code and every simulated instruction. Python's loggers `sot.graphs` and so on get theirs when a translation
-//! is done, as their handlers are the program's own code.
+//! guards, 3 code and every simulated instruction. Python's loggers `sot.graphs` and so on get theirs when a
+//! translation is done, as their handlers are the program's own code.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};

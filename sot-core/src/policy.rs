@@ -1,5 +1,5 @@
-//! The policy: what becomes of values that differ from call to call, and when a trace or a code object has had enough. The
-//! numbers stand here with their reasons; others ask.
+//! The policy: what becomes of values that differ from call to call, and when a trace or a code object has had enough.
+//! The numbers stand here with their reasons; others ask.
 //!
 //! A value that has been another one in earlier calls is, in this order:
 //! 1. assumed, each time in a translation of its own, while there are few ([`assumed_at_most`]),
@@ -59,8 +59,8 @@ pub fn opens_after(asked: Option<bool>) -> Option<usize> {
     }
 }
 
-/// The same for a size where nothing tells against it, and for a `float`, which may be one of many numbers computed from
-/// one another: each would be assumed in turn.
+/// The same for a size where nothing tells against it, and for a `float`, which may be one of many numbers computed
+/// from one another: each would be assumed in turn.
 pub fn sizes_open_after(asked: Option<bool>) -> Option<usize> {
     opens_after(asked).map(|enough| enough.min(1))
 }
@@ -127,7 +127,8 @@ pub const FREE_BELOW: u64 = 2;
 pub const FREE_BEHIND: u64 = 2;
 /// So many of them assume what differs; the last one breaks where it is asked for.
 pub const ASSUMING: u64 = 5;
-/// Frames left to CPython that count as one that a translation served: what has settled meanwhile is found out some day.
+/// Frames left to CPython that count as one that a translation served: what has settled meanwhile is found out some
+/// day.
 pub const LEFT_PER_HIT: u64 = 1_024;
 /// After so many frames that were left, the entries that none has used are not asked any more.
 pub const UNUSED_AFTER: u64 = 64;
@@ -147,7 +148,8 @@ pub const MAX_ITEMS: usize = 100_000;
 /// some of them for good.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// Of an object that is given to a function that becomes one statement as it is, so many parts are compared at each call.
+/// Of an object that is given to a function that becomes one statement as it is, so many parts are compared at each
+/// call.
 pub const MAX_STATE_PARTS: usize = 20_000;
 
 /// How many instructions may be followed without meeting a tensor.

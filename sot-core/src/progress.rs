@@ -1,6 +1,6 @@
-//! How far a long translation is: a line on the terminal, written by a thread of its own, which needs no interpreter, and
-//! callbacks of the program's. Both look at one place, where the translation notes what it does. If neither is wanted,
-//! nothing is noted.
+//! How far a long translation is: a line on the terminal, written by a thread of its own, which needs no interpreter,
+//! and callbacks of the program's. Both look at one place, where the translation notes what it does. If neither is
+//! wanted, nothing is noted.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

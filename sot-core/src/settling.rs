@@ -1,6 +1,7 @@
-//! Whether a code object is worth one more translation. What differs at each call in a way that no translation leaves open, as an
-//! object of a new class does, would have the code translated for ever. A translation has to be paid by calls that earlier ones
-//! served: after a few that were not, frames that no translation is for are left to CPython, and what they call is translated apart.
+//! Whether a code object is worth one more translation. What differs at each call in a way that no translation leaves
+//! open, as an object of a new class does, would have the code translated for ever. A translation has to be paid by
+//! calls that earlier ones served: after a few that were not, frames that no translation is for are left to CPython,
+//! and what they call is translated apart.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -283,7 +283,8 @@ enum Origin {
     Made,
 }
 
-/// Texts and places of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
+/// Texts and paths of trackers go back so many steps: in a list of lists of lists each is a step longer than the one
+/// before.
 const LONGEST_TEXT: usize = 64;
 
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.

@@ -1,5 +1,5 @@
-//! Where a value is found, as a value that outlives the trace that found it: what is remembered between calls is kept by
-//! path. A tracker says the same within one trace; `Trackers::path` gives its path.
+//! Where a value is found, as a value that outlives the trace that found it: what is remembered between calls is kept
+//! by path. A tracker says the same within one trace; `Trackers::path` gives its path.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;

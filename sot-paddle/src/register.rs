@@ -21,7 +21,8 @@ fn runtime() -> PyResult<&'static Runtime> {
     Runtime::get().ok_or_else(|| PyRuntimeError::new_err("sot has not started"))
 }
 
-/// Registers what an object means; of a translated function the function is meant. The result is for `undo_registration`.
+/// Registers what an object means; of a translated function the function is meant. The result is for
+/// `undo_registration`.
 #[pyfunction]
 #[pyo3(signature = (meaning, object, by=None, *, below=false))]
 fn register_meaning(

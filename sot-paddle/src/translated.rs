@@ -119,8 +119,8 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among
-/// Paddle's own compilers may be given, and is not used.
+/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses
+/// among Paddle's own compilers may be given, and is not used.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(

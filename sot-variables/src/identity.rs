@@ -1,5 +1,5 @@
-//! `id(x)`, and the hash that an object has by it: a number that is only compared and used as a key, which is all that can be
-//! said of it while tracing.
+//! `id(x)`, and the hash that an object has by it: a number that is only compared and used as a key, which is all that
+//! can be said of it while tracing.
 
 use std::rc::Rc;
 

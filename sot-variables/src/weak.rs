@@ -62,8 +62,8 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
     cx.call_builtin(&hash, &CallArgs::positional(vec![referent]), false)
 } }
 
-/// `weakref.ref(referent)`: without a callback, there is one reference to an object. That to a class is always there, as its bases
-/// have it.
+/// `weakref.ref(referent)`: without a callback, there is one reference to an object. That to a class is always there,
+/// as its bases have it.
 fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
     let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.kind() == "class");
@@ -225,7 +225,8 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
 } }
 
 /// Calls a method of a dict with weak keys: of one made in the trace, or of the cache that
-/// `functools.singledispatchmethod` has for the methods of objects. New ones are in that only where the trace has put them, and no one else looks at it. `None` for all else.
+/// `functools.singledispatchmethod` has for the methods of objects. New ones are in that only where the trace has put
+/// them, and no one else looks at it. `None` for all else.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,

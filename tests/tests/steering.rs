@@ -1,5 +1,5 @@
-//! What is registered at run time on the toy framework: what is on the break list runs as it is, and the graph goes on behind
-//! it; calls mean what the program says they mean.
+//! What is registered at run time on the toy framework: what is on the break list runs as it is, and the graph goes on
+//! behind it; calls mean what the program says they mean.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

@@ -1,5 +1,6 @@
-//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, the
-//! rules of how the crates are built (`structure`), those about names (`words`), and the types of the Python package (`types`).
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one
+//! module only, the rules of how the crates are built (`structure`), those about names (`words`), and the types of the
+//! Python package (`types`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

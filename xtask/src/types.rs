@@ -1,5 +1,5 @@
-//! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They have an
-//! environment of their own, which needs no Paddle.
+//! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They
+//! have an environment of their own, which needs no Paddle.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -40,7 +40,8 @@ impl Venv {
         Ok(venv)
     }
 
-    /// Deletes the environment of `base` and all that was built for it. What cannot be deleted stays: nothing depends on it.
+    /// Deletes the environment of `base` and all that was built for it. What cannot be deleted stays: nothing depends
+    /// on it.
     pub(crate) fn remove(base: &Interpreter) {
         let venv = Venv::of(base);
         for dir in [venv.dir.clone(), venv.cargo_target(), venv.wheels()] {

@@ -1,5 +1,5 @@
-//! `cargo xtask wheels`: what is published, below `target/dist`: a wheel for each interpreter, stripped and audited, and the
-//! source distribution. Each wheel is installed in an empty environment and tried there.
+//! `cargo xtask wheels`: what is published, below `target/dist`: a wheel for each interpreter, stripped and audited,
+//! and the source distribution. Each wheel is installed in an empty environment and tried there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ fn wheel(python: &Interpreter, dist: &Path) -> Result<(), Failure> {
     try_out(python, &venv, &wheel)
 }
 
-/// Installs the wheel where nothing else is, and asks it what it is; then beside the packages of the tests, whether it works.
+/// Installs the wheel where nothing else is, and asks it what it is; then beside the packages of the tests, whether it
+/// works.
 fn try_out(python: &Interpreter, packages: &Venv, wheel: &Path) -> Result<(), Failure> {
     let minor = python.minor;
     let dir = workspace::target().join("venv").join(format!("wheel-{minor}"));

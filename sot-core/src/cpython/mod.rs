@@ -2,7 +2,8 @@
 //! model where Python attribute access would run user code. All `unsafe` of the project is here, behind a safe face.
 //!
 //! One file per minor version (`layout/v38.rs` … `v313.rs`) holds the struct layouts under the same item names;
-//! `hook/heap_frame.rs` (to 3.10) and `hook/stack_frame.rs` (from 3.11) work on them. [`self_test`] compares them with what Python says.
+//! `hook/heap_frame.rs` (to 3.10) and `hook/stack_frame.rs` (from 3.11) work on them. [`self_test`] compares them with
+//! what Python says.
 #![allow(unsafe_code, reason = "the hook and the layouts live here, and nowhere else")]
 
 #[cfg(Py_GIL_DISABLED)]

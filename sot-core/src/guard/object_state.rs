@@ -12,7 +12,8 @@ use crate::cpython;
 use crate::policy::MAX_STATE_PARTS;
 
 /// Passes for an object that holds the same: containers and instances are looked into, atoms are compared by value,
-/// everything else by identity. An object that cannot be looked into, as a tensor, is an input or a parameter of its own.
+/// everything else by identity. An object that cannot be looked into, as a tensor, is an input or a parameter of its
+/// own.
 pub struct ObjectState {
     root: StatePart,
 }

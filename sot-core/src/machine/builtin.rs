@@ -1,6 +1,6 @@
 //! Builtin handlers: how to simulate a call of a C function, method or class whose meaning CPython fixes. Handlers are
-//! registered under the object's dotted path (`len`, `list.append`, `math:sqrt`); the path is resolved once, at start or when the
-//! module is imported.
+//! registered under the object's dotted path (`len`, `list.append`, `math:sqrt`); the path is resolved once, at start
+//! or when the module is imported.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +38,9 @@ pub struct Builtin {
 #[distributed_slice]
 pub static BUILTINS: [Builtin];
 
-/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name. A path
-/// that some interpreters lack is followed by a question mark: `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
+/// Registers a builtin handler: `builtin! { LEN = "len" => |cx, args| ... }`. The first name is only a Rust item name.
+/// A path that some interpreters lack is followed by a question mark:
+/// `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 #[macro_export]
 macro_rules! builtin {
     ($item:ident = $path:literal => |$cx:ident, $args:ident| $body:expr) => {
@@ -81,8 +82,8 @@ struct Resolved {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do (say
-    /// `math.cbrt`, which came with 3.11).
+    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do
+    /// (`math.cbrt`, which came with 3.11).
     pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
         Self::from_builtins(py, BUILTINS.iter())
     }
@@ -131,8 +132,8 @@ impl BuiltinTable {
             let mut resolved = self.resolved.write().unwrap_or_else(PoisonError::into_inner);
             let Some(at) = resolved.waiting.iter().position(|(other, _)| other.is(name)) else { continue };
             let (_, builtins) = resolved.waiting.swap_remove(at);
-            // A function that the program has put in the place of one meanwhile is from elsewhere. Classes and C code are
-            // named after the modules they are made in.
+            // A function that the program has put in the place of one meanwhile is from elsewhere. Classes and C code
+            // are named after the modules they are made in.
             let is_own = |object: &Bound<'_, PyAny>| {
                 let of_module = || object.getattr("__module__").and_then(|module| module.eq(name));
                 !object.is_instance_of::<PyFunction>() || of_module().unwrap_or(false)

@@ -49,7 +49,8 @@ impl Parts {
 /// What is said of an object.
 #[derive(Debug)]
 pub enum Meaning {
-    /// Calls of it end the graph and run for real: of a class, those that make its instances and those of its instances.
+    /// Calls of it end the graph and run for real: of a class, those that make its instances and those of its
+    /// instances.
     Break,
     /// The same, and neither its own frames are translated nor, if so asked, those of what it calls.
     Disabled,

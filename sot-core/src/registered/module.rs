@@ -75,8 +75,8 @@ pub fn mark_of(name: &str) -> usize {
     hasher.finish() as usize
 }
 
-/// Where the globals are of the modules of this name and within it, the functions and classes that they define, and what
-/// stands for the modules.
+/// Where the globals are of the modules of this name and within it, the functions and classes that they define, and
+/// what stands for the modules.
 pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
     let mut found = HashSet::from([mark_of(name)]);
     for (other, module) in cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()? {

@@ -1,5 +1,5 @@
-//! What a resume function is to lay out: the stack of a frame from the bottom up, with the blocks and handlers that begin
-//! between the items.
+//! What a resume function is to lay out: the stack of a frame from the bottom up, with the blocks and handlers that
+//! begin between the items.
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::machine::executor::{BookkeepingVariable, Checkpoint, OpcodeExecutor};

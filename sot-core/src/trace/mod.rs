@@ -120,8 +120,8 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
     }
 }
 
-/// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes what
-/// it is given stays the backend's.
+/// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes
+/// what it is given stays the backend's.
 fn compiled(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, ir: &StatementIR, inputs: &[VarId]) -> Flow<Py<PyAny>> {
     let py = cx.py;
     if !compiler::is_any() || cx.graph.writes_outside() {

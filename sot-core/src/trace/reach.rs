@@ -24,7 +24,8 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
         }
         let is_loadable = cx.trackers.is_loadable(cx.vars.tracker(variable));
         if !is_loadable && cx.vars.get(variable).constant().is_none() {
-            // Other values than those that nobody has looked at stay as they are: to see an open number is to assume it.
+            // Other values than those that nobody has looked at stay as they are: to see an open number is to assume
+            // it.
             if cx.vars.get(variable).kind() == "lazy" {
                 cx.see(variable)?;
             }

@@ -87,7 +87,7 @@ pub(super) struct Translation {
     pub(super) collected: TranslationReport,
 }
 
-/// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
+/// One attempt, with what it has learnt, whatever became of it; the error is a bug of ours.
 fn translate(
     py: Python<'_>,
     runtime: &'static Runtime,
@@ -97,7 +97,7 @@ fn translate(
     learnt: &mut Learnt,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
-    let (start, began) = (Instant::now(), now());
+    let start = Started { at: Instant::now(), clock: now() };
     let unit = CodeUnit::new(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
@@ -111,8 +111,28 @@ fn translate(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
-    let result = simulate(&mut cx, frame, &unit);
+    let attempt = make_entry(&mut cx, cache, frame, &unit, wanted, &start);
     *learnt = cx.take_learnt();
+    attempt
+}
+
+/// When an attempt began.
+struct Started {
+    at: Instant,
+    /// For reports.
+    clock: f64,
+}
+
+/// Simulates a frame and makes an entry of the result or a wish for another attempt.
+fn make_entry<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, 'py>,
+    unit: &Rc<CodeUnit>,
+    wanted: bool,
+    start: &Started,
+) -> PyResult<Attempt> {
+    let result = simulate(cx, frame, unit);
     cx.note_steps_in_vain();
     cx.switches.undo()?;
     if cx.graph.is_stale {
@@ -122,26 +142,25 @@ fn translate(
         cache.let_sizes_wait();
         return Ok(Attempt::Again(None));
     }
-    progress::phase(py, "compile");
-    let (simulated, building) = (start.elapsed(), cx.graph.building());
-    let (result, reason) = write_code(&mut cx, &unit, result, wanted);
-    learnt.matters.extend(cx.sizes.take_settled());
+    progress::phase(cx.py, "compile");
+    let (simulated, building) = (start.at.elapsed(), cx.graph.building());
+    let (result, reason) = write_code(cx, unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {
         return Ok(Attempt::Again(plan));
     }
-    let (new_code, reason) = settle(&cx, result, reason)?;
+    let (new_code, reason) = settle(cx, result, reason)?;
     let steps = cx.patience.steps();
     let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();
-    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
-    let mut collected = collect(&mut cx, &unit, new_code.as_ref(), reason.as_ref());
-    collected.began = began;
-    let mut translation = conclude(&mut cx, frame, new_code, reason)?;
+    report(cx, unit, new_code.as_ref(), reason.as_ref());
+    let mut collected = collect(cx, unit, new_code.as_ref(), reason.as_ref());
+    collected.began = start.clock;
+    let mut translation = conclude(cx, frame, new_code, reason)?;
     let seconds = PhaseSeconds {
         simulate: simulated.saturating_sub(building).as_secs_f64(),
         build: building.as_secs_f64(),
-        compile: start.elapsed().saturating_sub(simulated).as_secs_f64(),
+        compile: start.at.elapsed().saturating_sub(simulated).as_secs_f64(),
     };
     stats::update(|stats| {
         stats.translations += 1;

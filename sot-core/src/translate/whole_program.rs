@@ -1,4 +1,5 @@
-//! A whole program with the tracer on, which has asked for no translation: frames are translated that are given tensors.
+//! A whole program with the tracer on, which has asked for no translation: frames are translated that are given
+//! tensors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

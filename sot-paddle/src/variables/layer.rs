@@ -1,5 +1,5 @@
-//! `nn.Layer` objects: parameters, buffers and sublayers are entries of three dicts; a call runs hooks and `forward`. A leaf
-//! layer of Paddle is one statement, guarded on all its forward may read.
+//! `nn.Layer` objects: parameters, buffers and sublayers are entries of three dicts; a call runs hooks and `forward`. A
+//! leaf layer of Paddle is one statement, guarded on all its forward may read.
 
 use std::rc::Rc;
 

@@ -57,7 +57,8 @@ builtin! { DELATTR = "delattr" => |cx, args| {
 builtin! { GETSET_GET = "types:GetSetDescriptorType.__get__" => |cx, args| get_by(cx, args) }
 builtin! { MEMBER_GET = "types:MemberDescriptorType.__get__" => |cx, args| get_by(cx, args) }
 
-/// `descriptor.__get__(object, type)` of a descriptor of C code's: the attribute, where it is that which the object's type finds.
+/// `descriptor.__get__(object, type)` of a descriptor of C code's: the attribute, where it is that which the object's
+/// type finds.
 fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let refuse = || cannot("__get__() of a descriptor of C code's with these arguments");
     let (descriptor, object) = match args.positional[..] {

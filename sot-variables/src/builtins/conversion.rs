@@ -121,7 +121,8 @@ fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: 
     }
 }
 
-/// What the special method gives, which has to be of the type: what else is made of another answer is CPython's business.
+/// What the special method gives, which has to be of the type: what else is made of another answer is CPython's
+/// business.
 fn convert_to(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, ty: &str) -> Flow<VarId> {
     let result = special(cx, args, method, &format!("{ty}() of an unknown value"))?;
     if cx.type_of(result)?.is(&super::builtin_object(cx.py, ty)?) {

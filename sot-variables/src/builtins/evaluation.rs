@@ -1,4 +1,5 @@
-//! `compile` of a known text, and `eval` and `exec`, which run code in dicts: a frame whose names are there, as that of a class body.
+//! `compile` of a known text, and `eval` and `exec`, which run code in dicts: a frame whose names are there, as that of
+//! a class body.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Formatting of values that are not known as a whole: `object.__format__`, `str.format` and `%` on strings. Each part is
-//! formatted through the special methods of its value.
+//! Formatting of values that are not known as a whole: `object.__format__`, `str.format` and `%` on strings. Each part
+//! is formatted through the special methods of its value.
 
 use std::rc::Rc;
 
@@ -155,8 +155,8 @@ fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<Str
     cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
 }
 
-/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are. What is not a
-/// tuple may be a `mapping` that names are looked up in.
+/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are. What is not
+/// a tuple may be a `mapping` that names are looked up in.
 pub(crate) fn percent(
     cx: &mut OpcodeExecutor<'_>,
     template: &Bound<'_, PyAny>,

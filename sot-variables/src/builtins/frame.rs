@@ -208,7 +208,8 @@ const NESTED: u32 = 0x10;
 /// `CO_OPTIMIZED`
 const OPTIMIZED: u32 = 0x01;
 
-/// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to date.
+/// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to
+/// date.
 pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     if let Some(names) = cx.frame().namespace {
         return Ok(names);

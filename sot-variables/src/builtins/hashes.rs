@@ -1,5 +1,5 @@
-//! `hashlib` on known bytes. What an object has been given is in a real one, of which nobody else knows and which is never
-//! given more: a copy takes its place.
+//! `hashlib` on known bytes. What an object has been given is in a real one, of which nobody else knows and which is
+//! never given more: a copy takes its place.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! Iterators and sequences made by `builtins`: `iter`, `next`, `enumerate`, `zip`, `map`, `filter`, `reversed`, `sorted`,
+//! Iterators and sequences made by `builtins`: `iter`, `next`, `enumerate`, `zip`, `map`, `filter`, `reversed`,
+//! `sorted`,
 //! `range`.
 
 use std::rc::Rc;
@@ -136,7 +137,8 @@ builtin! { RANGE = "range" => |cx, args| {
 /// So many comparisons of one sort are simulated.
 const MAX_COMPARISONS: usize = 2000;
 
-/// The items in order, by the `key` and `reverse` keywords of a call. `direct`: it is all that the present instruction does.
+/// The items in order, by the `key` and `reverse` keywords of a call. `direct`: it is all that the present instruction
+/// does.
 pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, direct: bool) -> Flow<Vec<VarId>> {
     let mut key = None;
     let mut reverse = false;
@@ -195,8 +197,8 @@ fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Fl
     }
 }
 
-/// CPython sorts positions, and its comparisons are simulated. What it has not been told yet ends its sort, which begins again
-/// with one more answer: which comparisons there are, and in what order, differs between versions.
+/// CPython sorts positions, and its comparisons are simulated. What it has not been told yet ends its sort, which
+/// begins again with one more answer: which comparisons there are, and in what order, differs between versions.
 fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Vec<usize>> {
     let answers = Py::new(cx.py, Answers::default())?.into_bound(cx.py);
     let options = PyDict::new(cx.py);

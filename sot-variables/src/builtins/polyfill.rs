@@ -1,5 +1,5 @@
-//! C functions of the standard library that have a twin in Python: the twin is followed instead. The library itself keeps
-//! both in one file, the one in C taking the other's place when it is there.
+//! C functions of the standard library that have a twin in Python: the twin is followed instead. The library itself
+//! keeps both in one file, the one in C taking the other's place when it is there.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

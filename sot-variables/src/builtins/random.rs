@@ -1,6 +1,6 @@
-//! `random.Random` with a known seed: what it gives is known, too. Its state is that of a real one, which only the trace has. One
-//! from outside, such as that of the functions of `random`, has its state once the trace has seeded it, and gets it in
-//! the end.
+//! `random.Random` with a known seed: what it gives is known, too. Its state is that of a real one, which only the
+//! trace has. One from outside, such as that of the functions of `random`, has its state once the trace has seeded it,
+//! and gets it in the end.
 
 use std::rc::Rc;
 

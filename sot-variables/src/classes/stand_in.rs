@@ -146,7 +146,8 @@ pub struct MadeVariable {
     exact: bool,
 }
 
-/// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of them.
+/// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of
+/// them.
 pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
     let mut exact = true;
     let real = args.positional.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;

@@ -151,8 +151,8 @@ const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
 /// Methods of `deque` that do.
 const MAKING_DEQUES: &[&str] = &["copy", "__copy__", "__add__", "__mul__", "__rmul__", "__reduce__"];
 
-/// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its class.
-/// What it gives where that is done here, of what the storage need not be asked.
+/// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its
+/// class. What it gives where that is done here, of what the storage need not be asked.
 pub fn by_own_methods(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,

@@ -1,5 +1,5 @@
-//! `collections.deque`: a list of variables with a bound. Of one from outside that the program has at most appended to, nobody
-//! has asked what is in it, and nothing is assumed.
+//! `collections.deque`: a list of variables with a bound. Of one from outside that the program has at most appended to,
+//! nobody has asked what is in it, and nothing is assumed.
 
 use std::rc::Rc;
 

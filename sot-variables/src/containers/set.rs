@@ -1,6 +1,6 @@
-//! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of elements
-//! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the
-//! program compares, only CPython knows it, and iteration breaks the graph.
+//! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of
+//! elements whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements
+//! the program compares, only CPython knows it, and iteration breaks the graph.
 
 use std::rc::Rc;
 

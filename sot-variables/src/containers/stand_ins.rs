@@ -1,5 +1,6 @@
 //! What C code does with a container, seen without the items: it is called on a container that holds stand-ins, which
-//! refuse to be looked at. What it gives is made of stand-ins and constants, and so of the variables that they stand for.
+//! refuse to be looked at. What it gives is made of stand-ins and constants, and so of the variables that they stand
+//! for.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -86,8 +87,8 @@ impl<'py> StandIns<'py> {
         of.class().parts()?.make(of.rest(cx.py), &PyTuple::new(cx.py, held)?).map_err(|error| refused(&error))
     }
 
-    /// An argument of a call: itself where it is known, or a stand-in for a tensor that the code may keep. Of an operand
-    /// the code asks for the type, and so it may of what is no tensor.
+    /// An argument of a call: itself where it is known, or a stand-in for a tensor that the code may keep. Of an
+    /// operand the code asks for the type, and so it may of what is no tensor.
     fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, argument: VarId, is_operand: bool) -> Flow<Bound<'py, PyAny>> {
         if let Some(container) = cx.see_as::<ContainerVariable>(argument)? {
             return self.container(cx, &container);

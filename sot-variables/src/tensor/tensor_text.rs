@@ -23,8 +23,8 @@ pub struct TensorText {
 }
 
 impl TensorText {
-    /// `tensor.name`; `why` is what to say where the text itself is needed. Whether that happens or not, `prepare` is called with
-    /// the tensor.
+    /// `tensor.name`; `why` is what to say where the text itself is needed. Whether that happens or not, `prepare` is
+    /// called with the tensor.
     pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String, prepare: Py<PyAny>) -> Flow<VarId> {
         let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
         cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });

@@ -48,8 +48,8 @@ pub fn suspend(_py: Python<'_>) -> Suspended<'_> {
     Suspended { before, token: PhantomData }
 }
 
-/// Leaves frames of this thread to CPython until [`end_disabled`] is called, in sections that are opened meanwhile, too;
-/// whether they went to the evaluator before.
+/// Leaves frames of this thread to CPython until [`end_disabled`] is called, in sections that are opened meanwhile,
+/// too; whether they went to the evaluator before.
 pub fn begin_disabled(_py: Python<'_>) -> bool {
     THREAD.with(|thread| {
         thread.disabled.set(thread.disabled.get() + 1);

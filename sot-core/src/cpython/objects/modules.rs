@@ -9,7 +9,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// A module as it was when it was first asked for: what a program puts in the place of `builtins.__import__`, or takes out of
+/// A module as it was when it was first asked for: what a program puts in the place of `builtins.__import__`, or takes
+/// out of
 /// `sys.modules`, is for its own imports.
 pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     static MODULES: Mutex<Option<HashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
@@ -38,8 +39,8 @@ pub fn is_imported(name: &Bound<'_, PyString>) -> bool {
 /// Imports a module without a question to `builtins.__import__`.
 fn import_by_name<'py>(name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyModule>> {
     let py = name.py();
-    // SAFETY: a live string; the first answer, the outermost package, is owned or null with an exception, and so is the second,
-    // but for the exception.
+    // SAFETY: a live string; the first answer, the outermost package, is owned or null with an exception, and so is the
+    // second, but for the exception.
     let found = unsafe {
         Bound::from_owned_ptr_or_err(
             py,

@@ -60,7 +60,8 @@ pub fn full_type_name(ty: &Bound<'_, PyType>) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The name of the object's type if that is one of CPython's own; empty for classes of the program's, whatever their names.
+/// The name of the object's type if that is one of CPython's own; empty for classes of the program's, whatever their
+/// names.
 pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> String {
     let ty = object.get_type();
     if is_heap_type(&ty) {
@@ -98,7 +99,8 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     }
 }
 
-/// The special method that C code would call: what the type holds under the name, bound to the object if it is a descriptor.
+/// The special method that C code would call: what the type holds under the name, bound to the object if it is a
+/// descriptor.
 pub fn special_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let ty = object.get_type();
     match type_lookup(&ty, &PyString::intern(object.py(), name)) {
@@ -133,14 +135,14 @@ pub fn is_subtype(ty: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> bool {
     unsafe { ffi::PyType_IsSubtype(ty.as_type_ptr(), class.as_type_ptr()) != 0 }
 }
 
-/// Takes a class off the lists of subclasses that its bases keep, which it would otherwise leave when the collector finds it.
-/// Such classes do not hear of later changes of their bases.
+/// Takes a class off the lists of subclasses that its bases keep, which it would otherwise leave when the collector
+/// finds it. Such classes do not hear of later changes of their bases.
 pub fn forget_subclass(class: &Bound<'_, PyType>) {
     let py = class.py();
     let Ok(bases) = class.getattr("__bases__").and_then(|bases| Ok(bases.cast_into::<PyTuple>()?)) else { return };
     for base in bases.iter().filter_map(|base| base.cast_into::<PyType>().ok()).filter(is_heap_type) {
-        // SAFETY: a heap type keeps its subclasses in a dict by their addresses, if it has any; a key that is missing is an
-        // error that is cleared.
+        // SAFETY: a heap type keeps its subclasses in a dict by their addresses, if it has any; a key that is missing
+        // is an error that is cleared.
         unsafe {
             let subclasses = (*base.as_type_ptr()).tp_subclasses.cast::<ffi::PyObject>();
             if subclasses.is_null() || ffi::PyDict_CheckExact(subclasses) == 0 {
@@ -170,7 +172,8 @@ pub fn uses_generic_setattr(ty: &Bound<'_, PyType>) -> bool {
     slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericSetAttr as *const () as usize)
 }
 
-/// Whether `object`, found in a type, wins over the instance's own attribute: its type defines `__set__` or `__delete__`.
+/// Whether `object`, found in a type, wins over the instance's own attribute: its type defines `__set__` or
+/// `__delete__`.
 #[inline]
 pub fn is_data_descriptor(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.

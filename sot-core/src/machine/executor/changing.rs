@@ -191,8 +191,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
     }
 
-    /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
-    /// known. The function must be pure, and whether it fails must depend on the types alone.
+    /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the
+    /// others are known. The function must be pure, and whether it fails must depend on the types alone.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let args = &self.in_python_all(args)?[..];
         let Some(known) = args.iter().map(|&arg| self.lazily_known(arg)).collect::<Option<Vec<_>>>() else {

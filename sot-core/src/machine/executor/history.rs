@@ -1,5 +1,5 @@
-//! What a translation is told of earlier calls, and what it tells the next ones: both are values. An attempt that is given
-//! up leaves nothing behind but what it has learnt.
+//! What a translation is told of earlier calls, and what it tells the next ones: both are values. An attempt that is
+//! given up leaves nothing behind but what it has learnt.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -28,7 +28,8 @@ const PROGRESS_STEPS: u64 = 64;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// Instructions followed in traces that met no tensor, in one generation of translations (see `forgetting::generation`).
+/// Instructions followed in traces that met no tensor, in one generation of translations (see
+/// `forgetting::generation`).
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 

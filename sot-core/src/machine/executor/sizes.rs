@@ -204,7 +204,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.vars.as_kind::<OpenNumber>(id).is_some()
     }
 
-    /// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot fail.
+    /// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot
+    /// fail.
     pub(super) fn open_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         if !self.is_open(lhs) && !self.is_open(rhs) {
             return Ok(None);
@@ -230,8 +231,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(self.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
     }
 
-    /// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is assumed, and not
-    /// the sizes.
+    /// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is
+    /// assumed, and not the sizes.
     pub(super) fn open_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         if !self.is_open(lhs) && !self.is_open(rhs) {
             return Ok(None);

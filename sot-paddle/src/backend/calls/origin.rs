@@ -1,5 +1,5 @@
-//! Whether a function is Paddle's own, or has been put where one of Paddle's was. A decorator copies the names of what it decorates,
-//! so only where a function's code comes from tells.
+//! Whether a function is Paddle's own, or has been put where one of Paddle's was. A decorator copies the names of what
+//! it decorates, so only where a function's code comes from tells.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -44,8 +44,8 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
 }
 
-/// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle itself puts
-/// others in its place.
+/// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle
+/// itself puts others in its place.
 pub(crate) fn is_instance(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_named = value.is_instance_of::<PyType>() || value.is_instance_of::<PyModule>();
     Ok(!is_named && matches!(value_of(value)?, Value::Other) && cpython::is_heap_type(&value.get_type()))

@@ -125,7 +125,8 @@ pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
 }
 
-/// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have marked.
+/// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have
+/// marked.
 pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
     let py = tensor.py();
     MarkedDimensions {

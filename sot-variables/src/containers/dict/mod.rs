@@ -1,5 +1,5 @@
-//! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
-//! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
+//! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a
+//! dict that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
 use std::rc::Rc;
 
