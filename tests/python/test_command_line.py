@@ -38,6 +38,13 @@ def write(tmp_path):
     return write
 
 
+@pytest.fixture
+def alone(tmp_path):
+    """A folder with the package and nothing else: beside an installed one lies Paddle."""
+    os.symlink(os.path.join(FOLDER, "sot"), tmp_path / "sot")
+    return tmp_path
+
+
 MODEL = """
 import paddle
 
@@ -146,18 +153,18 @@ def test_what_is_not_understood_is_said():
     assert done.returncode == 2 and "can't open file" in done.stderr
 
 
-def test_help_and_version_need_no_paddle():
+def test_help_and_version_need_no_paddle(alone):
     for arguments, said in [(("--help",), "doctor"), (("run", "--help"), "--fail-on-break"), (("--version",), "sot ")]:
-        done = python("-S", "-m", "sot", *arguments, PYTHONPATH=FOLDER)
+        done = python("-S", "-m", "sot", *arguments, PYTHONPATH=alone)
         assert done.returncode == 0 and said in done.stdout, done.stderr
 
 
-def test_the_doctor():
+def test_the_doctor(alone):
     well = python("-m", "sot", "doctor")
     assert well.returncode == 0 and well.stdout.count("[ok]") == 6 and sot.__version__ in well.stdout
     ill = python("-m", "sot", "doctor", SOT_LOG_LEVL="1")
     assert ill.returncode == 1 and "did you mean SOT_LOG_LEVEL?" in ill.stdout
-    without = python("-S", "-m", "sot", "doctor", PYTHONPATH=FOLDER)
+    without = python("-S", "-m", "sot", "doctor", PYTHONPATH=alone)
     assert without.returncode == 1 and "pip install paddlepaddle" in without.stdout and "Traceback" not in without.stderr
 
 
