@@ -288,9 +288,13 @@ def main():
     parser.add_argument("--case", action="append", help="default: all")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--growth", action="store_true", help="time and memory against the length of a graph instead (growth.py)")
+    parser.add_argument("--count", action="store_true", help="instructions of a hit, by callgrind, instead (count.py)")
     options = parser.parse_args()
+    folder = os.path.dirname(os.path.abspath(__file__))
+    if options.count:
+        sys.exit(subprocess.call([sys.executable, os.path.join(folder, "count.py")]))
     if options.growth:
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth.py")
+        script = os.path.join(folder, "growth.py")
         cases = [text for case in options.case or () for text in ("--case", case)]
         sys.exit(subprocess.call([sys.executable, script, *cases]))
     for case in options.case or ():

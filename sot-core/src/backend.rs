@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::error::{Forbidden, ReasonId};
 use crate::ir::Exported;
 
-pub use crate::guard::{ObjectTest, StateTest};
+pub use crate::guard::{ObjectTest, ObjectsTest, StateTest};
 pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 
 pyo3::create_exception!(
@@ -340,6 +340,20 @@ pub trait Backend: Send + Sync {
         let _ = (py, folder, graph);
         Ok(())
     }
+    /// Whether values of a graph have memory, as tensors have. Then an operation in place changes its value, and with it
+    /// all that share the value's memory, inputs of the graph among them; the graph runs every statement in its order,
+    /// whether or not anything comes of it. Otherwise an operation in place gives a new value, and statements that
+    /// reach no output are dropped. What a backend owes that says so: [`GraphBuilder::roll_back`],
+    /// [`GraphBuilder::has_effects`], [`Backend::sharing_test`], and graphs that undo what they did before they raise.
+    fn has_memory(&self) -> bool {
+        false
+    }
+    /// A test that passes for as many tensors where the same ones share the same memory. It is asked for if a graph
+    /// whose values have memory changes some, of all tensors that enter the graph.
+    fn sharing_test(&self, tensors: &[Bound<'_, PyAny>]) -> PyResult<Option<Box<dyn ObjectsTest>>> {
+        let _ = tensors;
+        Ok(None)
+    }
     /// Starts a graph.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
 }
@@ -375,6 +389,17 @@ pub trait GraphBuilder {
     /// How many operations the program has so far: a refused statement may leave some.
     fn operations(&self) -> PyResult<usize> {
         Ok(0)
+    }
+    /// Takes back all operations but the first so many, with what they did to values that stay. Asked where values
+    /// [have memory](Backend::has_memory).
+    fn roll_back(&mut self, operations: usize) -> PyResult<()> {
+        let _ = operations;
+        Ok(())
+    }
+    /// Whether running the graph can be seen though no result is used: it changes inputs or parameters, or draws random
+    /// numbers. Asked where values [have memory](Backend::has_memory).
+    fn has_effects(&self) -> bool {
+        false
     }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
@@ -428,7 +453,8 @@ pub trait GraphBuilder {
         None
     }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
-    /// of tensors in the order of `outputs`. It must be safe to call from several threads.
+    /// of tensors in the order of `outputs`. It must be safe to call from several threads. Where it raises, the frame
+    /// runs again in CPython: whatever it has changed by then (inputs, random state) it must change back first.
     fn finish(
         self: Box<Self>,
         py: Python<'_>,

@@ -22,6 +22,14 @@ use crate::{steering, toy};
 /// # Panics
 /// If the tracer does not start.
 pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
+    with_backend("toy", work)
+}
+
+/// The same with another backend; a process has one.
+///
+/// # Panics
+/// If the tracer does not start.
+pub fn with_backend<R>(backend: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // A test that failed leaves nothing behind that the next one does not reset.
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,15 +38,15 @@ pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
     std::env::set_var("MIN_GRAPH_SIZE", "0");
     Python::initialize();
     Python::attach(|py| {
-        start(py).unwrap_or_else(|error| panic!("the tracer does not start: {error}"));
+        start(py, backend).unwrap_or_else(|error| panic!("the tracer does not start: {error}"));
         work(py)
     })
 }
 
-fn start(py: Python<'_>) -> PyResult<()> {
+fn start(py: Python<'_>, backend: &str) -> PyResult<()> {
     cpython::self_test(py).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     steering::load(py)?;
-    Runtime::start(py, "toy")?;
+    Runtime::start(py, backend)?;
     // Tests of one process share it; the second finds the evaluator in place.
     cpython::set_evaluator(&translate::Translator).ok();
     let module = toy::module(py)?;

@@ -2,6 +2,7 @@
 
 pub mod harness;
 mod steering;
+pub mod strided;
 pub mod suite;
 pub mod toy;
 

@@ -52,4 +52,4 @@ pub use objects::type_::{
 };
 pub use objects::upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use objects::weak::{referents, supports_weakref, OnDeath, WeakRef};
-pub use snapshot::{blind_spot, Changed, HeldPlace, Place, Reading, Recorder, Snapshot};
+pub use snapshot::{blind_spot, Changed, HeldPlace, Objects, Place, Reading, Recorder, Snapshot};

@@ -2,6 +2,7 @@
 
 mod drawn;
 mod export;
+mod memory;
 mod replay;
 mod unit;
 
@@ -19,6 +20,7 @@ use crate::cpython::WeakRef;
 use crate::entity::VarId;
 use crate::report::GraphReport;
 
+use memory::Memory;
 use replay::{Call, MinSize, Replay, Values};
 
 pub(crate) use drawn::StatementPlace;
@@ -58,6 +60,8 @@ pub struct FunctionGraph<'py> {
     pub(crate) parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
     /// Tensors from outside that are changed in place.
     pub(crate) writes: Vec<Write>,
+    /// Where values have memory.
+    memory: Option<Memory>,
     /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
     ambiguous: bool,
     /// Whether some statement gives one of its arguments, as a module does that leaves its input alone.
@@ -85,10 +89,12 @@ pub(crate) struct Write {
     pub(crate) at: usize,
 }
 
-/// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
+/// A point the graph can be rolled back to. The builder keeps the statements, which reach no output and are dropped, or
+/// takes them back where values have memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GraphMark {
     pub(crate) statements: usize,
+    operations: usize,
 }
 
 impl<'py> FunctionGraph<'py> {
@@ -111,6 +117,7 @@ impl<'py> FunctionGraph<'py> {
             values: Values::default(),
             parameters: Vec::new(),
             writes: Vec::new(),
+            memory: backend.has_memory().then(Memory::default),
             ambiguous: false,
             gives_argument: false,
             is_stale: false,
@@ -126,6 +133,9 @@ impl<'py> FunctionGraph<'py> {
     pub(crate) fn builder(&mut self) -> PyResult<&mut dyn GraphBuilder> {
         if self.builder.is_none() {
             self.builder = Some(self.backend.begin(self.py)?);
+        }
+        if let Some(error) = self.memory.as_mut().and_then(Memory::error) {
+            return Err(error);
         }
         match &mut self.builder {
             Some(builder) => Ok(&mut **builder),
@@ -206,11 +216,12 @@ impl<'py> FunctionGraph<'py> {
 
     /// The present length.
     pub fn mark(&self) -> GraphMark {
-        GraphMark { statements: self.ir.statements.len() }
+        GraphMark { statements: self.ir.statements.len(), operations: self.operations() }
     }
 
     /// Forgets the statements after a mark, and the inputs whose variables are gone.
     pub fn roll_back(&mut self, mark: GraphMark, first_gone: VarId) {
+        self.take_back(mark.operations);
         self.ir.statements.truncate(mark.statements);
         self.units.retain(|unit| unit.end <= mark.statements);
         self.calls.truncate(mark.statements);
@@ -268,7 +279,8 @@ impl<'py> FunctionGraph<'py> {
         self.draw(&ir);
         let statements = ir.statements.len();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
-        let replay = self.replay(statements, outputs)?;
+        // Calls one by one would leave behind what they did before one of them raises.
+        let replay = if self.has_memory() { None } else { self.replay(statements, outputs)? };
         self.builder()?;
         let mut builder = self
             .builder

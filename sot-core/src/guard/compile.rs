@@ -211,6 +211,9 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 Check::Apart(all, written.len())
             }
             Test::Object(test) => Check::Object(test),
+            Test::Objects { others, test } => {
+                Check::Objects(others.iter().map(|id| self.fetch(*id)).collect::<PyResult<_>>()?, test)
+            }
         };
         Ok((subject, check))
     }

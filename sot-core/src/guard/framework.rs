@@ -31,6 +31,15 @@ pub trait ObjectTest: Send + Sync {
     fn describe(&self, subject: &str) -> String;
 }
 
+/// A test of several objects and how they are related, made from objects that passed. It must be cheap and must not run
+/// Python code.
+pub trait ObjectsTest: Send + Sync {
+    /// Whether the objects pass, which come in the order of those it was made from; they may be of any type.
+    fn check(&self, objects: &[&Bound<'_, PyAny>]) -> bool;
+    /// The condition as a Python-like expression over the texts that load the objects.
+    fn describe(&self, subjects: &[String]) -> String;
+}
+
 /// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
 pub trait StateTest: Send + Sync {
     /// Whether the state still is what it was.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
-use crate::cpython::{self, Changed, Place, Reading, Recorder, Snapshot};
+use crate::cpython::{self, Changed, Objects, Place, Reading, Recorder, Snapshot};
 use crate::env;
 
 /// A note that served so often before something changed was worth while.
@@ -75,7 +75,7 @@ struct Note {
 /// The few registers that a note fills.
 struct Few<'a, 'py> {
     places: &'a [u32],
-    values: Vec<Bound<'py, PyAny>>,
+    values: Objects<'py>,
 }
 
 impl<'py> Registers<'py> for Few<'_, 'py> {
@@ -136,7 +136,7 @@ impl Note {
             Step::Fetch(fetch) => fetch.run(frame, &nothing),
             Step::Test(..) => None,
         };
-        let Some(roots) = self.roots.iter().map(root).collect::<Option<Vec<_>>>() else { return Seen::Fails };
+        let Some(roots) = self.roots.iter().map(root).collect::<Option<Objects<'py>>>() else { return Seen::Fails };
         let values = match self.snapshot.check(frame.py(), &roots) {
             Ok(values) => values,
             Err(changed) => return Seen::Changed(Some(Change(self.culprit(changed)))),
@@ -329,7 +329,9 @@ impl<'a, 'py> Noting<'a, 'py> {
                 class.note_alive(py, recorder);
                 (recorder.lookups_of(place), Culprit::Contents(register))
             }
-            Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) => (false, Culprit::Contents(register)),
+            Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) | Check::Objects(..) => {
+                (false, Culprit::Contents(register))
+            }
             Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
             Check::SameAs(_) | Check::DiffersFrom(_) | Check::Apart(..) => {
                 let is_known = |other: &Register| self.known[*other as usize].is_some();

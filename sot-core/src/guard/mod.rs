@@ -18,7 +18,7 @@ use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
 pub use failure::UnmetGuard;
-pub use framework::{ObjectTest, StateTest};
+pub use framework::{ObjectTest, ObjectsTest, StateTest};
 pub use object_state::ObjectState;
 pub use program::{same_constant, Differing, FrameView, GuardProgram};
 
@@ -68,6 +68,13 @@ pub enum Test {
     },
     /// A backend's own test.
     Object(Box<dyn ObjectTest>),
+    /// A backend's own test of several objects, of which the subject is the first.
+    Objects {
+        /// The others.
+        others: Rc<[TrackerId]>,
+        /// What is asked.
+        test: Box<dyn ObjectsTest>,
+    },
 }
 
 /// An object a guard compares by identity. Held weakly if the object allows it, so that no translation keeps it alive;
@@ -205,6 +212,7 @@ impl Test {
         match self {
             Test::SameAs(other) | Test::DiffersFrom(other) => vec![*other],
             Test::Apart { written, others } => written.iter().chain(others.iter()).copied().collect(),
+            Test::Objects { others, .. } => others.to_vec(),
             _ => Vec::new(),
         }
     }
@@ -219,6 +227,7 @@ impl Guard {
             | Test::SameAs(_)
             | Test::DiffersFrom(_)
             | Test::Apart { .. }
+            | Test::Objects { .. }
             | Test::Subclass(..)
             | Test::LacksAttribute(_)
             | Test::LacksLookup(_)
@@ -265,6 +274,10 @@ impl Guard {
                 format!("all different: {}; none of them among: {}", text(written), text(others))
             }
             Test::Object(test) => test.describe(&subject),
+            Test::Objects { others, test } => {
+                let others = others.iter().map(|other| trackers.text(py, *other));
+                test.describe(&std::iter::once(subject).chain(others).collect::<Vec<_>>())
+            }
         }
     }
 
@@ -294,6 +307,10 @@ impl Guard {
             Test::DiffersFrom(other) => format!("differs {other:?}"),
             Test::Apart { written, others } => format!("apart {written:?} {others:?}"),
             Test::Object(test) => format!("object {}", test.describe("x")),
+            Test::Objects { others, test } => {
+                let names: Vec<String> = (0..=others.len()).map(|at| format!("x{at}")).collect();
+                format!("objects {others:?} {}", test.describe(&names))
+            }
         };
         (self.subject, detail)
     }

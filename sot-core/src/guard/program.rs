@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, 
 
 use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
-use super::{Guard, Identity, ObjectTest, StateTest};
+use super::{Guard, Identity, ObjectTest, ObjectsTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::foreign::Foreign;
 use crate::stats;
@@ -102,6 +102,8 @@ pub(super) enum Check {
     /// The first so many differ from each other and from the rest.
     Apart(Box<[Register]>, usize),
     Object(Box<dyn ObjectTest>),
+    /// The others, besides the one that is tested.
+    Objects(Box<[Register]>, Box<dyn ObjectsTest>),
 }
 
 /// What was another value in earlier calls, by path.
@@ -507,6 +509,10 @@ impl Check {
                     && !others.iter().any(|register| seen.contains(&address(register)))
             }
             Check::Object(test) => test.check(value),
+            Check::Objects(others, test) => {
+                let others = others.iter().map(|register| registers.at(*register));
+                test.check(&std::iter::once(value).chain(others).collect::<Vec<_>>())
+            }
         }
     }
 
@@ -515,6 +521,7 @@ impl Check {
         match self {
             Check::SameAs(other) | Check::DiffersFrom(other) => std::slice::from_ref(other),
             Check::Apart(all, _) => all,
+            Check::Objects(others, _) => others,
             _ => &[],
         }
     }

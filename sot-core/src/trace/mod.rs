@@ -10,6 +10,7 @@ use crate::backend::SizesMatter;
 use crate::compiler;
 use crate::error::Flow;
 use crate::graph::{StatementIR, SymbolId};
+use crate::guard::Test;
 use crate::machine::executor::{BreakPoint, Frame, OpcodeExecutor};
 use crate::machine::variable::VarId;
 use crate::resume::ResumeSource;
@@ -106,13 +107,15 @@ pub fn end_at_break<'a, 'py>(
 /// Ends the graph with every tensor that `results` or a write needs as an output.
 fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> Flow<Option<FinishedGraph>> {
     let (symbols, outputs): (Vec<SymbolId>, Vec<VarId>) = reach::escaping_tensors(cx, results).into_iter().unzip();
-    if outputs.is_empty() && !cx.graph.writes_outside() {
+    if outputs.is_empty() && !cx.graph.has_effects() {
         return Ok(None);
     }
+    assume_sharing(cx)?;
     let inputs = cx.graph.inputs();
+    let has_effects = cx.graph.has_effects();
     match cx.graph.finish(name, &symbols) {
         Ok((callable, ir)) => {
-            let callable = compiled(cx, callable, &ir, &inputs)?;
+            let callable = compiled(cx, callable, &ir, (&inputs, has_effects))?;
             Ok(Some(FinishedGraph { callable, inputs, outputs, ir }))
         }
         Err(error) if error.is_instance_of::<SizesMatter>(cx.py) => Err(cx.settle_sizes(error.into())),
@@ -120,11 +123,35 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
     }
 }
 
+/// Assumes that the tensors which enter a graph that changes some share memory as they do now.
+fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    if !(cx.graph.has_memory() && cx.graph.has_effects()) {
+        return Ok(());
+    }
+    let parameters = cx.graph.parameters.iter().map(|(_, variable, _)| *variable);
+    let (mut tensors, mut trackers) = (Vec::new(), Vec::new());
+    for variable in cx.graph.inputs().into_iter().chain(parameters) {
+        if let Some(object) = cx.vars.get(variable).object() {
+            tensors.push(object.bind(cx.py).clone());
+            trackers.push(cx.vars.tracker(variable));
+        }
+    }
+    if let ([first, others @ ..], Some(test)) = (&trackers[..], cx.runtime.backend.sharing_test(&tensors)?) {
+        cx.guards.add(*first, Test::Objects { others: others.into(), test });
+    }
+    Ok(())
+}
+
 /// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes
 /// what it is given stays the backend's.
-fn compiled(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, ir: &StatementIR, inputs: &[VarId]) -> Flow<Py<PyAny>> {
+fn compiled(
+    cx: &mut OpcodeExecutor<'_>,
+    callable: Py<PyAny>,
+    ir: &StatementIR,
+    (inputs, has_effects): (&[VarId], bool),
+) -> Flow<Py<PyAny>> {
     let py = cx.py;
-    if !compiler::is_any() || cx.graph.writes_outside() {
+    if !compiler::is_any() || has_effects {
         return Ok(callable);
     }
     let program = cx.graph.program.take().map(|program| program.into_bound(py));

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use sot_core::backend::{CallKind, TensorAttribute, TensorMeta, WrittenAttribute};
+use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
@@ -86,6 +86,14 @@ impl TensorVariable {
 
     fn is_computed(&self) -> bool {
         matches!(self.source, TensorSource::Computed(_))
+    }
+
+    /// The tensor itself, or its value in the graph.
+    fn value<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match &self.source {
+            TensorSource::External(object) => object.bind(cx.py).clone(),
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => cx.graph.value(*symbol),
+        }
     }
 
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
@@ -389,10 +397,7 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, name)? || self.has_own_reads(cx)? {
             return object_model::get_attr(cx, this, name);
         }
-        let value = match &self.source {
-            TensorSource::External(object) => object.bind(cx.py).clone(),
-            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => cx.graph.value(*symbol),
-        };
+        let value = self.value(cx);
         match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
             TensorAttribute::Known(value) => {
                 let value = value.into_bound(cx.py);
@@ -587,6 +592,13 @@ impl Variable for TensorVariable {
             return object_model::inplace(cx, op, this, other);
         }
         if self.knows(cx, &op.inplace(), other)? {
+            let name = op.inplace();
+            let value = self.value(cx);
+            let means = cx.runtime.backend.tensor_attribute(cx.py, &name, &self.meta, &value)?;
+            if matches!(means, TensorAttribute::InPlace(Returns::It)) {
+                let callee = PyString::intern(cx.py, &name).into_any();
+                return cx.call_in_place(&callee, &name, &CallArgs::positional(vec![this, other])).map(Some);
+            }
             let text = format!("'{}=' changes a tensor in place", op.symbol());
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }

@@ -172,6 +172,8 @@ class Describe:
             return f"{name}{self(value.args)} {self.attributes(value)} cause {cause} context {context}{self.traceback(value)}"
         if type(value).__module__ == "toy":
             return f"{name} {value._shape} {value.dtype} {value._data}"
+        if type(value).__module__ == "strided":
+            return f"{name} {value._shape} {value._strides} from {value._offset} of {self(value._storage)}"
         if name == "ndarray" and type(value).__module__ == "numpy":
             form = f"{value.dtype!r} {value.shape} {value.strides} {value.flags.num} base {self(value.base)}"
             return f"{name} {form} {value.tolist()!r}"

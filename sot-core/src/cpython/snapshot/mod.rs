@@ -13,6 +13,7 @@ mod recorder;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use smallvec::SmallVec;
 
 use crate::cpython::objects::embedded::Held;
 
@@ -20,6 +21,9 @@ pub use blind_spot::blind_spot;
 pub(super) use blind_spot::look_for_blind_spots;
 use layout::has_string_keys;
 pub use recorder::Recorder;
+
+/// A few objects, in most calls without memory of their own.
+pub type Objects<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
 /// What memory must be for guards to hold.
 #[derive(Debug)]
@@ -67,7 +71,7 @@ pub enum Changed {
 impl Snapshot {
     /// Looks whether all is as it was; the objects wanted, in the order asked for.
     #[inline]
-    pub fn check<'py>(&self, py: Python<'py>, roots: &[Bound<'py, PyAny>]) -> Result<Vec<Bound<'py, PyAny>>, Changed> {
+    pub fn check<'py>(&self, py: Python<'py>, roots: &[Bound<'py, PyAny>]) -> Result<Objects<'py>, Changed> {
         for (at, (root, was)) in roots.iter().zip(&self.roots).enumerate() {
             if root.as_ptr() as usize != *was {
                 return Err(Changed::Root(at));

@@ -322,12 +322,12 @@ impl OpcodeExecutor<'_> {
         Err(Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
-    /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have
-    /// effects, and a builder cannot take them back.
+    /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph that may have
+    /// effects, and the builder cannot take them back.
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
         self.leave_what_cannot_resume(reason);
         let saved = self.checkpoints.last()?;
-        let left_behind = self.graph.mark() != saved.marks.graph;
+        let left_behind = !self.graph.has_memory() && self.graph.mark() != saved.marks.graph;
         left_behind.then(|| self.stop_at(saved.step, reason.clone()))
     }
 

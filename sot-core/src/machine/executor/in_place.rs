@@ -27,6 +27,9 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(refuse("a tensor that is not its first argument"));
         };
         let payload = self.see(tensor)?;
+        if self.graph.has_memory() {
+            return self.change_in_memory(callee, name, args, &refuse);
+        }
         let symbol = match payload.symbol() {
             Some(symbol) => symbol,
             None => self.outside(tensor, &*payload, &refuse)?,
@@ -73,6 +76,31 @@ impl<'py> OpcodeExecutor<'py> {
             }
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
+    }
+
+    /// Calls what changes its first argument in place, where values have memory: the statement does in the graph what it
+    /// does in eager mode, to all that share the memory.
+    fn change_in_memory(
+        &mut self,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+        refuse: &dyn Fn(&str) -> Unwind,
+    ) -> Flow<VarId> {
+        let tensor = args.positional[0];
+        let payload = self.see(tensor)?;
+        if let Some(object) = payload.object().map(|object| object.bind(self.py).clone()) {
+            if !self.graph.builder()?.may_write_to(&object) {
+                return Err(refuse("a tensor in place that is there outside the graph"));
+            }
+        }
+        let value = payload.graph_argument(self, tensor)?.value.into_bound(self.py);
+        let before = self.graph.builder()?.value_meta(&value)?;
+        self.call_graph(CallKind::InPlace, callee, name, args)?;
+        if before.is_none() || self.graph.builder()?.value_meta(&value)? != before {
+            return Err(refuse("what the tensor is, not only its numbers"));
+        }
+        Ok(tensor)
     }
 
     /// Whether an earlier attempt has found that a parameter is changed in place.

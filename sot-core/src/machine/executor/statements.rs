@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 
 use super::{object_model, CallArgs, OpcodeExecutor, Refused};
 use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
@@ -134,7 +134,13 @@ impl<'py> OpcodeExecutor<'py> {
         let positional = PyTuple::new(self.py, positional)?;
         let keywords = (!keywords.is_empty()).then_some(&keywords);
         let before = self.graph.builder()?.operations()?;
-        let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
+        let result = self.graph.make_statement(|builder| {
+            let result = builder.call(kind, callee, &positional, keywords)?;
+            if result.is(PyNotImplemented::get(callee.py())) {
+                return Err(PyTypeError::new_err("it does not know its operands"));
+            }
+            Ok(result)
+        });
         let result = match result {
             Ok(result) => result,
             Err(error) => {
