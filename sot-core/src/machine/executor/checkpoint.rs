@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
+use super::stores::Marks;
 use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, OperandTable};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::graph::GraphMark;
 use crate::machine::opcode;
-use crate::machine::variable::{VarId, VariablesMark};
+use crate::machine::variable::VarId;
 use crate::tracker::TrackerId;
 
 /// A frame as it was before an instruction.
@@ -39,19 +39,13 @@ pub struct Checkpoint {
     /// What the caller's instruction does besides the call.
     pub claim: Option<Claim>,
     marks: Marks,
+    /// How many instructions the trace had taken.
+    instructions: u64,
     step: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Marks {
-    vars: VariablesMark,
-    graph: GraphMark,
-    effects: usize,
-    instructions: u64,
-}
-
 impl Checkpoint {
-    fn new(frame: &Frame, marks: Marks, step: u64) -> Checkpoint {
+    fn new(frame: &Frame, (marks, instructions): (Marks, u64), step: u64) -> Checkpoint {
         Checkpoint {
             unit: Rc::clone(&frame.code),
             globals: frame.globals.tracker,
@@ -64,19 +58,18 @@ impl Checkpoint {
             handled: frame.handled.clone(),
             claim: frame.claim.clone(),
             marks,
+            instructions,
             step,
         }
     }
 
     /// That of a generator which has yielded.
     pub fn of_suspended(frame: &Frame) -> Checkpoint {
-        let nowhere =
-            Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0, instructions: 0 };
-        Checkpoint { at: frame.at, ..Checkpoint::new(frame, nowhere, 0) }
+        Checkpoint { at: frame.at, ..Checkpoint::new(frame, (Marks::default(), 0), 0) }
     }
 
     /// The same of another instruction; keeps what is allocated.
-    fn renew(&mut self, frame: &Frame, marks: Marks, step: u64) {
+    fn renew(&mut self, frame: &Frame, (marks, instructions): (Marks, u64), step: u64) {
         if !Rc::ptr_eq(&self.unit, &frame.code) {
             self.unit = Rc::clone(&frame.code);
         }
@@ -89,7 +82,7 @@ impl Checkpoint {
         self.keyword_names.clone_from(&frame.keyword_names);
         self.handled.clone_from(&frame.handled);
         self.claim.clone_from(&frame.claim);
-        (self.marks, self.step) = (marks, step);
+        (self.marks, self.instructions, self.step) = (marks, instructions, step);
     }
 }
 
@@ -211,7 +204,7 @@ impl OpcodeExecutor<'_> {
     /// Notes the state of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
         self.saves += 1;
-        let marks = self.marks();
+        let marks = (self.marks(), self.patience.steps());
         let depth = self.frames.len();
         let frame = &self.frames[depth - 1];
         self.checkpoints.truncate(depth);
@@ -246,7 +239,9 @@ impl OpcodeExecutor<'_> {
         // Not that of the last instruction: it may be one of a function that has returned meanwhile.
         let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
         let step = frame.map_or(self.saves, |frame| self.checkpoints[frame].step);
-        self.steps_of.entry(value).or_insert(step);
+        if self.raised.steps.get(value).is_none() {
+            self.raised.steps.insert(value, step);
+        }
     }
 
     /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
@@ -254,40 +249,40 @@ impl OpcodeExecutor<'_> {
     pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
         let own = depth.checked_sub(1).and_then(|at| self.checkpoints.get(at));
         if let Some(saved) = own.or(self.checkpoints.last()) {
-            self.steps_of.insert(exception, saved.step);
+            self.raised.steps.insert(exception, saved.step);
         }
     }
 
     /// Notes that an exception is a part of a group: if that was raised, so was this.
     pub fn note_part(&mut self, part: VarId, group: VarId) {
-        if let Some(&step) = self.steps_of.get(&group) {
-            self.steps_of.insert(part, step);
+        if let Some(&step) = self.raised.steps.get(group) {
+            self.raised.steps.insert(part, step);
         }
-        let root = self.parts.get(&group).copied().unwrap_or(group);
-        self.parts.insert(part, root);
+        let root = self.raised.parts.get(group).copied().unwrap_or(group);
+        self.raised.parts.insert(part, root);
         self.lose_traceback(part);
     }
 
     /// Notes that a part of a group is raised on its own, from when on it counts for itself.
     pub(super) fn forget_part(&mut self, part: VarId) {
-        self.parts.remove(&part);
+        self.raised.parts.remove(part);
     }
 
     /// Lets new code make an exception without the traceback that it has.
     pub(crate) fn forget_raised(&mut self, exception: VarId) {
         if self.vars.get(exception).kind() == "exception" {
-            self.steps_of.remove(&exception);
+            self.raised.steps.remove(exception);
         }
     }
 
     /// Whether an exception is a part of a group.
     pub fn is_part(&self, part: VarId, group: VarId) -> bool {
-        self.parts.get(&part) == Some(&group)
+        self.raised.parts.get(part) == Some(&group)
     }
 
     /// Which instruction raised the exception, if one did.
     pub fn raised_at(&self, exception: VarId) -> Option<u64> {
-        self.steps_of.get(&exception).copied()
+        self.raised.steps.get(exception).copied()
     }
 
     /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace,
@@ -302,7 +297,7 @@ impl OpcodeExecutor<'_> {
     /// The plan to let the instruction that made a generator run natively, and why.
     pub fn plan_to_make(&self, generator: VarId, why: &str) -> Unwind {
         let text = format!("{} {why}", self.text(generator));
-        match self.steps_of.get(&generator) {
+        match self.raised.steps.get(generator) {
             Some(&step) => {
                 let reason = Reason::new(ReasonId::CannotRestore, text);
                 Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
@@ -340,9 +335,8 @@ impl OpcodeExecutor<'_> {
     /// Undoes what the breaking instruction did, and gives the frames as they were before.
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
         let frames = std::mem::take(&mut self.checkpoints);
-        if let Some(Checkpoint { marks, step, .. }) = frames.last() {
+        if let Some(Checkpoint { marks, .. }) = frames.last() {
             self.go_back(*marks);
-            self.steps_of.retain(|_, noted| *noted < *step);
         }
         BreakPoint { frames, reason }
     }
@@ -352,40 +346,18 @@ impl OpcodeExecutor<'_> {
     pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
         let (present, running) = (self.marks(), self.frames.len() - 1);
         let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
-        let is_long = present.instructions - call.marks.instructions >= instructions;
+        let is_long = self.patience.steps() - call.instructions >= instructions;
         let mut reason = Reason::new(ReasonId::TraceTooLong, text);
         reason.stack = self.user_stack();
         is_long.then(|| Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
-    fn marks(&self) -> Marks {
-        Marks {
-            vars: self.vars.mark(),
-            graph: self.graph.mark(),
-            effects: self.effects.len(),
-            instructions: self.patience.steps(),
-        }
-    }
-
-    fn go_back(&mut self, marks: Marks) {
-        self.vars.roll_back(marks.vars);
-        self.effects.truncate(marks.effects);
-        let first_gone = self.vars.next_id();
-        self.graph.roll_back(marks.graph, first_gone);
-        self.identities.forget_from(first_gone);
-        self.parts.retain(|part, _| *part < first_gone);
-    }
-
     /// What an attempt gives that leaves no trace but its guards.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
         let (marks, frames) = (self.marks(), self.frames.len());
-        let tracebacks = self.tracebacks.known.clone();
         let outcome = attempt(self);
-        self.tracebacks.known = tracebacks;
         self.frames.truncate(frames);
         self.go_back(marks);
-        let first_gone = self.vars.next_id();
-        self.steps_of.retain(|noted, _| *noted < first_gone);
         outcome
     }
 

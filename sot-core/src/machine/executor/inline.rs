@@ -130,7 +130,7 @@ impl OpcodeExecutor<'_> {
             (Ok(exit), Some(frame)) => Ok((exit, frame)),
             (Err(unwind), _) => {
                 if let Unwind::Raise(exception) = unwind {
-                    self.leaving = Some(exception);
+                    self.raised.leaving = Some(exception);
                 }
                 Err(unwind)
             }

@@ -19,12 +19,14 @@ mod misfit;
 pub mod object_model;
 mod operators;
 mod patience;
+mod raised;
 mod refused;
 mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
 mod statements;
+mod stores;
 mod switches;
 mod traceback;
 mod trail;
@@ -66,10 +68,10 @@ pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use patience::Patience;
+use raised::Raised;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
 pub use switches::Switches;
-use traceback::Tracebacks;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
@@ -126,15 +128,8 @@ pub struct OpcodeExecutor<'py> {
     planned: Option<PlannedBreak>,
     /// The instructions that read their frame's variables, as `eval` does.
     frame_reads: HashSet<u64>,
-    assumes_nothing_handled: bool,
-    // At which save an exception was raised or a generator made.
-    steps_of: HashMap<VarId, u64>,
+    raised: Raised,
     rounds: Rounds,
-    // Of which group an exception is a part.
-    parts: HashMap<VarId, VarId>,
-    tracebacks: Tracebacks,
-    // The exception that has just left an inlined frame.
-    leaving: Option<VarId>,
     // Values whose destruction is observable and that this frame may own last.
     watched_drops: Vec<WatchedDrop>,
     /// What the present instruction asks or calls, and all that it does besides.
@@ -192,12 +187,8 @@ impl<'py> OpcodeExecutor<'py> {
             checkpoints: Vec::new(),
             saves: 0,
             frame_reads: HashSet::new(),
-            assumes_nothing_handled: false,
-            steps_of: HashMap::new(),
+            raised: Raised::default(),
             rounds: Rounds::default(),
-            parts: HashMap::new(),
-            tracebacks: Tracebacks::default(),
-            leaving: None,
             watched_drops: Vec::new(),
             claims: Claims::default(),
             root_globals: globals.clone().unbind(),

@@ -1,7 +1,6 @@
 //! Tracebacks of exceptions in the trace. As in CPython, each frame that an exception passes adds an entry, the
 //! outermost frame first; to raise an exception again in the frame that handles it adds none.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -43,17 +42,6 @@ pub(super) enum Traceback {
     Unknown,
 }
 
-/// The tracebacks of a translation.
-#[derive(Default)]
-pub(super) struct Tracebacks {
-    /// Those of exceptions that were raised.
-    pub(super) known: HashMap<VarId, Traceback>,
-    /// Whether the instruction raises again what was handled, which adds nothing.
-    raises_again: bool,
-    /// The variables of entries and of frames, by address.
-    views: HashMap<usize, VarId>,
-}
-
 impl TracebackEntry {
     /// `tb_lineno`
     pub fn line(&self) -> u32 {
@@ -87,19 +75,18 @@ impl Frame {
 impl OpcodeExecutor<'_> {
     /// The innermost frame meets an exception.
     pub(super) fn add_to_traceback(&mut self, exception: VarId) {
-        if std::mem::take(&mut self.tracebacks.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception))
-        {
+        if std::mem::take(&mut self.raised.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception)) {
             return;
         }
         let Traceback::Known(next) = self.traceback_known(exception) else { return };
         let py = self.py;
         let place = self.frame_mut().place(py);
         let entry = Rc::new(TracebackEntry { place, at: self.frame().at, next });
-        self.tracebacks.known.insert(exception, Traceback::Known(Some(entry)));
+        self.raised.tracebacks.insert(exception, Traceback::Known(Some(entry)));
     }
 
     fn traceback_known(&self, exception: VarId) -> Traceback {
-        self.tracebacks.known.get(&exception).cloned().unwrap_or(Traceback::Known(None))
+        self.raised.tracebacks.get(exception).cloned().unwrap_or(Traceback::Known(None))
     }
 
     /// What an operation gives that CPython has frames for which the trace does not.
@@ -112,7 +99,7 @@ impl OpcodeExecutor<'_> {
 
     /// Nothing is known of an exception's traceback from here on.
     pub fn lose_traceback(&mut self, exception: VarId) {
-        self.tracebacks.known.insert(exception, Traceback::Unknown);
+        self.raised.tracebacks.insert(exception, Traceback::Unknown);
     }
 
     /// The first entry of the traceback of an exception made in the trace, if it is known.
@@ -150,13 +137,13 @@ impl OpcodeExecutor<'_> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> T,
     ) -> VarId {
-        let known = self.tracebacks.views.get(&address).copied().filter(|known| *known < self.vars.next_id());
+        let known = self.raised.views.get(&address).copied().filter(|known| *known < self.vars.next_id());
         let is_known = |known: &VarId| self.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
         if let Some(known) = known.filter(is_known) {
             return known;
         }
         let view = self.produce(Rc::new(make()));
-        self.tracebacks.views.insert(address, view);
+        self.raised.views.insert(address, view);
         view
     }
 
@@ -171,13 +158,13 @@ impl OpcodeExecutor<'_> {
         if given.is_some() || self.raised_at(exception).is_some() {
             self.note_step(exception);
         }
-        self.tracebacks.known.insert(exception, Traceback::Known(given));
+        self.raised.tracebacks.insert(exception, Traceback::Known(given));
         Ok(true)
     }
 
     /// Raises an exception again that has been handled, with the traceback that it had when that began.
     pub fn raise_again(&mut self, exception: VarId, traceback: VarId) -> Flow<Unwind> {
-        self.tracebacks.raises_again = true;
+        self.raised.raises_again = true;
         let of = self.vars.as_kind::<BookkeepingVariable>(traceback);
         let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
         // A handler may be entered again, with the traceback that the exception has.
@@ -190,7 +177,7 @@ impl OpcodeExecutor<'_> {
 
     /// Raises an exception again with the traceback that it has.
     pub fn raise_on(&mut self, exception: VarId) -> Unwind {
-        self.tracebacks.raises_again = true;
+        self.raised.raises_again = true;
         Unwind::Raise(exception)
     }
 

@@ -54,8 +54,8 @@ impl<'py> OpcodeExecutor<'py> {
         if self.handled_exception().is_some() || cpython::is_handling(self.py) {
             return false;
         }
-        if !self.assumes_nothing_handled {
-            self.assumes_nothing_handled = true;
+        if !self.raised.assumes_nothing_handled {
+            self.raised.assumes_nothing_handled = true;
             self.guards.add_state(Box::new(NothingHandled));
         }
         true
@@ -81,7 +81,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
     /// be caught after that, it must be raised for real.
     pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
-        let left_a_frame = self.leaving.take() == Some(exception);
+        let left_a_frame = self.raised.leaving.take() == Some(exception);
         if !left_a_frame || !self.catches() {
             return Ok(());
         }

@@ -37,6 +37,13 @@ pub struct VariablesMark {
     undo: usize,
 }
 
+impl VariablesMark {
+    /// The variable that was made next.
+    pub fn next_id(self) -> VarId {
+        VarId(self.slots as u32)
+    }
+}
+
 impl Variables {
     /// A new variable.
     pub fn add(&mut self, payload: Rc<dyn Variable>, tracker: TrackerId) -> VarId {

@@ -1,0 +1,166 @@
+//! Going back: an instruction that cannot be simulated, or was only an attempt, leaves nothing in any store of the trace.
+//! What a store has to do for that is one trait, and which stores there are is said in one place.
+//! [Why](../../../../docs/decisions/34-one-way-back.md).
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::{IdentityMap, OpcodeExecutor, Raised};
+use crate::graph::{FunctionGraph, GraphMark};
+use crate::machine::variable::{VarId, Variables, VariablesMark};
+use crate::side_effects::SideEffects;
+
+/// What changes as a trace goes on, and goes back to an earlier state.
+pub(super) trait Store {
+    /// The state, as little as tells it from later ones.
+    type Mark: Copy;
+
+    /// The present state.
+    fn mark(&self) -> Self::Mark;
+
+    /// Back to an earlier state, in which the variables from `first_gone` on did not exist.
+    fn go_back(&mut self, mark: Self::Mark, first_gone: VarId);
+}
+
+/// Names the stores of the trace: fields of the executor, with their types and marks.
+macro_rules! stores {
+    ($($field:ident: $mark:ty,)*) => {
+        /// The state of all stores.
+        #[derive(Clone, Copy, Default)]
+        pub(super) struct Marks {
+            $(pub(super) $field: $mark,)*
+        }
+
+        impl OpcodeExecutor<'_> {
+            /// The present state of all stores.
+            pub(super) fn marks(&self) -> Marks {
+                Marks { $($field: Store::mark(&self.$field),)* }
+            }
+
+            /// All stores as they were.
+            pub(super) fn go_back(&mut self, marks: Marks) {
+                let first_gone = marks.vars.next_id();
+                $(Store::go_back(&mut self.$field, marks.$field, first_gone);)*
+            }
+        }
+    };
+}
+
+stores! {
+    vars: VariablesMark,
+    effects: usize,
+    graph: GraphMark,
+    identities: (),
+    raised: <Raised as Store>::Mark,
+}
+
+impl Store for Variables {
+    type Mark = VariablesMark;
+
+    fn mark(&self) -> VariablesMark {
+        Variables::mark(self)
+    }
+
+    fn go_back(&mut self, mark: VariablesMark, _: VarId) {
+        self.roll_back(mark);
+    }
+}
+
+impl Store for SideEffects {
+    type Mark = usize;
+
+    fn mark(&self) -> usize {
+        self.len()
+    }
+
+    fn go_back(&mut self, mark: usize, _: VarId) {
+        self.truncate(mark);
+    }
+}
+
+impl Store for FunctionGraph<'_> {
+    type Mark = GraphMark;
+
+    fn mark(&self) -> GraphMark {
+        FunctionGraph::mark(self)
+    }
+
+    fn go_back(&mut self, mark: GraphMark, first_gone: VarId) {
+        self.roll_back(mark, first_gone);
+    }
+}
+
+impl Store for IdentityMap {
+    type Mark = ();
+
+    fn mark(&self) {}
+
+    fn go_back(&mut self, (): (), first_gone: VarId) {
+        self.forget_from(first_gone);
+    }
+}
+
+/// A map that goes back: it keeps what each change has replaced.
+pub(super) struct Journal<K, V> {
+    entries: HashMap<K, V>,
+    replaced: Vec<(K, Option<V>)>,
+}
+
+impl<K, V> Default for Journal<K, V> {
+    fn default() -> Self {
+        Journal { entries: HashMap::new(), replaced: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash + Copy, V> Journal<K, V> {
+    pub(super) fn get(&self, key: K) -> Option<&V> {
+        self.entries.get(&key)
+    }
+
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        let before = self.entries.insert(key, value);
+        self.replaced.push((key, before));
+    }
+
+    pub(super) fn remove(&mut self, key: K) {
+        if let Some(before) = self.entries.remove(&key) {
+            self.replaced.push((key, Some(before)));
+        }
+    }
+
+    /// How many changes there were.
+    pub(super) fn len(&self) -> usize {
+        self.replaced.len()
+    }
+
+    /// Undoes all changes but the first so many.
+    pub(super) fn undo_to(&mut self, len: usize) {
+        while self.replaced.len() > len {
+            match self.replaced.pop() {
+                Some((key, Some(before))) => self.entries.insert(key, before),
+                Some((key, None)) => self.entries.remove(&key),
+                None => None,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Journal;
+
+    #[test]
+    fn a_journal_undoes_changes_in_their_order() {
+        let mut journal = Journal::default();
+        journal.insert(1, "one");
+        let mark = journal.len();
+        journal.insert(1, "uno");
+        journal.insert(2, "two");
+        journal.remove(1);
+        journal.insert(1, "eins");
+        journal.undo_to(mark);
+        assert_eq!((journal.get(1), journal.get(2)), (Some(&"one"), None));
+        journal.undo_to(0);
+        assert_eq!(journal.get(1), None);
+    }
+}
