@@ -5,7 +5,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
 use sot_core::resume::AnswerUse;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 use sot_opcodes_py38::compare::{compare, compare_to_test, COMPARISONS};
 
 opcode! {
@@ -24,7 +24,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
     cx.claims.truth(result, AnswerUse::Leave, Vec::new());
     match to_bool(cx, result) {
         // Of a tensor the truth is not known here, and nothing was done: the branch that follows asks for it again.
-        Err(Unwind::BreakGraph(_)) if cx.see(result)?.kind() == "tensor" => Ok(result),
+        Err(Unwind::BreakGraph(_)) if cx.see(result)?.form() == Form::Tensor => Ok(result),
         known => known,
     }
 }

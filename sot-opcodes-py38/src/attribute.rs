@@ -5,7 +5,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Native, Quiet};
 use sot_core::resume::Finish;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 opcode! {
     LOAD_ATTR [3.8..3.12] (object -- value)
@@ -23,8 +23,8 @@ opcode! {
 /// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and
 /// resume functions have every callable by that name.
 fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
-    const FUNCTIONS: [&str; 4] = ["function", "method", "builtin_function", "builtin_method"];
-    if &*cx.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.kind()) {
+    const FUNCTIONS: [Form; 4] = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
+    if &*cx.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.form()) {
         return Ok(object);
     }
     load_attr(cx, object, index, Finish::Pair)

@@ -5,7 +5,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand, Quiet};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 use sot_variables::functions::generator::{self, GeneratorVariable, Resumed};
 
 opcode! { YIELD_VALUE [3.8..3.14] (..) .quiet(Quiet::Always) => |cx, _| cx.pop().map(Next::Yield) }
@@ -47,7 +47,7 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<R
     if let Some(item) = cx.next(iterator)? {
         return Ok(Resumed::Yielded(item));
     }
-    if matches!(cx.see(iterator)?.kind(), "object" | "instance") {
+    if matches!(cx.see(iterator)?.form(), Form::Object | Form::Instance) {
         return Err(refuse("the result of `yield from` an iterator of C code"));
     }
     Ok(Resumed::Returned(cx.none()))

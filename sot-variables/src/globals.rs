@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Globals, Name, OpcodeExecutor};
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 sot_core::variable_kind! { "globals" }
 
@@ -59,6 +59,10 @@ fn name_of(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Name> {
 impl Variable for GlobalsVariable {
     fn kind(&self) -> &'static str {
         "globals"
+    }
+
+    fn form(&self) -> Form {
+        Form::Globals
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

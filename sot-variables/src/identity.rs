@@ -74,6 +74,10 @@ impl Variable for IdVariable {
         "id"
     }
 
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         cx.py.get_type::<PyInt>().into_any()
     }

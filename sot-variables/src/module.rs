@@ -9,7 +9,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, Globals, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 sot_core::variable_kind! { "module", rank: 40, when: is_module, wrap: ModuleVariable::wrap }
 
@@ -56,6 +56,14 @@ impl ModuleVariable {
 impl Variable for ModuleVariable {
     fn kind(&self) -> &'static str {
         "module"
+    }
+
+    fn form(&self) -> Form {
+        Form::Module
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -134,7 +142,7 @@ impl Variable for ModuleVariable {
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         // Where that is reached as a dict, too, the dict would not show the write.
-        if cx.met(dict.as_any()).is_some_and(|met| cx.vars.get(met).kind() != "globals") {
+        if cx.met(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
             return Err(refuse());
         }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {

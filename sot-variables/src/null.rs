@@ -14,6 +14,10 @@ impl Variable for NullVariable {
         "null"
     }
 
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         cx.py.None().into_bound(cx.py).get_type().into_any()
     }

@@ -16,7 +16,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::classes::class::ClassVariable;
 use crate::classes::exception;
@@ -55,7 +55,7 @@ builtin! { REF = "weakref:ref" => |cx, args| {
 builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
     let [this] = args.exactly(cx, "__hash__")?;
     let referent = cx.call(this, &CallArgs::default())?;
-    if cx.see(referent)?.kind() != "class" {
+    if cx.see(referent)?.form() != Form::Class {
         return Err(refuse("the hash of a weak reference to an object"));
     }
     let hash = cpython::import(cx.py, "builtins")?.getattr("hash")?;
@@ -66,8 +66,8 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
 /// as its bases have it.
 fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
-    let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.kind() == "class");
-    if class.is_none() && (payload.kind() != "instance" || payload.object().is_some()) {
+    let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.form() == Form::Class);
+    if class.is_none() && (payload.form() != Form::Instance || payload.object().is_some()) {
         return Err(refuse("weakref.ref() of an object made outside the function"));
     }
     if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
@@ -113,6 +113,10 @@ fn holds_what_it_was_given(cx: &OpcodeExecutor<'_>) -> bool {
 impl Variable for WeakReferenceVariable {
     fn kind(&self) -> &'static str {
         "weak_reference"
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -252,7 +256,7 @@ pub(crate) fn call_method<'py>(
     let is_cache =
         matches!(of, Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } if &**name == "_method_cache");
     let payload = cx.see(key)?;
-    let is_new = payload.kind() == "instance" && HashKey::of(cx, key)?.is_own(key);
+    let is_new = payload.form() == Form::Instance && HashKey::of(cx, key)?.is_own(key);
     if !is_cache || !is_new {
         return Ok(None);
     }
@@ -301,7 +305,7 @@ const METHODS: [&str; 1] = ["clear"];
 /// Classes of the program live on: only those are keys.
 fn expect_class(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
     let payload = cx.see(key)?;
-    if payload.kind() == "class" && payload.object().is_some() {
+    if payload.form() == Form::Class && payload.object().is_some() {
         return Ok(());
     }
     Err(refuse("a weak key of a dict made in the function that is no class"))

@@ -30,6 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         structure::check_opcode_names(&rust_files()),
         words::check_framework_words(),
         words::check_type_names(),
+        words::check_kind_names(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(types::check(&found.interpreters[newest]));

@@ -69,6 +69,38 @@ pub(crate) fn check_type_names() -> Result<(), Failure> {
     Err(format!("a crate declares these names of types twice\n{}", twice.join("\n")))
 }
 
+/// Looks for names of kinds of variables that decide something: they are for people, and `Variable::form` tells values
+/// apart.
+pub(crate) fn check_kind_names() -> Result<(), Failure> {
+    println!("[names of kinds] …");
+    let root = workspace::root();
+    let mut files = Vec::new();
+    for name in CRATES.iter().filter(|name| **name != "xtask") {
+        source_files(&root.join(name).join("src"), &mut files);
+    }
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let shown = file.strip_prefix(root).unwrap_or(file).display();
+        let decides = text.lines().enumerate().filter(|(_, line)| decides_by_kind(line));
+        found.extend(decides.map(|(at, line)| format!("{shown}:{}: {}", at + 1, line.trim())));
+    }
+    if found.is_empty() {
+        println!("[names of kinds] decide nothing");
+        return Ok(());
+    }
+    Err(format!("these compare the name of a kind; ask the variable, or for its `form()`\n{}", found.join("\n")))
+}
+
+/// Whether a line compares what `kind()` of a variable gives.
+fn decides_by_kind(line: &str) -> bool {
+    let rest = |(at, asked): (usize, &str)| line[at + asked.len()..].trim_start();
+    line.match_indices(".kind()").map(rest).any(|rest| {
+        let compared = rest.strip_prefix("==").or_else(|| rest.strip_prefix("!=")).or_else(|| rest.strip_prefix(','));
+        compared.is_some_and(|other| other.trim_start().starts_with('"'))
+    }) || line.contains("contains(&") && line.contains(".kind())")
+}
+
 /// The name of the struct, enum or trait that a line declares at the top level of a file.
 fn declared_type(line: &str) -> Option<&str> {
     let line = match line.strip_prefix("pub") {
@@ -119,6 +151,21 @@ mod tests {
         }
         for line in ["    struct Local;", "// struct Name", "type Name = u32;", "structure", "pub fn name()"] {
             assert_eq!(declared_type(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_kind_that_decides_is_found() {
+        for line in [
+            "if payload.kind() == \"tensor\" {",
+            "cx.see(x)?.kind() != \"list\"",
+            "matches!(payload.kind(), \"list\" | \"tuple\")",
+            "KINDS.contains(&payload.kind())",
+        ] {
+            assert!(decides_by_kind(line), "{line}");
+        }
+        for line in ["fn kind(&self) -> &'static str {", "format!(\"{}\", payload.kind())", "self.id.kind().name()"] {
+            assert!(!decides_by_kind(line), "{line}");
         }
     }
 

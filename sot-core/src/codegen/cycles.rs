@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use super::CodeGen;
 use crate::error::Flow;
 use crate::machine::executor::OpcodeExecutor;
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
 /// Kinds that refer to what they are made of. Others are made by calls that look into it, or copy it.
-const REFERRING: [&str; 7] = ["list", "dict", "tuple", "cell", "function", "method", "mapping_proxy"];
+const REFERRING: [Form; 7] =
+    [Form::List, Form::Dict, Form::Tuple, Form::Cell, Form::Function, Form::Method, Form::MappingProxy];
 
 /// What is to be filled.
 pub(super) enum Unfilled {
@@ -66,7 +67,7 @@ impl CodeGen<'_, '_> {
         let cycles = self.cycles.get_or_insert_with(|| find(cx));
         let Some(own) = cycles.get(&value) else { return false };
         let mut unmade = self.in_progress.iter().filter(|made| !self.temps.contains_key(made)).peekable();
-        let refers = |made: &VarId| REFERRING.contains(&cx.vars.get(*made).kind());
+        let refers = |made: &VarId| REFERRING.contains(&cx.vars.get(*made).form());
         unmade.clone().all(refers) && unmade.any(|made| cycles.get(made) == Some(own))
     }
 }

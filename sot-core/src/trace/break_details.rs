@@ -8,7 +8,7 @@ use crate::emit;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::{object_model, BookkeepingVariable, BreakPoint, OpcodeExecutor};
 use crate::machine::opcode::{self, AtBreak};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item};
 
 /// What is found out of the breaking instruction while the trace can still be asked.
@@ -89,7 +89,7 @@ fn empty_own_cell(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<Option<S
         return Ok(None);
     };
     let cell = cx.see(cell)?;
-    let is_empty = cell.kind() == "cell" && cell.children().is_empty();
+    let is_empty = cell.form() == Form::Cell && cell.children().is_empty();
     Ok(frame.unit.code.freevars.get(index).filter(|_| is_empty).cloned())
 }
 

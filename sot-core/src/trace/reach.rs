@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::error::Flow;
 use crate::graph::SymbolId;
 use crate::machine::executor::{BreakPoint, OpcodeExecutor};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item, Value};
 use crate::side_effects::Effect;
 use crate::stats;
@@ -26,7 +26,7 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
         if !is_loadable && cx.vars.get(variable).constant().is_none() {
             // Other values than those that nobody has looked at stay as they are: to see an open number is to assume
             // it.
-            if cx.vars.get(variable).kind() == "lazy" {
+            if cx.vars.get(variable).form() == Form::Lazy {
                 cx.see(variable)?;
             }
             cx.vars.get(variable).prepare(cx, variable)?;

@@ -6,7 +6,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::backend::memory::in_place::assignment;
 
@@ -18,7 +18,7 @@ fn assign(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         args.positional.get(at).copied().or_else(named)
     };
     if let (Some(value), Some(output)) = (given(0, "x"), given(1, "output")) {
-        if cx.see(output)?.kind() == "tensor" && cx.see(value)?.kind() == "tensor" {
+        if cx.see(output)?.form() == Form::Tensor && cx.see(value)?.form() == Form::Tensor {
             let callee = assignment(cx.py)?;
             return cx.call_in_place(&callee, "assign", &CallArgs::positional(vec![output, value]));
         }

@@ -8,7 +8,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 builtin! { CLEAR_GRADIENT = "paddle:Tensor.clear_gradient" => |cx, args| clear_gradient(cx, args) }
 
@@ -22,7 +22,7 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         return Err(refuse("the gradient of what the graph computes, or gives its memory back"));
     }
     let gradient = cx.get_attr(tensor, &"grad".into())?;
-    if cx.see(gradient)?.kind() != "tensor" {
+    if cx.see(gradient)?.form() != Form::Tensor {
         return Ok(cx.none());
     }
     let (shape, dtype) = (cx.get_attr(gradient, &"shape".into())?, cx.get_attr(gradient, &"dtype".into())?);

@@ -16,7 +16,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::backend::calls::layer::LAYER;
 use crate::backend::calls::marks;
@@ -62,7 +62,7 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let class = cpython::import(cx.py, "paddle.nn")?.getattr(name)?;
     let as_list = name == "LayerList";
     let layers = match &args.positional[..] {
-        &[list] if as_list && matches!(cx.see(list)?.kind(), "list" | "tuple") => cx.unpack_all(list)?,
+        &[list] if as_list && matches!(cx.see(list)?.form(), Form::List | Form::Tuple) => cx.unpack_all(list)?,
         layers if !as_list => layers.to_vec(),
         _ => Vec::new(),
     };
@@ -207,8 +207,8 @@ impl LayerVariable {
         if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
             return Ok(());
         }
-        match payload.kind() {
-            "list" | "tuple" => {
+        match payload.form() {
+            Form::List | Form::Tuple => {
                 payload.open(cx, value)?;
                 for item in cx.vars.get(value).children() {
                     cx.see(item)?;
@@ -285,8 +285,8 @@ impl LayerVariable {
             if cx.known(result)?.is_some_and(|value| value.is_none()) {
                 continue;
             }
-            args.positional = match cx.see(result)?.kind() {
-                "tuple" => cx.unpack_all(result)?,
+            args.positional = match cx.see(result)?.form() {
+                Form::Tuple => cx.unpack_all(result)?,
                 _ => vec![result],
             };
         }

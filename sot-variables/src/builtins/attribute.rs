@@ -11,7 +11,7 @@ use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::cannot;
 use crate::functions::function::guard_identity;
@@ -84,9 +84,9 @@ fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
                 && object_model::lookup(cx, object, &Rc::from("__getattr__"))?.is_none()
         }
     };
-    let value = match cx.see(object)?.kind() {
+    let value = match cx.see(object)?.form() {
         _ if is_usual => cx.find_attr(object, &name)?,
-        "class" => None,
+        Form::Class => None,
         _ => object_model::generic_get_attr(cx, object, &name)?,
     };
     value.ok_or_else(refuse)

@@ -11,7 +11,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::codecs;
 use super::{builtin_object, cannot, given, required};
@@ -84,7 +84,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
             return Err(cannot("divmod() of values not known while tracing"));
         }
         // A number says nothing of what is none.
-        let is_number = cx.known(left)?.is_some() && cx.see(right)?.kind() == "instance";
+        let is_number = cx.known(left)?.is_some() && cx.see(right)?.form() == Form::Instance;
         let mut asked = if is_number { Vec::new() } else { vec![(left, "__divmod__", right)] };
         if !left_type.is(&right_type) {
             asked.push((right, "__rdivmod__", left));
@@ -263,8 +263,8 @@ fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         for item in items {
             parts.push(text(cx, item)?);
         }
-        match (cx.see(this)?.kind(), parts.len()) {
-            ("list", _) => ("[", "]"),
+        match (cx.see(this)?.form(), parts.len()) {
+            (Form::List, _) => ("[", "]"),
             (_, 1) => ("(", ",)"),
             _ => ("(", ")"),
         }

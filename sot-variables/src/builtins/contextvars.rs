@@ -403,6 +403,10 @@ impl Variable for ContextCopy {
         "context"
     }
 
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         class(cx, "Context")
     }

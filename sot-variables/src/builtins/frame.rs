@@ -17,7 +17,7 @@ use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
 use sot_core::translate;
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use super::{builtin_object, cannot};
 use crate::containers::dict::{self, DictVariable};
@@ -126,6 +126,10 @@ pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<TracedFrame>) -> VarI
 impl Variable for FrameVariable {
     fn kind(&self) -> &'static str {
         "frame"
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -294,7 +298,7 @@ fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     }
     let sample = match cx.materialize(object)? {
         Some(known) => Some(known),
-        None if matches!(cx.see(object)?.kind(), "list" | "dict" | "set") => ty.call0().ok(),
+        None if matches!(cx.see(object)?.form(), Form::List | Form::Dict | Form::Set) => ty.call0().ok(),
         None => None,
     };
     let in_c = |sample: &Bound<'_, PyAny>| match sample.cast::<PyType>() {

@@ -14,7 +14,7 @@ use sot_core::policy::MAX_CACHED_TENSORS;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use super::{cannot, is_none};
 use crate::containers::dict::{self, DictVariable};
@@ -72,7 +72,7 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let result = cx.call(function, &rest)?;
     let payload = cx.see(result)?;
     let reads_data = cx.guards.since(before.1).iter().any(|guard| guard.asks_for_data(&cx.trackers));
-    if cx.effects.len() == before.0 && !reads_data && (payload.constant().is_some() || payload.kind() == "class") {
+    if cx.effects.len() == before.0 && !reads_data && (payload.constant().is_some() || payload.form() == Form::Class) {
         count(cx, this, rest);
         return Ok(result);
     }
@@ -135,7 +135,7 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
 fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAny>>> {
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
-    if payload.kind() == "tensor" {
+    if payload.form() == Form::Tensor {
         let lasts =
             cx.trackers.is_loadable(tracker) && !cx.history.is_resumed && cx.history.translations < MAX_CACHED_TENSORS;
         let object = payload.object().filter(|_| lasts).map(|object| object.clone_ref(cx.py));
@@ -267,6 +267,10 @@ impl PartialVariable {
 impl Variable for PartialVariable {
     fn kind(&self) -> &'static str {
         "partial"
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -107,6 +107,10 @@ impl Variable for GetterVariable {
         "getter"
     }
 
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         let ty = library(cx.py, "operator", self.getter.name()).map(|ty| ty.into_bound(cx.py));
         ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())

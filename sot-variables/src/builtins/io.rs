@@ -9,7 +9,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::{builtin_object, cannot, is_none};
 use crate::containers::kept::KeptVariable;
@@ -131,7 +131,7 @@ pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
 
 /// The text of an object whose `__str__` is followed, if all it does is to make a text.
 fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny>, value: VarId) -> Flow<VarId> {
-    if cx.see(value)?.kind() == "tensor" {
+    if cx.see(value)?.form() == Form::Tensor {
         return Err(cannot("print() of a value that is not known while tracing"));
     }
     let before = cx.effects.len();

@@ -12,7 +12,7 @@ use sot_core::builtin;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::{builtin_object, cannot, given, required};
 use crate::classes::subclass;
@@ -260,7 +260,7 @@ fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
 
 /// `StopIteration`, with what a generator returned.
 fn stop(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Unwind> {
-    let value = if cx.see(iterator)?.kind() == "generator" { generator::return_value(cx, iterator)? } else { None };
+    let value = if cx.see(iterator)?.form() == Form::Generator { generator::return_value(cx, iterator)? } else { None };
     let Some(value) = value else { return Ok(cx.raise(PyStopIteration::new_err(()))) };
     generator::stop_iteration(cx, value).map(Unwind::Raise)
 }

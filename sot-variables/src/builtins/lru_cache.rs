@@ -107,6 +107,10 @@ impl Variable for CachedVariable {
         "cached_function"
     }
 
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         let ty = library(cx.py, "functools", "_lru_cache_wrapper").map(|ty| ty.into_bound(cx.py));
         ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())

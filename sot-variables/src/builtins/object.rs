@@ -10,7 +10,7 @@ use sot_core::builtin;
 use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::attribute::{self, name_of};
 use super::cannot;
@@ -44,7 +44,7 @@ builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
     let [this, name] = args.exactly(cx, "__getattribute__")?;
     let name = name_of(cx, name, "")?;
-    if cx.see(this)?.kind() == "class" {
+    if cx.see(this)?.form() == Form::Class {
         return Err(cannot("object.__getattribute__() of a class"));
     }
     if let Some(value) = object_model::generic_get_attr(cx, this, &name)? { Ok(value) } else {
@@ -78,7 +78,7 @@ fn refuse_other_writes(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let in_c = hook.is_some_and(|hook| cpython::builtin_type_name(&hook) != "function");
         own |= in_c && !base.is(cx.py.get_type::<PyAny>());
     }
-    if own || matches!(cx.see(this)?.kind(), "class" | "module") {
+    if own || matches!(cx.see(this)?.form(), Form::Class | Form::Module) {
         return Err(cannot("object.__setattr__() of an object with a way of its own"));
     }
     Ok(())
@@ -130,7 +130,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
     let payload = cx.see(this)?;
     let class = object_model::type_variable(cx, this)?;
-    if payload.kind() == "set" {
+    if payload.form() == Form::Set {
         let items = cx.unpack_all(this)?;
         let items = cx.list(items);
         let (args, none) = (cx.tuple(vec![items]), cx.none());
@@ -154,11 +154,11 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let slots = cpython::import(cx.py, "copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
     let slots: Option<Vec<String>> =
         slots.extract().map_err(|_| cannot("copying of an object with slots of odd names"))?;
-    let plain = matches!(payload.kind(), "instance" | "object")
+    let plain = matches!(payload.form(), Form::Instance | Form::Object)
         && !own("__getnewargs__")?
         && cx.see_as::<ClassVariable>(class)?.is_some_and(|class| class.has_plain_instances(cx.py));
     // As named tuples do.
-    let tuple = payload.kind() == "tuple" && own("__getnewargs__")? && ty.getattr("__dictoffset__")?.eq(0)?;
+    let tuple = payload.form() == Form::Tuple && own("__getnewargs__")? && ty.getattr("__dictoffset__")?.eq(0)?;
     if !(plain || tuple) || asked()? || own("__getnewargs_ex__")? {
         return Err(cannot("copying of an object with parts that C code keeps"));
     }

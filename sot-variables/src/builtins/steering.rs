@@ -5,7 +5,7 @@ use pyo3::exceptions::PyAssertionError;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::io;
 use super::required;
@@ -52,7 +52,7 @@ pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> 
 pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut texts = vec![cx.string("[SOT]")];
     for &arg in &args.positional {
-        let is_tensor = !cx.is_open_number(arg) && cx.see(arg)?.kind() == "tensor";
+        let is_tensor = !cx.is_open_number(arg) && cx.see(arg)?.form() == Form::Tensor;
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
     io::refuse_options(cx, args)?;

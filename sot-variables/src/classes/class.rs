@@ -13,7 +13,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::classes::class_statement::{self, is_of_library, MadeClass};
 use crate::classes::decimal;
@@ -350,6 +350,14 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
 impl Variable for ClassVariable {
     fn kind(&self) -> &'static str {
         "class"
+    }
+
+    fn form(&self) -> Form {
+        Form::Class
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

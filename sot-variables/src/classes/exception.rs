@@ -11,7 +11,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::{exception_copies, exception_group};
@@ -477,6 +477,14 @@ impl ExceptionVariable {
 impl Variable for ExceptionVariable {
     fn kind(&self) -> &'static str {
         "exception"
+    }
+
+    fn form(&self) -> Form {
+        Form::Exception
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

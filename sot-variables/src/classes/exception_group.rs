@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::classes::exception::{self, ExceptionVariable};
 use crate::containers::sequence;
@@ -43,7 +43,7 @@ fn refuse() -> Unwind {
 /// The items of `group.exceptions`, for a group made in the trace.
 pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     let [message, exceptions] = args else { return Err(refuse()) };
-    if !matches!(cx.see(*exceptions)?.kind(), "list" | "tuple") {
+    if !matches!(cx.see(*exceptions)?.form(), Form::List | Form::Tuple) {
         return Err(refuse());
     }
     let members = cx.unpack_all(*exceptions)?;
@@ -159,7 +159,7 @@ pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
 /// `except*` of a class of groups is an error of the program's.
 fn refuse_groups(cx: &mut OpcodeExecutor<'_>, pattern: VarId) -> Flow<()> {
     let Some([base, _]) = types(cx.py) else { return Ok(()) };
-    let classes = if cx.see(pattern)?.kind() == "tuple" { cx.unpack_all(pattern)? } else { vec![pattern] };
+    let classes = if cx.see(pattern)?.form() == Form::Tuple { cx.unpack_all(pattern)? } else { vec![pattern] };
     for class in classes {
         let class = cx.see(class)?.object().map(|class| class.bind(cx.py).clone());
         if class

@@ -9,7 +9,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::functions::function::guard_identity;
 
@@ -34,6 +34,14 @@ impl InstanceVariable {
 impl Variable for InstanceVariable {
     fn kind(&self) -> &'static str {
         "instance"
+    }
+
+    fn form(&self) -> Form {
+        Form::Instance
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

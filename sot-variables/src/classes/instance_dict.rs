@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor
 use sot_core::side_effects::{entry_beside, key_of_entry};
 use sot_core::tracker::Tracker;
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::containers::dict::{self, DictVariable, Entry};
 use crate::containers::hash_key::HashKey;
@@ -135,6 +135,10 @@ impl InstanceDictVariable {
 impl Variable for InstanceDictVariable {
     fn kind(&self) -> &'static str {
         "instance_dict"
+    }
+
+    fn form(&self) -> Form {
+        Form::InstanceDict
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

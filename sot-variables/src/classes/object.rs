@@ -12,7 +12,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::builtins::cannot;
 use crate::classes::decimal;
@@ -156,6 +156,14 @@ pub fn is_kept_value(object: &Bound<'_, PyAny>) -> bool {
 impl Variable for ObjectVariable {
     fn kind(&self) -> &'static str {
         "object"
+    }
+
+    fn form(&self) -> Form {
+        Form::Object
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -12,7 +12,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::classes::instance::InstanceVariable;
 use crate::containers::dict::DictVariable;
@@ -33,7 +33,7 @@ fn refuse(what: &str) -> Unwind {
 pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
     let payload = cx.vars.get(variable);
     let hidden = payload.object().map(|object| object.bind(cx.py).clone()).filter(is_proxy);
-    if let Some(object) = hidden.filter(|_| payload.kind() == "lazy") {
+    if let Some(object) = hidden.filter(|_| payload.form() == Form::Lazy) {
         // What is behind it cannot be followed; that it is this object can be assumed.
         let tracker = cx.vars.tracker(variable);
         object_model::guard_identity(cx, &object, tracker);
@@ -48,7 +48,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
         return Ok(made.object.bind(cx.py).clone());
     }
     if let Some(object) = payload.object() {
-        *exact &= payload.kind() == "class" || !cx.effects.written().any(|written| written == variable);
+        *exact &= payload.form() == Form::Class || !cx.effects.written().any(|written| written == variable);
         return Ok(object.bind(cx.py).clone());
     }
     if let Some((known, known_exact)) = cx.stand_in(variable) {
@@ -235,6 +235,10 @@ pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
 impl Variable for MadeVariable {
     fn kind(&self) -> &'static str {
         "made"
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

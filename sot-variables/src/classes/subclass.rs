@@ -13,7 +13,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::{conversion, receive};
@@ -361,6 +361,14 @@ fn plain_value<'py>(base: Base, object: &Bound<'py, PyAny>) -> PyResult<Bound<'p
 impl Variable for SubclassVariable {
     fn kind(&self) -> &'static str {
         "subclass"
+    }
+
+    fn form(&self) -> Form {
+        Form::Subclass
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -13,7 +13,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, Opco
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::{known_index, required};
@@ -367,6 +367,10 @@ impl DequeVariable {
 impl Variable for DequeVariable {
     fn kind(&self) -> &'static str {
         "deque"
+    }
+
+    fn form(&self) -> Form {
+        Form::Deque
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -14,7 +14,7 @@ use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::list::{self, ListVariable};
@@ -83,6 +83,10 @@ pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId]) 
 impl Variable for GrowingList {
     fn kind(&self) -> &'static str {
         "list"
+    }
+
+    fn form(&self) -> Form {
+        Form::List
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

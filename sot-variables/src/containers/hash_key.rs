@@ -15,7 +15,7 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::guard::{same_constant, Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::stats;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::classes::object::{is_c_value, is_compared_value};
 use crate::classes::subclass;
@@ -282,7 +282,7 @@ fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(Var
         return Ok(None);
     }
     let ty = payload.python_type(cx);
-    let by_identity = matches!(payload.kind(), "instance" | "function" | "exception")
+    let by_identity = matches!(payload.form(), Form::Instance | Form::Function | Form::Exception)
         && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
     Ok(by_identity.then_some((variable, false)))
 }
@@ -388,7 +388,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
             return frozen(py, &set, equality);
         }
     }
-    let unhashable = cx.vars.get(variable).kind() == "list"
+    let unhashable = cx.vars.get(variable).form() == Form::List
         || dict::of(cx, variable)?.is_some()
         || cx.vars.as_kind::<SetVariable>(variable).is_some();
     if unhashable {

@@ -12,7 +12,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -35,7 +35,7 @@ pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()>
 
 /// `list.extend(iterable)`
 pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
-    if cx.see(list)?.kind() != "list" {
+    if cx.see(list)?.form() != Form::List {
         expect(cx, list)?;
     }
     if let Some(more) = cx.see(iterable)?.items(cx, iterable)? {
@@ -179,6 +179,10 @@ impl ListVariable {
 impl Variable for ListVariable {
     fn kind(&self) -> &'static str {
         "list"
+    }
+
+    fn form(&self) -> Form {
+        Form::List
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -10,7 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::containers::dict::DictVariable;
 use crate::iterators::{emit_call, library};
@@ -29,7 +29,7 @@ pub struct MappingProxyVariable {
 
 builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     let [mapping] = args.exactly(cx, "mappingproxy")?;
-    let is_sequence = matches!(cx.see(mapping)?.kind(), "list" | "tuple");
+    let is_sequence = matches!(cx.see(mapping)?.form(), Form::List | Form::Tuple);
     if is_sequence || !cx.has_special(mapping, "__getitem__")? {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of something that is no mapping"));
     }
@@ -88,6 +88,10 @@ impl MappingProxyVariable {
 impl Variable for MappingProxyVariable {
     fn kind(&self) -> &'static str {
         "mapping_proxy"
+    }
+
+    fn form(&self) -> Form {
+        Form::MappingProxy
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -10,7 +10,7 @@ use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
@@ -45,6 +45,10 @@ impl RangeVariable {
 impl Variable for RangeVariable {
     fn kind(&self) -> &'static str {
         "range"
+    }
+
+    fn form(&self) -> Form {
+        Form::Range
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -12,7 +12,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -309,6 +309,10 @@ impl SetVariable {
 impl Variable for SetVariable {
     fn kind(&self) -> &'static str {
         "set"
+    }
+
+    fn form(&self) -> Form {
+        Form::Set
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -10,7 +10,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::containers::sequence;
 use crate::iterators::library;
@@ -60,6 +60,10 @@ fn real_slice(py: Python<'_>, parts: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
 impl Variable for SliceVariable {
     fn kind(&self) -> &'static str {
         "slice"
+    }
+
+    fn form(&self) -> Form {
+        Form::Slice
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -13,7 +13,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::containers::registered::{ContainerClass, ContainerVariable};
 
@@ -97,7 +97,7 @@ impl<'py> StandIns<'py> {
         if let Some(known) = payload.constant() {
             return Ok(known.bind(cx.py).clone());
         }
-        if is_operand || payload.kind() != "tensor" {
+        if is_operand || payload.form() != Form::Tensor {
             return Err(refuse(&format!("is given {}, which it may look at", payload.text(cx))));
         }
         Ok(self.add(cx.py, argument)?)

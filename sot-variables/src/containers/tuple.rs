@@ -11,7 +11,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::sequence::{self, Selection, Sequence};
@@ -127,6 +127,10 @@ fn steps_by_one(cx: &mut OpcodeExecutor<'_>, slice: VarId) -> Flow<bool> {
 impl Variable for TupleVariable {
     fn kind(&self) -> &'static str {
         "tuple"
+    }
+
+    fn form(&self) -> Form {
+        Form::Tuple
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

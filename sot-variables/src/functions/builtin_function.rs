@@ -11,7 +11,7 @@ use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::builtins::dict_methods;
 use crate::classes::object;
@@ -313,6 +313,14 @@ impl Variable for BuiltinFunctionVariable {
         "builtin_function"
     }
 
+    fn form(&self) -> Form {
+        Form::BuiltinFunction
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
+    }
+
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         self.object.bind(cx.py).get_type().into_any()
     }
@@ -370,7 +378,8 @@ impl Variable for BuiltinFunctionVariable {
         if object.hasattr("__objclass__")? && !args.positional.is_empty() {
             dict::refuse_method_of_base(cx, &object, args.positional[0])?;
             let first = cx.see(args.positional[0])?;
-            if first.kind() == "subclass" || cx.runtime.builtins.get(&object).is_none() && !is_method_of_value(&object)
+            if first.form() == Form::Subclass
+                || cx.runtime.builtins.get(&object).is_none() && !is_method_of_value(&object)
             {
                 return call_descriptor(cx, &object, args);
             }

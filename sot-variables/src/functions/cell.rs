@@ -10,7 +10,7 @@ use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "cell", types: |py| Ok(vec![cell_type(py)?.unbind()]), wrap: CellVariable::wrap }
@@ -61,6 +61,14 @@ fn cell_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 impl Variable for CellVariable {
     fn kind(&self) -> &'static str {
         "cell"
+    }
+
+    fn form(&self) -> Form {
+        Form::Cell
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -15,7 +15,7 @@ use sot_core::registered;
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::frame;
@@ -191,7 +191,7 @@ fn call_unbound<'py>(
     if let Some((&receiver, rest)) = args.positional.split_first() {
         let ty = cx.see(receiver)?.python_type(cx);
         let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, name));
-        if cx.vars.get(receiver).kind() == "tensor" && found.is_some_and(|found| found.is(callable)) {
+        if cx.vars.get(receiver).form() == Form::Tensor && found.is_some_and(|found| found.is(callable)) {
             let method = cx.get_attr(receiver, &Rc::from(name))?;
             let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
             return cx.call(method, &args).map(Some);
@@ -410,6 +410,14 @@ pub fn call_by_policy(
 impl Variable for FunctionVariable {
     fn kind(&self) -> &'static str {
         "function"
+    }
+
+    fn form(&self) -> Form {
+        Form::Function
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -655,7 +663,7 @@ sot_core::builtin! { GET = "types:FunctionType.__get__" => |cx, args| {
 
 /// The annotations as the function has them: from 3.10 on they are given as a flat tuple.
 fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<VarId> {
-    if cx.see(annotations)?.kind() != "tuple" {
+    if cx.see(annotations)?.form() != Form::Tuple {
         return Ok(annotations);
     }
     let mut entries = Vec::new();
@@ -678,6 +686,14 @@ fn annotations_argument(cx: &OpcodeExecutor<'_>, annotations: VarId) -> Argument
 impl Variable for NewFunctionVariable {
     fn kind(&self) -> &'static str {
         "function"
+    }
+
+    fn form(&self) -> Form {
+        Form::Function
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -8,7 +8,7 @@ use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::decimal;
@@ -74,6 +74,14 @@ impl MethodVariable {
 impl Variable for MethodVariable {
     fn kind(&self) -> &'static str {
         "method"
+    }
+
+    fn form(&self) -> Form {
+        Form::Method
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -169,8 +177,8 @@ pub fn call_descriptor<'py>(
     let is_union = || descriptor.getattr("__name__").is_ok_and(|name| name.eq("__or__").unwrap_or(false));
     let pure = receiver.constant().is_some()
         || c_value.is_some()
-        || matches!(receiver.kind(), "tuple" | "range" | "slice")
-        || receiver.kind() == "class" && is_union();
+        || matches!(receiver.form(), Form::Tuple | Form::Range | Form::Slice)
+        || receiver.form() == Form::Class && is_union();
     if cx.runtime.builtins.get(descriptor).is_none() {
         if let Some(result) = slots::call(cx, descriptor, args)? {
             return Ok(result);
@@ -189,9 +197,9 @@ pub(crate) fn call_of(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Opti
 
 /// Whether all that a method of C's does is to call its receiver.
 fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiver: VarId) -> Flow<bool> {
-    let kinds = ["function", "method", "builtin_function", "builtin_method"];
+    let forms = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
     let ty = cx.type_of(receiver)?;
-    Ok(kinds.contains(&cx.see(receiver)?.kind())
+    Ok(forms.contains(&cx.see(receiver)?.form())
         && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
         && descriptor.getattr("__objclass__")?.is(&ty)
         && descriptor.getattr("__name__")?.eq("__call__")?)
@@ -234,6 +242,14 @@ impl BuiltinMethodVariable {
 impl Variable for BuiltinMethodVariable {
     fn kind(&self) -> &'static str {
         "builtin_method"
+    }
+
+    fn form(&self) -> Form {
+        Form::BuiltinMethod
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

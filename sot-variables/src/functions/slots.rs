@@ -8,35 +8,10 @@ use pyo3::types::{PyBytes, PyString};
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::classes::subclass;
 use crate::containers::sequence;
-
-/// Kinds that themselves ask the type's special methods.
-const NOT_SIMULATED: &[&str] = &[
-    "object",
-    "instance",
-    "subclass",
-    "class",
-    "function",
-    "builtin_function",
-    "method",
-    "builtin_method",
-    "module",
-    "cell",
-    "null",
-    "made",
-    "super",
-    "partial",
-    "cached_function",
-    "weak_reference",
-    "exception",
-    "getter",
-    "id",
-    "context",
-    "frame",
-];
 
 /// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.
 pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
@@ -50,7 +25,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &C
     };
     let payload = cx.see(this)?;
     let owner = descriptor.getattr("__objclass__")?;
-    if !payload.python_type(cx).is(&owner) || NOT_SIMULATED.contains(&payload.kind()) {
+    if !payload.python_type(cx).is(&owner) || !payload.answers_slots() {
         return Ok(None);
     }
     match *rest {
@@ -89,7 +64,7 @@ fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let of_letters = payload.constant().is_some_and(|value| {
         value.bind(cx.py).is_instance_of::<PyString>() || value.bind(cx.py).is_instance_of::<PyBytes>()
     });
-    Ok(of_letters || matches!(payload.kind(), "list" | "tuple" | "deque"))
+    Ok(of_letters || matches!(payload.form(), Form::List | Form::Tuple | Form::Deque))
 }
 
 fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarId) -> Flow<Option<VarId>> {

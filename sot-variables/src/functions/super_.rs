@@ -11,7 +11,7 @@ use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Form, VarId, Variable};
 
 use crate::functions::cell::CellVariable;
 
@@ -230,6 +230,14 @@ fn follows(base: &Bound<'_, PyAny>, order: &Bound<'_, PyTuple>, index: usize) ->
 impl Variable for SuperVariable {
     fn kind(&self) -> &'static str {
         "super"
+    }
+
+    fn form(&self) -> Form {
+        Form::Super
+    }
+
+    fn answers_slots(&self) -> bool {
+        false
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -9,7 +9,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 
 use super::{emit_call, produce, rebuild, IteratorState, IteratorVariable};
 use crate::classes::subclass;
@@ -165,9 +165,9 @@ impl Over {
     fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> Over {
         let payload = cx.vars.get(sequence);
         let constant = payload.constant().map(|constant| constant.bind(cx.py));
-        match payload.kind() {
-            "list" => Over::List,
-            "range" => Over::Range,
+        match payload.form() {
+            Form::List => Over::List,
+            Form::Range => Over::Range,
             _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => Over::Bytes,
             _ => match constant.map(PyAnyMethods::extract::<String>) {
                 Some(Ok(text)) if text.is_ascii() => Over::Ascii,

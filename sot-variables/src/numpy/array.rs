@@ -13,7 +13,7 @@ use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::items::ItemIterator;
@@ -207,6 +207,10 @@ impl<'py> Known<'py> {
 impl Variable for ArrayVariable {
     fn kind(&self) -> &'static str {
         "array"
+    }
+
+    fn form(&self) -> Form {
+        Form::Array
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -19,7 +19,7 @@ use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::numpy::small_array;
@@ -309,7 +309,7 @@ impl TensorVariable {
         let other = cx.see(other)?;
         let is_outside =
             other.object().is_some_and(|object| small_array::is_of_numbers(object.bind(cx.py)).unwrap_or(false));
-        let is_operand = matches!(other.kind(), "tensor" | "array") || is_outside;
+        let is_operand = matches!(other.form(), Form::Tensor | Form::Array) || is_outside;
         Ok(known && (is_operand || other.constant().is_some_and(|value| !value.is_none(cx.py))))
     }
 }
@@ -340,6 +340,10 @@ fn refuse_listed(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str)
 impl Variable for TensorVariable {
     fn kind(&self) -> &'static str {
         "tensor"
+    }
+
+    fn form(&self) -> Form {
+        Form::Tensor
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

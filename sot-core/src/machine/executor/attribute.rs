@@ -9,7 +9,7 @@ use pyo3::types::{PyModule, PyType};
 use super::{Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Unwind};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 
 impl OpcodeExecutor<'_> {
     /// `object.name`
@@ -21,7 +21,7 @@ impl OpcodeExecutor<'_> {
                     .see(object)?
                     .object()
                     .and_then(|object| object.bind(self.py).cast::<PyType>().ok().map(crate::cpython::type_name));
-                let bound = self.see(object)?.kind() == "method";
+                let bound = self.see(object)?.form() == Form::Method;
                 let owner = match class {
                     // The function is asked last.
                     _ if bound => "'function' object".to_owned(),
@@ -76,7 +76,7 @@ impl OpcodeExecutor<'_> {
 
     /// Not what `super()` was asked for, which depends on how that is done.
     fn tell_reader(&mut self, exception: VarId, object: VarId, name: &Name) -> Flow<()> {
-        if self.see(object)?.kind() == "super" {
+        if self.see(object)?.form() == Form::Super {
             return Ok(());
         }
         let name = self.string(name);

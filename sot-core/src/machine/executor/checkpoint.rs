@@ -12,7 +12,7 @@ use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, OperandTable};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::opcode;
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::tracker::TrackerId;
 
 /// A frame as it was before an instruction.
@@ -270,7 +270,7 @@ impl OpcodeExecutor<'_> {
 
     /// Lets new code make an exception without the traceback that it has.
     pub(crate) fn forget_raised(&mut self, exception: VarId) {
-        if self.vars.get(exception).kind() == "exception" {
+        if self.vars.get(exception).form() == Form::Exception {
             self.raised.steps.remove(exception);
         }
     }
@@ -394,7 +394,8 @@ impl OpcodeExecutor<'_> {
             }
             let payload = self.vars.get(value);
             let object = payload.object().map(|object| object.bind(self.py));
-            if payload.kind() == "tensor" || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
+            if payload.form() == Form::Tensor
+                || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
             {
                 return false;
             }

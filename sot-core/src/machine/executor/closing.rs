@@ -5,7 +5,7 @@ use super::{Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};
 use crate::error::Unwind;
 use crate::machine::opcode::{self, Next, Quiet};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
 /// A generator that yields so often when it is closed is not followed.
@@ -76,7 +76,9 @@ impl OpcodeExecutor<'_> {
             Quiet::OfConstant => top.is_some_and(|top| self.vars.get(top).constant().is_some()),
             Quiet::OfException => top == Some(exception),
             Quiet::GlobalUnwritten => is_untouched(),
-            Quiet::ModuleUnwritten => top.is_some_and(|top| self.vars.get(top).kind() == "module") && is_untouched(),
+            Quiet::ModuleUnwritten => {
+                top.is_some_and(|top| self.vars.get(top).form() == Form::Module) && is_untouched()
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::backend::{CallKind, TensorMeta};
 use crate::entity::SymbolId;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::Write;
-use crate::machine::variable::{VarId, Variable};
+use crate::machine::variable::{Form, VarId, Variable};
 use crate::side_effects::Effect;
 use crate::tracker::TrackerId;
 
@@ -112,7 +112,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn outside(&mut self, tensor: VarId, payload: &dyn Variable, refuse: &dyn Fn(&str) -> Unwind) -> Flow<SymbolId> {
         let there = "a tensor in place that is there outside the graph";
         let tracker = self.vars.tracker(tensor);
-        let object = payload.object().filter(|_| payload.kind() == "tensor" && self.trackers.is_sourced(tracker));
+        let object = payload.object().filter(|_| payload.form() == Form::Tensor && self.trackers.is_sourced(tracker));
         let Some(object) = object.map(|object| object.bind(self.py).clone()) else { return Err(refuse(there)) };
         if !self.graph.builder()?.may_write_to(&object) || !self.graph.can_be_called() {
             return Err(refuse(there));

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 
 impl<'py> OpcodeExecutor<'py> {
     /// The error of a function of the `operator` module for operands that it cannot take.
@@ -34,7 +34,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(Some(known));
         }
         let payload = self.see(value)?;
-        if payload.kind() == "tensor" {
+        if payload.form() == Form::Tensor {
             // Its operators are the framework's, and it is iterable.
             return Ok(None);
         }

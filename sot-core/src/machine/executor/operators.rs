@@ -11,7 +11,7 @@ use super::{object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
-use crate::machine::variable::{VarId, Variable};
+use crate::machine::variable::{Form, VarId, Variable};
 use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 
 impl<'py> OpcodeExecutor<'py> {
@@ -39,7 +39,7 @@ impl<'py> OpcodeExecutor<'py> {
             return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
         }
         let left = self.see(lhs)?;
-        if left.kind() == "tensor" && self.is_open_operand(rhs) && !self.has_special(lhs, &op.inplace())? {
+        if left.form() == Form::Tensor && self.is_open_operand(rhs) && !self.has_special(lhs, &op.inplace())? {
             return self.binary(op, lhs, rhs);
         }
         if left.constant().is_none() {
@@ -243,7 +243,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.see(lhs)?;
         self.see(rhs)?;
         let (one, other) = (self.vars.get(lhs), self.vars.get(rhs));
-        if one.kind() == "instance_dict" && other.kind() == "instance_dict" {
+        if one.form() == Form::InstanceDict && other.form() == Form::InstanceDict {
             return Ok(one.children() == other.children());
         }
         let constants = one.constant().is_some() || other.constant().is_some();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::stores::{Journal, Store};
+use super::stores::{Journal, Reversible};
 use super::traceback::Traceback;
 use crate::machine::variable::VarId;
 
@@ -26,7 +26,7 @@ pub(super) struct Raised {
     pub(super) assumes_nothing_handled: bool,
 }
 
-impl Store for Raised {
+impl Reversible for Raised {
     type Mark = [usize; 3];
 
     fn mark(&self) -> [usize; 3] {

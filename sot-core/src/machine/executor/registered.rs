@@ -9,7 +9,7 @@ use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, ObjectState, Test};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::registered::{self, Meaning, Registration};
 use crate::tracker::{self, Key, Tracker, TrackerId};
 
@@ -238,7 +238,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn assume_argument(&mut self, variable: VarId) -> Flow<()> {
         self.refuse_deep_values()?;
         let payload = self.see(variable)?;
-        if payload.constant().is_some() || payload.kind() == "tensor" {
+        if payload.constant().is_some() || payload.form() == Form::Tensor {
             return Ok(());
         }
         let given = payload.graph_argument(self, variable)?.value;

@@ -7,13 +7,13 @@ use pyo3::types::PyType;
 use super::{object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 
 impl OpcodeExecutor<'_> {
     /// `object[key]`
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         // To a graph an open number can be given.
-        if !self.is_open_argument(key) || self.see(object)?.kind() != "tensor" {
+        if !self.is_open_argument(key) || self.see(object)?.form() != Form::Tensor {
             self.see_key(key)?;
         }
         if let Some(value) = self.known(object)? {

@@ -14,7 +14,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::log;
 use crate::machine::variable::Rebuild;
-use crate::machine::variable::{GraphArgument, VarId, Variable};
+use crate::machine::variable::{Form, GraphArgument, VarId, Variable};
 use crate::open_sizes::OpenAtFirst;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::value_path::ValuePath;
@@ -327,7 +327,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(None);
         }
         let payload = self.see(other)?;
-        if payload.kind() != "tensor" {
+        if payload.form() != Form::Tensor {
             return Ok(None);
         }
         payload.binary(self, op, other, number, number == lhs)
@@ -340,7 +340,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(None);
         }
         let payload = self.see(other)?;
-        if payload.kind() != "tensor" {
+        if payload.form() != Form::Tensor {
             return Ok(None);
         }
         payload.compare(self, op, other, number)

@@ -10,8 +10,8 @@ use crate::graph::{FunctionGraph, GraphMark};
 use crate::machine::variable::{VarId, Variables, VariablesMark};
 use crate::side_effects::SideEffects;
 
-/// What changes as a trace goes on, and goes back to an earlier state.
-pub(super) trait Store {
+/// A store that changes as a trace goes on, and goes back to an earlier state.
+pub(super) trait Reversible {
     /// The state, as little as tells it from later ones.
     type Mark: Copy;
 
@@ -34,13 +34,13 @@ macro_rules! stores {
         impl OpcodeExecutor<'_> {
             /// The present state of all stores.
             pub(super) fn marks(&self) -> Marks {
-                Marks { $($field: Store::mark(&self.$field),)* }
+                Marks { $($field: Reversible::mark(&self.$field),)* }
             }
 
             /// All stores as they were.
             pub(super) fn go_back(&mut self, marks: Marks) {
                 let first_gone = marks.vars.next_id();
-                $(Store::go_back(&mut self.$field, marks.$field, first_gone);)*
+                $(Reversible::go_back(&mut self.$field, marks.$field, first_gone);)*
             }
         }
     };
@@ -51,10 +51,10 @@ stores! {
     effects: usize,
     graph: GraphMark,
     identities: (),
-    raised: <Raised as Store>::Mark,
+    raised: <Raised as Reversible>::Mark,
 }
 
-impl Store for Variables {
+impl Reversible for Variables {
     type Mark = VariablesMark;
 
     fn mark(&self) -> VariablesMark {
@@ -66,7 +66,7 @@ impl Store for Variables {
     }
 }
 
-impl Store for SideEffects {
+impl Reversible for SideEffects {
     type Mark = usize;
 
     fn mark(&self) -> usize {
@@ -78,7 +78,7 @@ impl Store for SideEffects {
     }
 }
 
-impl Store for FunctionGraph<'_> {
+impl Reversible for FunctionGraph<'_> {
     type Mark = GraphMark;
 
     fn mark(&self) -> GraphMark {
@@ -90,7 +90,7 @@ impl Store for FunctionGraph<'_> {
     }
 }
 
-impl Store for IdentityMap {
+impl Reversible for IdentityMap {
     type Mark = ();
 
     fn mark(&self) {}

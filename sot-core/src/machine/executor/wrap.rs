@@ -14,7 +14,7 @@ use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
-use crate::machine::variable::{VarId, Variable};
+use crate::machine::variable::{Form, VarId, Variable};
 use crate::policy::MAX_ITEMS;
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
@@ -73,6 +73,10 @@ struct LazyVariable {
 impl Variable for LazyVariable {
     fn kind(&self) -> &'static str {
         "lazy"
+    }
+
+    fn form(&self) -> Form {
+        Form::Lazy
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -221,7 +225,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
     fn told_apart(&self, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
         let (tracker, payload) = (self.vars.tracker(id), self.vars.get(id));
-        let looked_at = !matches!(payload.kind(), "lazy" | "class" | "module");
+        let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
         (looked_at && self.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(self)))
     }
 

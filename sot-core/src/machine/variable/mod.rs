@@ -2,6 +2,7 @@
 //! holds an immutable payload of a registered kind. A write replaces the payload and logs the old one, so that
 //! simulation is undone by rolling the log back.
 
+mod form;
 mod kind;
 mod rebuild;
 mod value;
@@ -12,6 +13,7 @@ use std::rc::Rc;
 use crate::entity::TrackerId;
 
 pub use crate::entity::VarId;
+pub use form::Form;
 
 pub use kind::{Factories, KindClaim, KindTable, VariableKind, Wrap};
 pub use rebuild::{Argument, Rebuild};

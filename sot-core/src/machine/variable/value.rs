@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use super::{Rebuild, VarId};
+use super::{Form, Rebuild, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::SymbolId;
 use crate::guard::{Identity, Test};
@@ -39,6 +39,17 @@ pub enum Death {
 pub trait Variable: Any {
     /// The registered name of the kind.
     fn kind(&self) -> &'static str;
+
+    /// What the value is, where others have to tell.
+    fn form(&self) -> Form {
+        Form::Other
+    }
+
+    /// Whether the methods of C's in its type's slots (`list.__len__`) do what the variable does when it is asked. Not
+    /// where it asks for those methods itself.
+    fn answers_slots(&self) -> bool {
+        true
+    }
 
     /// `type(x)`.
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny>;

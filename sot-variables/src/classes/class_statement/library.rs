@@ -10,7 +10,7 @@ use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::side_effects::Effect;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::{class_of, is_followed, refuse, MadeClass, Step};
 use crate::builtins::{frame, types};
@@ -107,7 +107,7 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
         Some(defaults) if !cx.known(defaults)?.is_some_and(|defaults| defaults.is_none()) => {
             let defaults = cx.unpack_all(defaults)?;
             for &value in &defaults {
-                let lasts = matches!(cx.see(value)?.kind(), "class" | "function" | "builtin_function" | "module");
+                let lasts = matches!(cx.see(value)?.form(), Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
                 // What is read of the class is what it is at this call.
                 if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
                     return Err(refuse("namedtuple() with an object from outside as a default"));

@@ -14,7 +14,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecu
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::{Argument, Rebuild};
+use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::instance_dict::InstanceDictVariable;
@@ -247,6 +247,10 @@ pub(crate) fn ordered_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 impl Variable for DictVariable {
     fn kind(&self) -> &'static str {
         "dict"
+    }
+
+    fn form(&self) -> Form {
+        Form::Dict
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -8,7 +8,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::resuming::{close, send, stop_iteration, throw, Resumed};
 
@@ -63,12 +63,12 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
             made => made,
         },
         // One made outside the function has a traceback, which throwing it changes.
-        None if cx.see(first)?.kind() == "exception" => Ok(first),
-        Some(value) if is_class && cx.see(value)?.kind() == "exception" => {
+        None if cx.see(first)?.form() == Form::Exception => Ok(first),
+        Some(value) if is_class && cx.see(value)?.form() == Form::Exception => {
             let fits = cx.exception_matches(value, first)?;
             fits.then_some(value).ok_or_else(refuse)
         }
-        Some(value) if is_class && cx.see(value)?.kind() != "tuple" => {
+        Some(value) if is_class && cx.see(value)?.form() != Form::Tuple => {
             let made = match cx.call(first, &CallArgs::positional(vec![value])) {
                 Err(Unwind::Raise(exception)) => return Ok(exception),
                 made => made?,

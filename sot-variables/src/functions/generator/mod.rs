@@ -16,7 +16,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::Rebuild;
-use sot_core::variable::{Death, VarId, Variable};
+use sot_core::variable::{Death, Form, VarId, Variable};
 
 use self::rebuilding::{rebuild_finished, rebuild_fresh};
 use self::resuming::{delegates_to, shows_when_closed};
@@ -143,6 +143,10 @@ impl GeneratorVariable {
 impl Variable for GeneratorVariable {
     fn kind(&self) -> &'static str {
         "generator"
+    }
+
+    fn form(&self) -> Form {
+        Form::Generator
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

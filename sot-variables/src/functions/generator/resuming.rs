@@ -9,7 +9,7 @@ use sot_core::bytecode::{Label, Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Exit, Frame, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use super::{copy, expect, set, GeneratorState, GeneratorVariable};
 use crate::classes::exception;
@@ -143,7 +143,7 @@ pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<Var
 pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
     match cx.vars.as_kind::<GeneratorVariable>(iterator) {
         Some(generator) => !matches!(generator.state, GeneratorState::Finished(_)),
-        None => matches!(cx.vars.get(iterator).kind(), "lazy" | "object" | "instance" | "subclass"),
+        None => matches!(cx.vars.get(iterator).form(), Form::Lazy | Form::Object | Form::Instance | Form::Subclass),
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> boo
 fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
     let Some(inner) = delegates_to(cx, frame) else { return Ok(None) };
     let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
-    if !known && matches!(cx.see(inner)?.kind(), "object" | "instance" | "subclass") {
+    if !known && matches!(cx.see(inner)?.form(), Form::Object | Form::Instance | Form::Subclass) {
         let text = "an exception thrown through `yield from` into an iterator written in Python";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }

@@ -15,7 +15,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::language::LANGUAGE;
 use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 use crate::tracker::{Tracker, TrackerId};
 
 /// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
@@ -117,7 +117,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
     let found = lookup(cx, this, name)?;
     if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
         let payload = cx.see(this)?;
-        if !matches!(payload.kind(), "class" | "module") {
+        if !matches!(payload.form(), Form::Class | Form::Module) {
             if let Some((found, _)) = &found {
                 refuse_other_slot(cx, this, name, found)?;
             }
@@ -190,7 +190,8 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
 /// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and
 /// written.
 fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
-    let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).kind(), "dict" | "lazy")) else {
+    let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
+    else {
         return Ok(());
     };
     if reads && !cx.effects.written().any(|written| written == met) {
@@ -222,7 +223,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     }
     // What a class holds is looked up in many places, and asked of the class itself.
     let plain = cpython::uses_generic_setattr(ty) || !own_hook;
-    if !plain || payload.kind() == "class" || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
+    if !plain || payload.form() == Form::Class || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
     }
     generic_set_attr(cx, this, name, value)
@@ -334,7 +335,7 @@ fn unwritable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_type: bo
 }
 
 fn is_deletable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_slot: bool) -> Flow<bool> {
-    if !is_slot && cx.see(this)?.kind() != "class" {
+    if !is_slot && cx.see(this)?.form() != Form::Class {
         return Ok(instance_attr(cx, this, name)?.flatten().is_some());
     }
     match generic_get_attr(cx, this, name) {
