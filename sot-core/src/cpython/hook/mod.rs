@@ -14,6 +14,7 @@ pub(super) mod fresh_frame;
 pub(super) mod graph_call;
 #[cfg(not(Py_3_11))]
 pub(super) mod heap_frame;
+pub(super) mod peers;
 pub(super) mod recursion;
 pub(super) mod replace;
 pub(super) mod self_test;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use pyo3::Python;
 
 use crate::cpython::hook::c_stack::measure;
+use crate::cpython::hook::peers;
 use crate::cpython::hook::{has_evaluator, Mode, Thread, FOREIGN, THREAD};
 use crate::cpython::layout::{current_eval, default_eval, hook_entry, set_eval, EvalFrame};
 
@@ -82,7 +83,7 @@ pub fn is_active() -> bool {
 #[derive(Debug)]
 pub struct Active<'py> {
     before: Mode,
-    /// Another's evaluator that was in the slot while a section of ours was open; null for none.
+    /// Another tracer's hook that was in the slot while a section of ours was open; null for none.
     displaced: *mut (),
     token: PhantomData<Python<'py>>,
 }
@@ -115,9 +116,9 @@ impl Drop for Suspended<'_> {
 }
 
 /// Opens a section of the given kind.
-pub(in crate::cpython) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
+pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
-    let displaced = unsafe { install()? };
+    let displaced = unsafe { install(py)? };
     measure();
     let before = THREAD.with(|thread| {
         thread.open.set(thread.open.get() + 1);
@@ -134,15 +135,18 @@ static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 /// Makes the slot ours. It is looked at every time, because frameworks reset it without asking. The result is who gets
 /// it back when the section ends, though others of ours are open: another tracer, in whose section this one is.
-unsafe fn install() -> Result<*mut (), HookError> {
+unsafe fn install(py: Python<'_>) -> Result<*mut (), HookError> {
     let ours = address(hook_entry);
     // SAFETY: the caller holds the GIL.
     let found = address(unsafe { current_eval()? });
     let open = OPEN.load(Ordering::Relaxed);
     let mut displaced = null_mut();
+    peers::name_ours(py);
     if found != ours {
         let foreign = if found == address(default_eval) { null_mut() } else { found };
-        displaced = foreign;
+        if !foreign.is_null() && peers::is_one(py, foreign as usize) {
+            displaced = foreign;
+        }
         FOREIGN.store(foreign, Ordering::Relaxed);
         // SAFETY: the caller holds the GIL.
         unsafe { set_eval(hook_entry) };
