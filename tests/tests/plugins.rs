@@ -425,7 +425,10 @@ fn a_path_that_begins_with_a_dot_is_of_the_package() {
 fn there_is_one_backend_for_each_library() {
     harness::with_tracer(|py| {
         let Err(error) = Runtime::start(py, "another") else { panic!("it must not start") };
-        assert!(error.to_string().contains("runs with the backend \"toy\" and cannot start with \"another\""), "{error}");
+        assert!(
+            error.to_string().contains("runs with the backend \"toy\" and cannot start with \"another\""),
+            "{error}"
+        );
         assert_eq!(Runtime::start(py, "toy").unwrap().backend.name(), "toy");
     });
 }

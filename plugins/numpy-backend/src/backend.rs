@@ -43,7 +43,11 @@ fn is_of_numbers(array: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(crate) fn meta_of(array: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
     let dtype: String = array.getattr("dtype")?.getattr("str")?.extract()?;
-    Ok(TensorMeta { shape: shape.into_iter().map(Some).collect(), dtype: Rc::from(dtype), gradient: GradientFlow::NONE })
+    Ok(TensorMeta {
+        shape: shape.into_iter().map(Some).collect(),
+        dtype: Rc::from(dtype),
+        gradient: GradientFlow::NONE,
+    })
 }
 
 impl Backend for NumPy {

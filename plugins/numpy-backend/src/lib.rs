@@ -4,6 +4,7 @@
 mod backend;
 mod builder;
 mod meaning;
+mod slots;
 
 sot_core::backend! { "numpy", |py| Ok(Box::new(crate::backend::NumPy::new(py)?)) }
 

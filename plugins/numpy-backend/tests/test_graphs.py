@@ -80,7 +80,7 @@ def layers(x, weights):
         (lambda x: {"sum": x.sum(0), "shape": x.shape, "size": x.size, "len": len(x), "type": x.dtype}["sum"], [array(2, 4)]),
         (lambda x: np.einsum("ij,kj->ik", x, x) + np.tensordot(x, x, ([1], [1])), [array(3, 4)]),
         (lambda x: np.stack(np.split(x, 2)).sum(axis=0), [array(4, 2)]),
-        (lambda x: (x.real, (x * 1j).imag, x.astype(complex).conj()), [array(3)]),
+        (lambda x: ((x * 1j).real, (x * 1j).imag, x.astype(complex).conj()), [array(3)]),
         (lambda x: (x & 3, x | 8, x ^ 1, ~x, x << 2, x >> 1, x % 3, x // 2), [lambda random: random.randint(0, 9, (5,))]),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_program_is_python_that_calls_numpy():
 
     fast = sot_numpy.symbolic_translate(lambda x: np.sqrt(x + 1), backend=watched)
     same(fast(np.ones(2)), np.sqrt(np.full(2, 2.0)))
-    assert [statement.callee for statement in seen[0].statements] == ["__add__", "sqrt"]
+    assert [statement.callee for statement in seen[0].statements] == ["__add__", "numpy.sqrt"]
     assert seen[0].program.count("\n") == 1 and ".__add__(" in seen[0].program
 
 
@@ -230,7 +230,7 @@ def draws(x):
 
 
 @pytest.mark.parametrize(
-    "function, graphs", [(total, 1), (chosen, 2), (nonzero, 2), (branches, 2), (draws, 2)]
+    "function, graphs", [(total, 1), (chosen, 3), (nonzero, 2), (branches, 3), (draws, 2)]
 )
 def test_what_the_numbers_say_is_a_break(function, graphs):
     fast = sot_numpy.symbolic_translate(function)
@@ -297,10 +297,10 @@ def test_psdb_is_the_packages():
 
 def test_explain_and_registrations():
     def scale(x):
-        return eval("3")
+        return float(np.random.rand() * 0) + 3
 
     explanation = sot_numpy.explain(lambda x: x + scale(x))(np.ones(2))
-    assert len(explanation.breaks) == 1 and "eval" in str(explanation)
+    assert len(explanation.breaks) == 1 and "np.random.rand()" in str(explanation)
     with sot_numpy.register.constant_result(scale):
         fast = sot_numpy.symbolic_translate(lambda x: x + scale(x))
         sot_numpy.reset()

@@ -109,8 +109,8 @@ def test_one_below_the_other(fresh):
     for number in (1.0, 2.0, 3.0):
         x = paddle.full([2], number)
         assert through_numpy(x).tolist() == [2 * ((number + 1) ** 2 + 1)] * 2
-    # Two graphs of Paddle's, around the call; one of NumPy's.
-    assert counts() == [(2, 4, 2), (1, 2, 1)]
+    # Two graphs of Paddle's, around what has no graph: `Tensor.numpy` and the call. One of NumPy's.
+    assert counts() == [(3, 6, 2), (1, 2, 1)]
 
 
 @sot.symbolic_translate
@@ -206,8 +206,7 @@ def test_messages_are_written_once():
         import numpy as np, paddle, sot, sot_numpy
         def breaks(x):
             y = x + 1
-            print(end="")
-            eval("0")
+            sot_numpy.psdb.breakgraph()
             return y
         sot_numpy.symbolic_translate(breaks)(np.ones(2))
     """
@@ -218,4 +217,4 @@ def test_messages_are_written_once():
         text=True,
         timeout=200,
     )
-    assert done.returncode == 0 and done.stderr.count("UNSPS") + done.stderr.count("UNIMP") + done.stderr.count("CDBL") == 1, done.stderr
+    assert done.returncode == 0 and done.stderr.count("psdb.breakgraph() is called") == 1, done.stderr
