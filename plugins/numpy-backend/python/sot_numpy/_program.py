@@ -5,6 +5,7 @@ numbers, or is no array, is refused.
 """
 
 import functools
+import types
 
 import numpy as np
 
@@ -65,11 +66,15 @@ def _check(kind, callee, args, kwargs):
         raise Refused("how much a mask takes depends on its numbers")
     if callee is np.where and len(args) + len(kwargs) == 1 or callee is np.repeat and _values(args[1:]):
         raise Refused("the size of the result depends on the numbers")
+    if any(isinstance(item, _FUNCTIONS) for item in [*args, *kwargs.values()]):
+        raise Refused("a function is given that is called with the numbers")
     if _PROMOTES_BY_VALUE:
         operands = _values(args)
         if any(value.example.ndim == 0 for value in operands) and any(value.example.ndim for value in operands):
             raise Refused("the element type of the result depends on the number in an array without dimensions")
 
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 
 # Before NumPy 2 the number in an array without dimensions says how much of its element type counts.
 _PROMOTES_BY_VALUE = int(np.__version__.split(".")[0]) < 2
