@@ -1,1 +1,1 @@
-../../../../sot-python/python/_backends.py
+../../../sot-python/python/_backends.py

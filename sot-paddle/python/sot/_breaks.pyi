@@ -1,1 +1,1 @@
-../../../../sot-python/python/_breaks.py
+../../../sot-python/python/_breaks.py

@@ -1,1 +1,1 @@
-../../../../sot-python/python/_compiling.py
+../../../sot-python/python/_compiling.py

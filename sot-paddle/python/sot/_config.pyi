@@ -1,1 +1,1 @@
-../../../../sot-python/python/_config.py
+../../../sot-python/python/_config.py

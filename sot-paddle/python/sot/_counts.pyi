@@ -1,1 +1,1 @@
-../../../../sot-python/python/_counts.py
+../../../sot-python/python/_counts.py

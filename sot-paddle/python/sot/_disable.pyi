@@ -1,1 +1,1 @@
-../../../../sot-python/python/_disable.py
+../../../sot-python/python/_disable.py

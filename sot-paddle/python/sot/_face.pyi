@@ -1,1 +1,1 @@
-../../../../sot-python/python/_face.py
+../../../sot-python/python/_face.py

@@ -1,1 +1,1 @@
-../../../../sot-python/python/_linked.py
+../../../sot-python/python/_linked.py

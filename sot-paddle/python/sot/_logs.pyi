@@ -1,1 +1,1 @@
-../../../../sot-python/python/_logs.py
+../../../sot-python/python/_logs.py

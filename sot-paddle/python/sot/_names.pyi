@@ -1,1 +1,1 @@
-../../../../sot-python/python/_names.py
+../../../sot-python/python/_names.py

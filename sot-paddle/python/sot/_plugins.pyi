@@ -1,1 +1,1 @@
-../../../../sot-python/python/_plugins.py
+../../../sot-python/python/_plugins.py

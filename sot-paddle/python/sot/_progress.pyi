@@ -1,1 +1,1 @@
-../../../../sot-python/python/_progress.py
+../../../sot-python/python/_progress.py

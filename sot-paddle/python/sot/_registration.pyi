@@ -1,1 +1,1 @@
-../../../../sot-python/python/_registration.py
+../../../sot-python/python/_registration.py

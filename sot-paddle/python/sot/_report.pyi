@@ -1,1 +1,1 @@
-../../../../sot-python/python/_report.py
+../../../sot-python/python/_report.py

@@ -1,1 +1,1 @@
-../../../../sot-python/python/_report_files.py
+../../../sot-python/python/_report_files.py

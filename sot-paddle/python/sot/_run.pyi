@@ -1,1 +1,1 @@
-../../../../sot-python/python/_run.py
+../../../sot-python/python/_run.py

@@ -1,1 +1,1 @@
-../../../../sot-python/python/_stances.py
+../../../sot-python/python/_stances.py

@@ -1,1 +1,1 @@
-../../../../sot-python/python/psdb.py
+../../../sot-python/python/psdb.py

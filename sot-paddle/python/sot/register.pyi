@@ -1,1 +1,1 @@
-../../../../sot-python/python/register.py
+../../../sot-python/python/register.py
