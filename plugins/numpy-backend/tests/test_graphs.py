@@ -107,7 +107,7 @@ def test_a_program_is_python_that_calls_numpy():
 
     fast = sot_numpy.symbolic_translate(lambda x: np.sqrt(x + 1), backend=watched)
     same(fast(np.ones(2)), np.sqrt(np.full(2, 2.0)))
-    assert [statement.callee for statement in seen[0].statements] == ["__add__", "numpy.sqrt"]
+    assert [statement.callee.rpartition(".")[2] for statement in seen[0].statements] == ["__add__", "sqrt"]
     assert seen[0].program.count("\n") == 1 and ".__add__(" in seen[0].program
 
 
