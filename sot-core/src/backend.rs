@@ -255,6 +255,12 @@ pub trait Backend: Send + Sync {
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
     /// What calling `callable` means.
     fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy;
+    /// What calling an object means whose class is the framework's, and that is neither a function nor a class: numpy's
+    /// `add` is a `ufunc`.
+    fn object_call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
+        let _ = callable;
+        CallPolicy::Follow
+    }
     /// What attribute `name` of a tensor in the graph means. `value` is the builder's value of the tensor.
     fn tensor_attribute(
         &self,

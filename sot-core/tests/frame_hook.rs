@@ -729,6 +729,22 @@ mod foreign {
             set(counting);
             drop(outer);
             assert_eq!(get(), counting as *const () as usize, "not ours any more");
+
+            // Another tracer, in a section of its own within ours, calls a function of ours.
+            let hooks = py.import("sys").unwrap().dict().get_item("<sot hooks>").unwrap().unwrap();
+            hooks.call_method1("add", (counting as *const () as usize,)).unwrap();
+            set(_PyEval_EvalFrameDefault);
+            let outer = cpython::enter(py).unwrap();
+            set(counting);
+            {
+                let _inner = cpython::enter(py).unwrap();
+                assert_eq!(call(), "'g'", "the innermost section's");
+            }
+            assert_eq!(get(), counting as *const () as usize, "it goes on where it was");
+            assert_eq!(call(), "'f'");
+            set(_PyEval_EvalFrameDefault);
+            drop(outer);
+            hooks.call_method1("discard", (counting as *const () as usize,)).unwrap();
             set(_PyEval_EvalFrameDefault);
             assert_eq!(get(), default);
         });

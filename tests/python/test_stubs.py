@@ -66,3 +66,10 @@ def test_every_public_name_says_what_it_is(name):
 def test_the_version_names_the_commit():
     number, _, commit = sot.__version__.partition("+g")
     assert number.count(".") == 2 and (not commit or len(commit) >= 7)
+
+
+def test_modules_in_the_compiled_part_have_a_stub():
+    served = sot._face.__loader__.sources
+    assert {"_breaks", "psdb", "register"} <= set(served)
+    for name, source in served.items():
+        assert (FOLDER / f"{name}.pyi").read_text(encoding="utf-8") == source

@@ -18,6 +18,7 @@ use sot_core::builtin::{Builtin, BuiltinTable};
 use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
+use sot_core::runtime::Runtime;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
@@ -411,6 +412,25 @@ fn a_path_that_leads_nowhere_is_an_error_unless_it_is_one_of_some_versions() {
     assert!(error_of(freeze_builtins(&NO_MODULE), 36).contains("no_such_module"));
     static OPTIONAL: [Builtin; 1] = [Builtin { is_optional: true, ..builtin("math:no_such_function", 37) }];
     assert!(freeze_builtins(&OPTIONAL).is_ok());
+}
+
+#[test]
+fn a_path_that_begins_with_a_dot_is_of_the_package() {
+    static RELATIVE: [Builtin; 1] = [builtin(".psdb:breakgraph", 38)];
+    let error = error_of(freeze_builtins(&RELATIVE), 38);
+    assert!(error.contains("started for no package"), "{error}");
+}
+
+#[test]
+fn there_is_one_backend_for_each_library() {
+    harness::with_tracer(|py| {
+        let Err(error) = Runtime::start(py, "another") else { panic!("it must not start") };
+        assert!(
+            error.to_string().contains("runs with the backend \"toy\" and cannot start with \"another\""),
+            "{error}"
+        );
+        assert_eq!(Runtime::start(py, "toy").unwrap().backend.name(), "toy");
+    });
 }
 
 /// What a registration is named inside a macro is of no concern to a plug-in that has such names itself.

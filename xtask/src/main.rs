@@ -10,6 +10,7 @@ mod lint;
 mod number_sweep;
 mod options;
 mod package_tests;
+mod plugins;
 mod python;
 mod report;
 mod structure;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Task::PackageTests => package_tests::run(&options),
         Task::NumberSweep => number_sweep::run(&options),
         Task::Lint => lint::run(&options),
+        Task::Plugins => plugins::run(&options),
         Task::Wheels => wheels::run(&options),
     };
     match done {

@@ -19,6 +19,8 @@ Commands:
   number-sweep
           call all that takes a number with every number and element type, in eager mode and translated: --sample COUNT
           and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
+  plugins build the plug-ins in plugins/ as somebody else's would be, and run their tests, on the newest Python or those asked
+          for; arguments are names of folders there
   lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
   wheels  build the wheels and the source distribution into target/dist, audit them, and try each in an empty environment
   help    print this
@@ -39,6 +41,7 @@ pub(crate) enum Task {
     CpythonTests,
     PackageTests,
     NumberSweep,
+    Plugins,
     Wheels,
     Lint,
     Help,
@@ -112,6 +115,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("cpython-tests") => Ok(Task::CpythonTests),
         Some("package-tests") => Ok(Task::PackageTests),
         Some("number-sweep") => Ok(Task::NumberSweep),
+        Some("plugins") => Ok(Task::Plugins),
         Some("lint") => Ok(Task::Lint),
         Some("wheels") => Ok(Task::Wheels),
         Some("help" | "--help" | "-h") => Ok(Task::Help),

@@ -105,7 +105,7 @@ impl Venv {
         maturin
     }
 
-    fn pip_install(&self) -> Command {
+    pub(crate) fn pip_install(&self) -> Command {
         let mut pip = self.python_command();
         pip.args(["-m", "pip", "--disable-pip-version-check", "install"]);
         pip

@@ -22,7 +22,8 @@ pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
 
 /// A registration.
 pub struct Builtin {
-    /// Dotted path in `builtins`, or `module:path` in another module of the standard library.
+    /// Dotted path in `builtins`, or `module:path` in another module. A module that begins with a dot is one of the
+    /// package that the tracer was started for.
     pub path: &'static str,
     /// Whether some interpreters lack it.
     pub is_optional: bool,
@@ -82,10 +83,10 @@ struct Resolved {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do
+    /// Resolves every registration; those that begin with a dot in this package. A path that this interpreter lacks is an error, but for those that say that some do
     /// (`math.cbrt`, which came with 3.11).
-    pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
-        Self::from_builtins(py, BUILTINS.iter())
+    pub fn freeze(py: Python<'_>, package: Option<&str>) -> Result<BuiltinTable, RegistrationError> {
+        Self::in_package(py, package, BUILTINS.iter())
     }
 
     /// Resolves the given registrations; `freeze` gives it all there are.
@@ -93,15 +94,23 @@ impl BuiltinTable {
         py: Python<'_>,
         registered: impl Iterator<Item = &'static Builtin>,
     ) -> Result<BuiltinTable, RegistrationError> {
-        let mut by_module: HashMap<&str, Vec<&'static Builtin>> = HashMap::new();
+        Self::in_package(py, None, registered)
+    }
+
+    fn in_package(
+        py: Python<'_>,
+        package: Option<&str>,
+        registered: impl Iterator<Item = &'static Builtin>,
+    ) -> Result<BuiltinTable, RegistrationError> {
+        let mut by_module: HashMap<String, Vec<&'static Builtin>> = HashMap::new();
         for builtin in registered {
-            by_module.entry(parts(builtin.path).0).or_default().push(builtin);
+            by_module.entry(module_of(builtin, package)?).or_default().push(builtin);
         }
         let mut resolved = Resolved::default();
         for (module, builtins) in by_module {
-            let name = PyString::new(py, module);
+            let name = PyString::new(py, &module);
             if !module.contains('.') || is_imported(&name) {
-                resolved.add(find(py, &builtins)?)?;
+                resolved.add(find(&name, &builtins)?)?;
             } else {
                 refuse_twins(&builtins)?;
                 resolved.waiting.push((name.unbind(), builtins));
@@ -138,7 +147,8 @@ impl BuiltinTable {
                 let of_module = || object.getattr("__module__").and_then(|module| module.eq(name));
                 !object.is_instance_of::<PyFunction>() || of_module().unwrap_or(false)
             };
-            let found = find(py, &builtins).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
+            let found =
+                find(name.bind(py), &builtins).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
             if let Err(error) = found.and_then(|found| resolved.add(found)) {
                 log::write(log::BREAKS, &format!("[Registration]: {error}"));
             }
@@ -169,12 +179,12 @@ impl Resolved {
 
 /// The objects of registrations. A path that this interpreter lacks is an error, but for those that say that some do.
 fn find<'py>(
-    py: Python<'py>,
+    module: &Bound<'py, PyString>,
     builtins: &[&'static Builtin],
 ) -> Result<Vec<(&'static Builtin, Bound<'py, PyAny>)>, RegistrationError> {
     let mut found = Vec::with_capacity(builtins.len());
     for &builtin in builtins {
-        match resolve(py, builtin.path) {
+        match resolve(module, builtin.path) {
             Ok(object) => found.push((builtin, object)),
             Err(_) if builtin.is_optional => {}
             Err(error) => {
@@ -213,11 +223,25 @@ fn parts(path: &'static str) -> (&'static str, &'static str) {
     path.split_once(':').unwrap_or(("builtins", path))
 }
 
-/// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
-fn resolve<'py>(py: Python<'py>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
-    let (module, path) = parts(path);
-    let mut object = cpython::import(py, module)?.into_any();
-    for name in path.split('.') {
+/// The module of a registration by its whole name.
+fn module_of(builtin: &Builtin, package: Option<&str>) -> Result<String, RegistrationError> {
+    let module = parts(builtin.path).0;
+    match (module.strip_prefix('.'), package) {
+        (None, _) => Ok(module.to_owned()),
+        (Some(below), Some(package)) => Ok(format!("{package}.{below}")),
+        (Some(_), None) => Err(RegistrationError {
+            what: format!("a builtin handler for {:?}, and the tracer was started for no package", builtin.path),
+            file: builtin.file,
+            line: builtin.line,
+        }),
+    }
+}
+
+/// The object at a path in its module. `list.append` is the descriptor in the type, as method lookup finds it.
+fn resolve<'py>(module: &Bound<'py, PyString>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let mut object = cpython::import(py, module.to_str()?)?.into_any();
+    for name in parts(path).1.split('.') {
         // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
         object = match object.cast::<PyType>() {
             Ok(class) => cpython::type_lookup(class, &PyString::new(py, name))

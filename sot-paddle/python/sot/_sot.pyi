@@ -7,6 +7,8 @@ from ._late_hooks import LateHooks
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 __version__: str
+_backend: str
+_own_compilers: Tuple[str, ...]
 
 @overload
 def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...

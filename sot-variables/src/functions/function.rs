@@ -316,8 +316,29 @@ pub fn call_by_policy(
     object: &Py<PyAny>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
+    let policy = cx.runtime.backend.call_policy(object.bind(cx.py));
+    call_as_policy_says(cx, this, object, args, policy)
+}
+
+/// The same for a callable object that is neither a function nor a class.
+pub fn call_object_by_policy(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let policy = cx.runtime.backend.object_call_policy(object.bind(cx.py));
+    call_as_policy_says(cx, this, object, args, policy)
+}
+
+fn call_as_policy_says(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+    policy: CallPolicy,
+) -> Flow<Option<VarId>> {
     let callable = object.bind(cx.py).clone();
-    let policy = cx.runtime.backend.call_policy(&callable);
     if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
         return Ok(None);
     }

@@ -17,11 +17,11 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{warnings, CallArgs, OpcodeExecutor};
 use sot_core::tracker;
-use sot_core::variable::VarId;
+use sot_core::variable::{Form, VarId};
 
 use crate::functions::function::guard_identity;
 use crate::numpy::array::ArrayVariable;
-use crate::numpy::small_array::Arguments;
+use crate::numpy::small_array::{array_type, Arguments};
 
 /// Types, functions and methods that do something, look at more than their arguments, or give what is in memory by chance.
 const DOERS: &[&str] = &[
@@ -116,7 +116,16 @@ pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
 pub(crate) fn leaves_operators_to(cx: &mut OpcodeExecutor<'_>, object: &Py<PyAny>, other: VarId) -> Flow<bool> {
     let object = object.bind(cx.py);
     let of_numpy = is_value_type(&object.get_type()) || small_array::is_of_numbers(object)?;
-    Ok(of_numpy && is_left_to(cx, other)?)
+    Ok(of_numpy && (is_left_to(cx, other)? || is_array_of_the_graph(cx, other)?))
+}
+
+/// Whether an operand is a tensor, and tensors are numpy's arrays: their own operators do the same.
+fn is_array_of_the_graph(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bool> {
+    if cx.see(operand)?.form() != Form::Tensor {
+        return Ok(false);
+    }
+    let ty = cx.type_of(operand)?;
+    Ok(ty.is(array_type(cx.py)?))
 }
 
 /// Whether operators of numpy's give `NotImplemented` for an operand, whose type says that it wants none of them

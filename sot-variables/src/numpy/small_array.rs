@@ -10,6 +10,7 @@ use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::Test;
+use sot_core::runtime::Runtime;
 use sot_core::tracker::Tracker;
 use sot_core::variable::{GraphArgument, VarId};
 
@@ -96,10 +97,10 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(may_be && ty.is(array_type(object.py())?))
 }
 
-/// Whether the object is an array of numbers, which run no code of the program's.
+/// Whether the object is an array of numbers, which run no code of the program's, and no tensor of the backend's.
 pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
-    if !is_array(object)? {
+    if !is_array(object)? || Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object)) {
         return Ok(false);
     }
     let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;

@@ -595,6 +595,7 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, &op.inplace())? {
             return object_model::inplace(cx, op, this, other);
         }
+        let other = self.operand(cx, &op.inplace(), other)?;
         if self.knows(cx, &op.inplace(), other)? {
             let name = op.inplace();
             let value = self.value(cx);

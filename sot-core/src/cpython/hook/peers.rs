@@ -1,0 +1,40 @@
+//! Other tracers in the process: each library that the tracer is linked into has a hook of its own. They know each other's
+//! by a set in the dict of `sys`, under a name that no program writes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PySet;
+
+use crate::cpython::import;
+use crate::cpython::layout::hook_entry;
+
+/// The addresses of the hooks.
+const KEY: &str = "<sot hooks>";
+
+static IS_NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Names this library's hook to the others, once.
+#[inline]
+pub(in crate::cpython) fn name_ours(py: Python<'_>) {
+    if !IS_NAMED.load(Ordering::Relaxed) {
+        let named = hooks(py).and_then(|hooks| hooks.add(hook_entry as *const () as usize));
+        IS_NAMED.store(named.is_ok(), Ordering::Relaxed);
+    }
+}
+
+/// Whether an evaluator is the hook of another tracer.
+#[cold]
+pub(in crate::cpython) fn is_one(py: Python<'_>, evaluator: usize) -> bool {
+    hooks(py).and_then(|hooks| hooks.contains(evaluator)).unwrap_or(false)
+}
+
+fn hooks(py: Python<'_>) -> PyResult<Bound<'_, PySet>> {
+    let shared = import(py, "sys")?.dict();
+    if let Some(hooks) = shared.get_item(KEY)? {
+        return Ok(hooks.cast_into()?);
+    }
+    let hooks = PySet::empty(py)?;
+    shared.set_item(KEY, &hooks)?;
+    Ok(hooks)
+}
