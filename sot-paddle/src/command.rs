@@ -15,7 +15,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn _registrations() -> Vec<(&'static str, &'static str, &'static str, u32)> {
     let all = linked(PyVersion::BUILT_FOR).into_iter();
-    all.map(|found| (found.registry, found.name, found.file, found.line)).collect()
+    all.map(|found| (found.registry, found.name, found.origin.file, found.origin.line)).collect()
 }
 
 /// Calls `program()`, the whole of a program, with the frames of this thread translated that are given tensors.

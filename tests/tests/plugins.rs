@@ -18,6 +18,7 @@ use sot_core::builtin::{Builtin, BuiltinTable};
 use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
+use sot_core::origin::Origin;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
@@ -279,21 +280,25 @@ fn nothing(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
+const fn origin(line: u32) -> Origin {
+    Origin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
+}
+
 const fn handler(name: &'static str, picture: StackPicture, line: u32) -> OpcodeHandler {
     let description = Description::of(picture);
-    OpcodeHandler { name, versions: versions("3.8", "3.14"), description, handler: nothing, file: "plugin.rs", line }
+    OpcodeHandler { name, versions: versions("3.8", "3.14"), description, handler: nothing, origin: origin(line) }
 }
 
 fn freeze(registered: &'static [OpcodeHandler]) -> Result<DispatchTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, registered.iter()))
+    Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, registered.iter(), [].into_iter()))
 }
 
 /// The text of the error, which must stand where the registration at fault stands.
 fn error_of<T>(result: Result<T, RegistrationError>, line: u32) -> String {
     let error = result.err().expect("a registration that does not fit was taken");
-    assert_eq!((error.file, error.line), ("plugin.rs", line));
-    assert!(error.to_string().starts_with(&format!("plugin.rs:{line}: ")), "{error}");
+    assert_eq!(error.origin, origin(line));
+    assert!(error.to_string().starts_with(&format!("plugin.rs:{line} (crate plugin 1.2.3): ")), "{error}");
     error.what
 }
 
@@ -303,7 +308,10 @@ const ONE_TO_ONE: StackPicture = Some((Count::Fixed(1), Count::Fixed(1)));
 fn an_opcode_has_one_handler() {
     static TWO: [OpcodeHandler; 2] = [handler("UNARY_NOT", ONE_TO_ONE, 7), handler("UNARY_NOT", ONE_TO_ONE, 9)];
     let error = error_of(freeze(&TWO), 9);
-    assert!(error.contains("UNARY_NOT already has a handler") && error.ends_with("plugin.rs:7"), "{error}");
+    assert!(
+        error.contains("UNARY_NOT already has a handler") && error.ends_with("plugin.rs:7 (crate plugin 1.2.3)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -312,7 +320,8 @@ fn handlers_for_different_versions_do_not_meet() {
         OpcodeHandler { versions: versions("3.6", "3.8"), ..handler("UNARY_NOT", ONE_TO_ONE, 7) };
     static NEW: OpcodeHandler = handler("UNARY_NOT", ONE_TO_ONE, 9);
     Python::initialize();
-    let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, [&OLD, &NEW].into_iter()));
+    let both = [&OLD, &NEW].into_iter();
+    let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, both, [].into_iter()));
     assert_eq!(table.unwrap().iter().count(), 1);
 }
 
@@ -336,7 +345,7 @@ fn a_stack_picture_is_cpythons() {
 }
 
 const fn kind(name: &'static str, claim: KindClaim, line: u32) -> VariableKind {
-    VariableKind { name, claim, wrap: no_wrap, file: "plugin.rs", line }
+    VariableKind { name, claim, wrap: no_wrap, origin: origin(line) }
 }
 
 fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -345,7 +354,7 @@ fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: Trac
 
 fn freeze_kinds(registered: &'static [VariableKind]) -> Result<KindTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| KindTable::from_kinds(py, registered.iter()))
+    Python::attach(|py| KindTable::from_kinds(py, registered.iter(), [].into_iter()))
 }
 
 fn anything(_: &Bound<'_, PyAny>) -> bool {
@@ -370,11 +379,11 @@ fn kinds_have_names_ranks_and_types_of_their_own() {
         kind("b", KindClaim::When { rank: 5, test: anything }, 24),
     ];
     let error = error_of(freeze_kinds(&RANKS), 24);
-    assert!(error.contains("rank 5 is already taken by kind \"a\" (plugin.rs:23)"), "{error}");
+    assert!(error.contains("rank 5 is already taken by kind \"a\", plugin.rs:23"), "{error}");
     static TYPES: [VariableKind; 2] =
         [kind("a", KindClaim::Types(int_type), 25), kind("b", KindClaim::Types(int_type), 26)];
     let error = error_of(freeze_kinds(&TYPES), 26);
-    assert!(error.contains("<class 'int'> is already wrapped by kind \"a\" (plugin.rs:25)"), "{error}");
+    assert!(error.contains("<class 'int'> is already wrapped by kind \"a\", plugin.rs:25"), "{error}");
     static MISSING: [VariableKind; 1] = [kind("a", KindClaim::Types(no_type), 27)];
     assert!(error_of(freeze_kinds(&MISSING), 27).starts_with("its types cannot be found"));
 }
@@ -384,19 +393,19 @@ fn cannot(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
 }
 
 const fn builtin(path: &'static str, line: u32) -> Builtin {
-    Builtin { path, is_optional: false, handler: cannot, file: "plugin.rs", line }
+    Builtin { path, is_optional: false, handler: cannot, origin: origin(line) }
 }
 
 fn freeze_builtins(registered: &'static [Builtin]) -> Result<BuiltinTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| BuiltinTable::from_builtins(py, registered.iter()))
+    Python::attach(|py| BuiltinTable::from_builtins(py, registered.iter(), [].into_iter()))
 }
 
 #[test]
 fn a_builtin_has_one_handler() {
     static TWO: [Builtin; 2] = [builtin("len", 31), builtin("builtins:len", 32)];
     let error = error_of(freeze_builtins(&TWO), 32);
-    assert_eq!(error, "builtins:len already has a handler: len at plugin.rs:31");
+    assert_eq!(error, "builtins:len already has a handler: len at plugin.rs:31 (crate plugin 1.2.3)");
     // Also where reading it makes a new object each time.
     static CLASS_METHODS: [Builtin; 2] = [builtin("dict.fromkeys", 33), builtin("builtins:dict.fromkeys", 34)];
     assert!(error_of(freeze_builtins(&CLASS_METHODS), 34).contains("already has a handler"));

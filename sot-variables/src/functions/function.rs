@@ -65,9 +65,10 @@ impl FunctionVariable {
 
     /// What is known of the function's calls without following it, if anything is.
     fn call_as_known(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
-        if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
+        let object = self.object.bind(cx.py).clone();
+        if cx.runtime.builtins.has(&object) {
             guard_identity(cx, this, &self.object);
-            return (builtin.handler)(cx, args).map(Some);
+            return cx.runtime.builtins.call(cx, &object, args).transpose();
         }
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
         frame::refuse_looking(function)?;

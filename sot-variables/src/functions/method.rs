@@ -171,7 +171,7 @@ pub fn call_descriptor<'py>(
         || c_value.is_some()
         || matches!(receiver.kind(), "tuple" | "range" | "slice")
         || receiver.kind() == "class" && is_union();
-    if cx.runtime.builtins.get(descriptor).is_none() {
+    if !cx.runtime.builtins.has(descriptor) {
         if let Some(result) = slots::call(cx, descriptor, args)? {
             return Ok(result);
         }

@@ -209,8 +209,8 @@ impl<'py> OpcodeExecutor<'py> {
                 return Ok(number);
             }
         }
-        if let Some(builtin) = self.runtime.builtins.get(function) {
-            return (builtin.handler)(self, args);
+        if let Some(result) = self.runtime.builtins.call(self, function, args) {
+            return result;
         }
         if pure {
             if let Some(result) = self.fold_call(function, args)? {
