@@ -24,7 +24,7 @@ use sot_core::origin::Origin;
 use sot_core::runtime::Runtime;
 use sot_core::variable::{KindOverride, KindTable, VarId};
 use sot_core::version::PyVersion;
-use sot_tests::harness::{self, Counts};
+use sot_harness::{self as harness, Counts};
 
 const SOURCE: &str = r"
 import toy
@@ -35,7 +35,7 @@ def f(x, items):
 
 def breaks(x):
     y = toy.relu(x)
-    print(end='')
+    toy.save(y)
     return y + 1
 ";
 
@@ -167,7 +167,7 @@ fn an_observer_sees_steps_statements_guards_and_breaks() {
         assert_eq!(all.last().unwrap(), "ends: whole");
         assert_eq!(of("statement: "), ["statement: __mul__", "statement: toy.relu", "statement: __add__"]);
         assert!(of("step: ").len() > 8 && of("step: ").contains(&"step: RETURN_VALUE".to_owned()), "{all:?}");
-        assert!(of("guard: ").iter().any(|text| text == "guard: len(items) == 2"), "{all:?}");
+        assert!(of("guard: ").iter().any(|text| text.contains("items")), "{all:?}");
 
         let (_, counts) = call(py, "breaks", "(toy.arange(3),)");
         assert_eq!(counts.breaks.len(), 1, "{counts:?}");
@@ -266,7 +266,7 @@ fn an_override_of_a_builtin_needs_a_handler() {
     static HOLE: BuiltinOverride = builtin_override("repr", 3);
     assert_eq!(error_of(freeze(&HOLE), 3), "there is nothing to override: \"repr\" has no handler");
     static NOWHERE: BuiltinOverride = builtin_override("lenn", 4);
-    assert!(error_of(freeze(&NOWHERE), 4).starts_with("a builtin override for \"lenn\", which is nowhere"));
+    assert!(error_of(freeze(&NOWHERE), 4).starts_with("the builtin override \"lenn\" leads nowhere"));
 }
 
 #[test]

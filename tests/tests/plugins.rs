@@ -22,7 +22,7 @@ use sot_core::origin::Origin;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
-use sot_tests::harness::{self, Counts};
+use sot_harness::{self as harness, Counts};
 
 /// `-source` is compiled, and becomes `GET_AITER` by a change of its opcode: without a handler it breaks the graph.
 const SOURCE: &str = r#"
@@ -415,7 +415,7 @@ fn a_builtin_has_one_handler() {
 fn a_path_that_leads_nowhere_is_an_error_unless_it_is_one_of_some_versions() {
     static ABSENT: [Builtin; 1] = [builtin("math:no_such_function", 35)];
     let error = error_of(freeze_builtins(&ABSENT), 35);
-    assert!(error.starts_with("a builtin handler for \"math:no_such_function\", which is nowhere: "), "{error}");
+    assert!(error.starts_with("the builtin \"math:no_such_function\" leads nowhere: "), "{error}");
     static NO_MODULE: [Builtin; 1] = [builtin("no_such_module:function", 36)];
     assert!(error_of(freeze_builtins(&NO_MODULE), 36).contains("no_such_module"));
     static OPTIONAL: [Builtin; 1] = [Builtin { is_optional: true, ..builtin("math:no_such_function", 37) }];
@@ -432,4 +432,80 @@ mod names_of_a_plugin {
     }
 
     sot_core::variable_kind! { "plugin_bytearray", types: |py| types(py), wrap: VariableKind::never }
+}
+
+/// Objects that are called, as operations of Cython, NumPy and C++ are, are asked as functions are.
+mod called_objects {
+    use std::path::Path;
+
+    use sot_core::pyo3::prelude::*;
+    use sot_core::pyo3::sync::PyOnceLock;
+    use sot_core::pyo3::types::PyTuple;
+    use sot_harness as harness;
+
+    const SOURCE: &str = r"
+import functools
+import operator
+import toy
+
+class Doubled:
+    def __call__(self, x):
+        raise RuntimeError('the plug-in knows better')
+
+doubled = Doubled()
+
+def call_object(x):
+    return doubled(x) + 1
+
+def operation(x):
+    return toy.multiply(x, x) + 1
+
+def operation_without_out(x):
+    return toy.multiply(x, x, out=None) + 1
+
+def operation_into(x):
+    y = x * 2
+    return toy.multiply(x, x, out=y) + y
+";
+
+    fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+        static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+        let make = || -> PyResult<Py<PyModule>> {
+            let module = harness::load_module(py, SOURCE, Path::new("called.py"))?;
+            py.import("sys")?.getattr("modules")?.set_item("toy.called", &module)?;
+            Ok(module.unbind())
+        };
+        Ok(MODULE.get_or_try_init(py, make)?.bind(py))
+    }
+
+    sot_core::builtin! { DOUBLED = "toy.called:doubled" => |cx, args| {
+        let [x] = args.exactly(cx, "doubled")?;
+        cx.binary(sot_core::executor::BinaryOp::Add, x, x)
+    } }
+
+    #[test]
+    fn they_are_asked_for_their_handlers_and_policies() {
+        harness::with_tracer(|py| {
+            let module = module(py).unwrap();
+            let arguments = || py.eval(c"(toy.arange(3),)", Some(&module.dict()), None).unwrap().cast_into::<PyTuple>();
+            for (name, expected, breaks) in [
+                ("call_object", [1.0, 3.0, 5.0], 0),
+                ("operation", [1.0, 2.0, 5.0], 0),
+                ("operation_without_out", [1.0, 2.0, 5.0], 0),
+                ("operation_into", [0.0, 2.0, 8.0], 1),
+            ] {
+                let function = module.getattr(name).unwrap();
+                harness::mark(&function).unwrap();
+                harness::reset();
+                for _ in 0..2 {
+                    let result = harness::call(&function, &arguments().unwrap(), None).unwrap();
+                    let result: Vec<f64> = result.call_method0("tolist").unwrap().extract().unwrap();
+                    assert_eq!(result, expected, "{name}");
+                }
+                let counts = harness::counts();
+                assert_eq!((counts.breaks.len(), counts.fallbacks.len()), (breaks, 0), "{name}: {counts:?}");
+                assert!(counts.graphs > 0 && counts.hits > 0, "{name}: {counts:?}");
+            }
+        });
+    }
 }

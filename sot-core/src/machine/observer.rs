@@ -3,7 +3,7 @@
 
 use crate::bytecode::CodeUnit;
 use crate::error::{Flow, Reason};
-use crate::fault::running_infallible;
+use crate::fault::watching;
 use crate::guard::Guard;
 use crate::ir::Statement;
 use crate::machine::executor::OpcodeExecutor;
@@ -149,6 +149,6 @@ fn tell(cx: &mut OpcodeExecutor<'_>) {
 
 fn each(cx: &OpcodeExecutor<'_>, tell: impl Fn(&dyn Observer)) {
     for registration in &cx.runtime.observers {
-        running_infallible(*registration, || tell(registration.observer));
+        watching(*registration, || tell(registration.observer));
     }
 }

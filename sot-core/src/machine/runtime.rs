@@ -9,6 +9,7 @@ use crate::bytecode::Opcodes;
 use crate::cache::set_skipped_files;
 use crate::cpython;
 use crate::error::{set_hints, RegistrationError};
+use crate::fault;
 use crate::machine::builtin::BuiltinTable;
 use crate::machine::observer::{self, ObserverRegistration};
 use crate::machine::opcode::DispatchTable;
@@ -72,6 +73,7 @@ impl Runtime {
         if RUNTIME.get().is_none() {
             // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
             // this one. Of two that start at once, the first to be done is kept.
+            fault::watch_panics();
             let runtime = Runtime::new(py, backend)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));

@@ -94,7 +94,10 @@ impl FrameEvaluator for Translator {
         stats::update(|stats| stats.panics += 1);
         let code = frame.code();
         match cache_of(&code) {
-            Some(cache) => internal(&cache, &code, PyRuntimeError::new_err(format!("panic: {text}"))),
+            Some(cache) => {
+                let place = fault::panicked_at().map(|place| format!(" at {place}")).unwrap_or_default();
+                internal(&cache, &code, PyRuntimeError::new_err(format!("panic: {text}{place}")))
+            }
             None => Verdict::Original { disable_eval_frame: false },
         }
     }

@@ -318,7 +318,7 @@ pub fn call_by_policy(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let callable = object.bind(cx.py).clone();
-    let policy = cx.runtime.backend.call_policy(&callable);
+    let policy = cx.call_policy(&callable, args)?;
     if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
         return Ok(None);
     }
@@ -406,6 +406,21 @@ pub fn call_by_policy(
             Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is {which}")))
         }
     }
+}
+
+/// Calls an object that is no function as it is known to a plug-in or the backend; `None` if it is to neither.
+pub(crate) fn call_known_object(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let callable = object.bind(cx.py).clone();
+    if cx.runtime.builtins.has(&callable) {
+        guard_identity(cx, this, object);
+        return cx.runtime.builtins.call(cx, &callable, args).transpose();
+    }
+    call_by_policy(cx, this, object, args)
 }
 
 impl Variable for FunctionVariable {

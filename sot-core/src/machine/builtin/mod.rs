@@ -320,7 +320,7 @@ fn find<'py, T: OfPath>(
             Err(_) if one.is_optional() => {}
             Err(why) => {
                 let registry = one.linked().registry;
-                return Err(error(one, format!("a {registry} for {:?}, which is nowhere: {why}", one.path())));
+                return Err(error(one, format!("the {registry} {:?} leads nowhere: {why}", one.path())));
             }
         }
     }

@@ -184,6 +184,11 @@ impl DispatchTable {
         self.handlers[opcode as usize]
     }
 
+    /// What overrides the handler of an opcode, the first to be asked first.
+    pub fn overrides(&self, opcode: u8) -> &[&'static OpcodeOverride] {
+        &self.overrides[opcode as usize]
+    }
+
     /// All handlers with their opcode numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &'static OpcodeHandler)> + '_ {
         self.handlers.iter().enumerate().filter_map(|(n, h)| h.map(|h| (n as u8, h)))
