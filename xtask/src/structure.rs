@@ -74,7 +74,7 @@ fn is_registration(root: &Path, file: &Path) -> bool {
 
 /// Whether the file is part of what users get.
 fn is_source(root: &Path, file: &Path) -> bool {
-    let crates = ["sot-core/src", "sot-variables/src", "sot-paddle/src"];
+    let crates = ["sot-core/src", "sot-variables/src", "sot-python/src", "sot-paddle/src"];
     file.strip_prefix(root).is_ok_and(|file| crates.iter().any(|home| file.starts_with(home)))
 }
 

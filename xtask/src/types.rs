@@ -1,7 +1,9 @@
 //! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They
-//! have an environment of their own, which needs no Paddle.
+//! have an environment of their own, which needs no Paddle. They are shown the package as it is found when it is imported:
+//! with the modules of `sot-python`, which are in the compiled part.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,7 +23,7 @@ pub(crate) fn check(base: &Interpreter) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    let package = workspace::root().join("sot-paddle");
+    let package = assemble()?;
     let mut mypy = Command::new(bin.join("mypy"));
     mypy.args(["--config-file", "pyproject.toml", "python/sot"]).current_dir(&package);
     let mut pyright = Command::new(bin.join("pyright"));
@@ -33,6 +35,27 @@ pub(crate) fn check(base: &Interpreter) -> Result<(), Failure> {
     } else {
         Err(failures.join("\n\n"))
     }
+}
+
+/// Puts the package together in a folder of its own; a file that shows types alone gives way to the module.
+fn assemble() -> Result<PathBuf, Failure> {
+    let shown = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let package = workspace::target().join("types");
+    let modules = package.join("python/sot");
+    let _ = fs::remove_dir_all(&package);
+    fs::create_dir_all(&modules).map_err(|error| shown(&modules, error))?;
+    let paddle = workspace::root().join("sot-paddle");
+    let settings = "pyproject.toml";
+    fs::copy(paddle.join(settings), package.join(settings)).map_err(|error| shown(&package, error))?;
+    for folder in [paddle.join("python/sot"), workspace::root().join("sot-python/python")] {
+        for entry in folder.read_dir().map_err(|error| shown(&folder, error))?.flatten() {
+            let file = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                fs::copy(&file, modules.join(entry.file_name())).map_err(|error| shown(&file, error))?;
+            }
+        }
+    }
+    Ok(package)
 }
 
 /// The environment's folder of programs; it is made anew when other releases are wanted.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::{workspace, Failure};
 
 /// What must work with any framework.
-const NEUTRAL: [&str; 3] = ["sot-core/src", "sot-variables/src", "tests/src"];
+const NEUTRAL: [&str; 4] = ["sot-core/src", "sot-variables/src", "sot-python/src", "tests/src"];
 
 /// Words of one framework, in lower case, with what belongs in their place.
 const FRAMEWORK_WORDS: [(&str, &str); 5] = [
@@ -36,7 +36,8 @@ pub(crate) fn check_framework_words() -> Result<(), Failure> {
 }
 
 /// Crates whose top-level types have a name of their own each.
-const CRATES: [&str; 6] = ["sot-core", "sot-variables", "sot-opcodes-py38", "sot-opcodes-py312", "sot-paddle", "xtask"];
+const CRATES: [&str; 7] =
+    ["sot-core", "sot-variables", "sot-opcodes-py38", "sot-opcodes-py312", "sot-python", "sot-paddle", "xtask"];
 
 /// Of the files in this folder one is compiled, by the version of CPython: they declare the same types.
 const BY_VERSION: &str = "sot-core/src/cpython/layout";

@@ -61,6 +61,7 @@ pub struct Runtime {
     pub factories: &'static Factories,
     /// Where graphs go.
     pub backend: Box<dyn Backend>,
+    backend_name: String,
     skipped_paths: Vec<String>,
     installed_paths: Vec<String>,
 }
@@ -68,18 +69,32 @@ pub struct Runtime {
 static RUNTIME: OnceCell<Runtime> = OnceCell::new();
 
 impl Runtime {
-    /// Freezes the registries and starts the backend; later calls give the same runtime.
+    /// Freezes the registries and starts the backend; later calls give the same runtime. There is one for each library
+    /// that the tracer is linked into, so another backend is an error: it needs an extension module of its own.
     pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
+        Self::start_for(py, backend, None)
+    }
+
+    /// The same for a package of Python's, in which builtin handlers by paths that begin with a dot are found.
+    pub fn start_for(py: Python<'_>, backend: &str, package: Option<&str>) -> PyResult<&'static Runtime> {
         if RUNTIME.get().is_none() {
             // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
             // this one. Of two that start at once, the first to be done is kept.
             fault::watch_panics();
-            let runtime = Runtime::new(py, backend)?;
+            let runtime = Runtime::new(py, backend, package)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
             set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
         }
-        RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
+        let runtime = RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))?;
+        let running = &runtime.backend_name;
+        if running != backend {
+            return Err(PyImportError::new_err(format!(
+                "the tracer runs with the backend {running:?} and cannot start with {backend:?}: a library that it is \
+                 linked into has one backend; build an extension module of its own for each"
+            )));
+        }
+        Ok(runtime)
     }
 
     /// The runtime, if it was started.
@@ -87,10 +102,10 @@ impl Runtime {
         RUNTIME.get()
     }
 
-    fn new(py: Python<'_>, backend: &str) -> PyResult<Runtime> {
+    fn new(py: Python<'_>, backend: &str, package: Option<&str>) -> PyResult<Runtime> {
         let version = PyVersion::BUILT_FOR;
         let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
-        let backend = make_backend(py, backend)?;
+        let (backend_name, backend) = (backend.to_owned(), make_backend(py, backend)?);
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
         let paths = cpython::import(py, "sysconfig")?;
@@ -102,10 +117,11 @@ impl Runtime {
             version,
             dispatch: DispatchTable::start(py, version).map_err(wrong)?,
             kinds: KindTable::freeze(py).map_err(wrong)?,
-            builtins: BuiltinTable::freeze(py).map_err(wrong)?,
+            builtins: BuiltinTable::freeze(py, package).map_err(wrong)?,
             observers: observer::all(),
             factories: the_factories()?,
             backend,
+            backend_name,
             skipped_paths,
             installed_paths,
         })

@@ -6,7 +6,7 @@
 This module checks what the tracer needs before the compiled part is loaded, and holds the public names.
 """
 
-from . import _plugins, _requirements
+from . import _requirements
 
 if _requirements.is_run_as_command():
     from . import _command
@@ -14,18 +14,31 @@ if _requirements.is_run_as_command():
     _command.before_import()
 _requirements.check()
 
-from . import _config, psdb, register
-from ._breaks import BreakList, break_on
-from ._compiling import is_compiling
-from ._config import config
-from ._controls import mark_dynamic, mark_static, set_stance
-from ._counts import Stats, stats
-from ._disable import disable
+from . import _sot  # First: it has the modules that are not beside this one.
+from . import _face, psdb, register
+from ._controls import mark_dynamic, mark_static
+from ._face import (
+    BreakList,
+    Explanation,
+    GraphBreakError,
+    Progress,
+    RecompileError,
+    Record,
+    Stats,
+    __version__,
+    break_on,
+    config,
+    disable,
+    explain,
+    is_compiling,
+    on_progress,
+    report,
+    reset,
+    set_stance,
+    stats,
+    symbolic_translate,
+)
 from ._install import Installation, install, install_if_asked, uninstall
-from ._progress import Progress, on_progress
-from ._report import Explanation, Record, explain
-from ._report_files import begin_if_asked, report
-from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 
 __all__ = [
     "BreakList",
@@ -56,7 +69,4 @@ __all__ = [
     "uninstall",
 ]
 
-_config.start()
-install_if_asked()
-begin_if_asked()
-_plugins.load()
+_face.start(install_if_asked)

@@ -8,7 +8,6 @@ from ._compiling import is_compiling as is_compiling
 from ._config import config as config
 from ._controls import mark_dynamic as mark_dynamic
 from ._controls import mark_static as mark_static
-from ._controls import set_stance as set_stance
 from ._counts import Stats as Stats
 from ._counts import stats as stats
 from ._install import Installation as Installation
@@ -21,6 +20,7 @@ from ._report import Record as Record
 from ._report import explain as explain
 from ._report_files import report as report
 from ._sot import DisabledStretch as _DisabledStretch
+from ._stances import set_stance as set_stance
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -1,81 +1,10 @@
-"""Controls by the names that users of `torch.compile` know: the stance, and marks of sizes."""
+"""Marks of sizes of Paddle's tensors, by the names that users of `torch.compile` know."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from types import TracebackType
-from typing import Any, Callable, List, Optional, Type, TypeVar
+from typing import Any, List, Optional
 
 import paddle
-
-from . import _sot
-from ._names import nearest
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-STANCES = ("default", "eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
-
-
-class set_stance:
-    """Say what becomes of a call that no translation fits; of all threads, from now on.
-
-    As a function: until another stance is taken. As a context manager or decorator: for the block, or for each call.
-
-    - `"default"`: it is translated.
-    - `"eager"`: nothing is translated, and no translation runs: the program's own code does.
-    - `"eager_on_recompile"`: it runs in CPython. Translations that are there and fit are used.
-    - `"fail_on_recompile"`: `sot.RecompileError`, which names the guards that failed.
-    - `"eager_then_compile"`: the first call of each function runs in CPython, the second is translated; sizes of tensor
-      arguments that differ between the two are left open.
-
-    Args:
-        stance: one of these names.
-
-    Raises:
-        ValueError: there is no such stance.
-    """
-
-    def __init__(self, stance: str) -> None:
-        if stance not in STANCES:
-            raise ValueError(f"sot.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
-        self.stance = stance
-        # What to go back to: by `__exit__`, a stack, as the object may be entered again while it is entered.
-        self._before: List[str] = [_sot._take_stance(stance)]
-        self._is_entered = False
-
-    def __enter__(self) -> None:
-        if not self._is_entered:
-            # The first time the stance has been taken already.
-            self._is_entered = True
-            _sot._take_stance(self.stance)
-        else:
-            self._before.append(_sot._take_stance(self.stance))
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
-    ) -> None:
-        _sot._take_stance(self._before.pop())
-
-    def __call__(self, function: _F) -> _F:
-        # What is decorated is meant, and not what follows.
-        _sot._take_stance(self._before.pop())
-        stance = self.stance
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise TypeError("sot.set_stance() decorates functions; in a generator or coroutine use a `with` block")
-
-        @functools.wraps(function)
-        def with_stance(*args: Any, **kwargs: Any) -> Any:
-            before = _sot._take_stance(stance)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                _sot._take_stance(before)
-
-        return with_stance  # type: ignore[return-value]
-
-    def __repr__(self) -> str:
-        return f"<sot.set_stance({self.stance!r})>"
 
 
 def mark_dynamic(t: paddle.Tensor, dim: int, *, min: Optional[int] = None, max: Optional[int] = None) -> None:

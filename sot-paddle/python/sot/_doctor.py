@@ -94,7 +94,7 @@ def _linked() -> Found:
     from . import _sot
 
     counts = {}  # type: Any
-    for registry, _, _, _ in _sot._registrations():
+    for registry, *_ in _sot._registrations():
         counts[registry] = counts.get(registry, 0) + 1
     found = ", ".join("{} {}s".format(count, registry) for registry, count in sorted(counts.items()))
     lacking = [registry for registry in ("opcode", "kind", "builtin", "backend") if not counts.get(registry)]
@@ -125,9 +125,12 @@ def _translation() -> Found:
 
 
 def _environment() -> Found:
-    if sys.version_info < (3, 8):
+    try:
+        # The variables are known to the compiled part, which says so even where it cannot start.
+        _attempt(lambda: importlib.import_module("sot._sot"))
+        from . import _config
+    except (ImportError, SyntaxError):
         return "not tried", "first see to the above"
-    from . import _config
 
     said = ["{}={}".format(name, os.environ[name]) for name in _config.variables() if name in os.environ]
     found = ", ".join(said) if said else "no variable is set"

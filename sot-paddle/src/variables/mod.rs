@@ -1,4 +1,4 @@
-//! Variables that Paddle brings: layers, shapes, and callables that are already translated or converted.
+//! Variables that Paddle brings: layers, shapes, and callables that are already converted.
 
 mod assign;
 mod distribution;
@@ -8,4 +8,3 @@ mod psdb;
 mod size;
 mod static_function;
 mod tracer;
-mod translated;

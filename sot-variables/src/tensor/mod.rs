@@ -586,6 +586,7 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, &op.inplace())? {
             return object_model::inplace(cx, op, this, other);
         }
+        let other = self.operand(cx, &op.inplace(), other)?;
         if self.knows(cx, &op.inplace(), other)? {
             let text = format!("'{}=' changes a tensor in place", op.symbol());
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));

@@ -179,6 +179,8 @@ pub(in crate::cpython) struct Thread {
     /// it.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
+    /// The frame that whoever had the slot before us is looking at.
+    passed_on: Cell<*mut Frame>,
     /// In how many stretches without tracing the thread is that no section ends.
     pub(in crate::cpython) disabled: Cell<usize>,
     /// Number of open sections of this thread.
@@ -220,6 +222,7 @@ thread_local! {
             given: Cell::new(null_mut()),
             stack_limit: Cell::new(0),
             stack: Cell::new(Stack::UNKNOWN),
+            passed_on: Cell::new(null_mut()),
             disabled: Cell::new(0),
             open: Cell::new(0),
             frames: Cell::new(0),
@@ -251,7 +254,7 @@ pub(in crate::cpython) unsafe fn on_frame(
             return run_or_raise(ts, frame, here);
         }
         match (*thread).mode.get() {
-            Mode::Outside => run_foreign(ts, frame, throwflag),
+            Mode::Outside => run_foreign(&*thread, ts, frame, throwflag),
             Mode::Suspended => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing if throwflag != 0 || !frames::is_fresh(frame) => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing => evaluate(&*thread, ts, frame, waiting),
@@ -292,16 +295,26 @@ pub(in crate::cpython) unsafe fn run(
     unsafe { call_eval(default_eval, ts, frame, throwflag) }
 }
 
-/// Runs a frame as if we were not there.
+/// Runs a frame as if we were not there. Two hooks may each have found the other in the slot, in sections that were
+/// opened within one another: a frame that comes back is CPython's.
 #[inline]
-unsafe fn run_foreign(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject {
+unsafe fn run_foreign(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
     let foreign = FOREIGN.load(Ordering::Relaxed);
-    if foreign.is_null() {
+    if foreign.is_null() || thread.passed_on.get() == frame {
+        thread.passed_on.set(null_mut());
         // SAFETY: called as CPython calls an evaluator.
         return unsafe { run(ts, frame, throwflag) };
     }
+    thread.passed_on.set(frame);
     // SAFETY: what is kept there was read out of the evaluation slot.
-    unsafe { call_eval(std::mem::transmute::<*mut (), EvalFrame>(foreign), ts, frame, throwflag) }
+    let result = unsafe { call_eval(std::mem::transmute::<*mut (), EvalFrame>(foreign), ts, frame, throwflag) };
+    thread.passed_on.set(null_mut());
+    result
 }
 
 /// A verdict in raw references, which need no token to be dropped.

@@ -82,6 +82,8 @@ pub fn is_active() -> bool {
 #[derive(Debug)]
 pub struct Active<'py> {
     before: Mode,
+    /// Another's evaluator that was in the slot while a section of ours was open; null for none.
+    displaced: *mut (),
     token: PhantomData<Python<'py>>,
 }
 
@@ -93,7 +95,7 @@ impl Drop for Active<'_> {
             thread.open.set(thread.open.get() - 1);
         });
         // SAFETY: the token says the GIL is held.
-        unsafe { uninstall() };
+        unsafe { uninstall(self.displaced) };
     }
 }
 
@@ -115,13 +117,13 @@ impl Drop for Suspended<'_> {
 /// Opens a section of the given kind.
 pub(in crate::cpython) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
-    unsafe { install()? };
+    let displaced = unsafe { install()? };
     measure();
     let before = THREAD.with(|thread| {
         thread.open.set(thread.open.get() + 1);
         thread.mode.replace(if thread.disabled.get() == 0 { mode } else { Mode::Suspended })
     });
-    Ok(Active { before, token: PhantomData })
+    Ok(Active { before, displaced, token: PhantomData })
 }
 
 /// Number of open sections in all threads.
@@ -130,14 +132,17 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// What the slot gets back when the last section ends.
 static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
-/// Makes the slot ours. It is looked at every time, because frameworks reset it without asking.
-unsafe fn install() -> Result<(), HookError> {
+/// Makes the slot ours. It is looked at every time, because frameworks reset it without asking. The result is who gets
+/// it back when the section ends, though others of ours are open: another tracer, in whose section this one is.
+unsafe fn install() -> Result<*mut (), HookError> {
     let ours = address(hook_entry);
     // SAFETY: the caller holds the GIL.
     let found = address(unsafe { current_eval()? });
     let open = OPEN.load(Ordering::Relaxed);
+    let mut displaced = null_mut();
     if found != ours {
         let foreign = if found == address(default_eval) { null_mut() } else { found };
+        displaced = foreign;
         FOREIGN.store(foreign, Ordering::Relaxed);
         // SAFETY: the caller holds the GIL.
         unsafe { set_eval(hook_entry) };
@@ -148,14 +153,21 @@ unsafe fn install() -> Result<(), HookError> {
         BEFORE.store(before, Ordering::Relaxed);
     }
     OPEN.store(open + 1, Ordering::Relaxed);
-    Ok(())
+    Ok(displaced)
 }
 
-/// Counts a section off; the last one gives the slot back, unless somebody else has taken it meanwhile.
-unsafe fn uninstall() {
+/// Counts a section off; the last one gives the slot back, unless somebody else has taken it meanwhile, and so does one
+/// that has taken it from another tracer.
+unsafe fn uninstall(displaced: *mut ()) {
     let open = OPEN.load(Ordering::Relaxed) - 1;
     OPEN.store(open, Ordering::Relaxed);
     if open > 0 {
+        // SAFETY: the caller holds the GIL, and what was displaced was read out of the slot.
+        unsafe {
+            if !displaced.is_null() && current_eval().is_ok_and(|found| address(found) == address(hook_entry)) {
+                set_eval(std::mem::transmute::<*mut (), EvalFrame>(displaced));
+            }
+        }
         return;
     }
     // SAFETY: the caller holds the GIL, and `install` has found the slot.
@@ -173,7 +185,7 @@ pub(in crate::cpython) struct Sleep {
 }
 
 impl Sleep {
-    /// Gives the slot back, if it is ours and no other thread has a section. No destructor ends it (see `hook`).
+    /// Gives the slot back, if it is ours and nobody else's, and no other thread has a section. No destructor ends it (see `hook`).
     ///
     /// # Safety
     /// The GIL is held.
@@ -181,7 +193,8 @@ impl Sleep {
     pub(in crate::cpython) unsafe fn begin(thread: &Thread) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            let is_alone = OPEN.load(Ordering::Relaxed) == thread.open.get();
+            let is_alone =
+                OPEN.load(Ordering::Relaxed) == thread.open.get() && FOREIGN.load(Ordering::Relaxed).is_null();
             let is_asleep = is_alone && current_eval().is_ok_and(|found| address(found) == address(hook_entry));
             if is_asleep {
                 set_eval(default_eval);

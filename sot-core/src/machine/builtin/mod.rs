@@ -30,7 +30,8 @@ pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
 
 /// A registration.
 pub struct Builtin {
-    /// Dotted path in `builtins`, or `module:path` in another module of the standard library.
+    /// Dotted path in `builtins`, or `module:path` in another module. A module that begins with a dot is one of the
+    /// package that the tracer was started for.
     pub path: &'static str,
     /// Whether some interpreters lack it.
     pub is_optional: bool,
@@ -133,10 +134,10 @@ struct OfModule {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration. A path that this interpreter lacks is an error, but for those that say that some do
-    /// (`math.cbrt`, which came with 3.11).
-    pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
-        Self::from_builtins(py, BUILTINS.iter(), BUILTIN_OVERRIDES.iter())
+    /// Resolves every registration; those that begin with a dot in this package. A path that this interpreter lacks is an
+    /// error, but for those that say that some do (`math.cbrt`, which came with 3.11).
+    pub fn freeze(py: Python<'_>, package: Option<&str>) -> Result<BuiltinTable, RegistrationError> {
+        Self::in_package(py, package, BUILTINS.iter(), BUILTIN_OVERRIDES.iter())
     }
 
     /// Resolves the given registrations; `freeze` gives it all there are.
@@ -145,28 +146,37 @@ impl BuiltinTable {
         registered: impl Iterator<Item = &'static Builtin>,
         overrides: impl Iterator<Item = &'static BuiltinOverride>,
     ) -> Result<BuiltinTable, RegistrationError> {
-        let mut by_module: BTreeMap<&str, OfModule> = BTreeMap::new();
+        Self::in_package(py, None, registered, overrides)
+    }
+
+    fn in_package(
+        py: Python<'_>,
+        package: Option<&str>,
+        registered: impl Iterator<Item = &'static Builtin>,
+        overrides: impl Iterator<Item = &'static BuiltinOverride>,
+    ) -> Result<BuiltinTable, RegistrationError> {
+        let mut by_module: BTreeMap<String, OfModule> = BTreeMap::new();
         for builtin in registered {
-            by_module.entry(parts(builtin.path).0).or_default().builtins.push(builtin);
+            by_module.entry(module_of(builtin, package)?).or_default().builtins.push(builtin);
         }
         for one in overrides {
-            by_module.entry(parts(one.path).0).or_default().overrides.push(one);
+            by_module.entry(module_of(one, package)?).or_default().overrides.push(one);
         }
         let mut resolved = Resolved::default();
         let mut present = Vec::new();
         for (module, of_module) in by_module {
-            let name = PyString::new(py, module);
+            let name = PyString::new(py, &module);
             if !module.contains('.') || is_imported(&name) {
-                resolved.add(find(py, &of_module.builtins)?)?;
-                present.push(of_module.overrides);
+                resolved.add(find(&name, &of_module.builtins)?)?;
+                present.push((name, of_module.overrides));
             } else {
                 refuse_twins(&of_module.builtins)?;
                 resolved.waiting.push((name.unbind(), of_module));
             }
         }
         // What they override may be registered by the name of another module.
-        for overrides in present {
-            resolved.override_with(find(py, &overrides)?)?;
+        for (name, overrides) in present {
+            resolved.override_with(find(&name, &overrides)?)?;
         }
         let is_complete = AtomicBool::new(resolved.waiting.is_empty());
         Ok(BuiltinTable { resolved: RwLock::new(resolved), is_complete })
@@ -231,7 +241,6 @@ impl Resolved {
         module: &Bound<'_, PyString>,
         of_module: &OfModule,
     ) -> Vec<Result<(), RegistrationError>> {
-        let py = module.py();
         // A function that the program has put in the place of one meanwhile is from elsewhere. Classes and C code
         // are named after the modules they are made in.
         let is_own = |object: &Bound<'_, PyAny>| {
@@ -240,11 +249,11 @@ impl Resolved {
         };
         let mut results = Vec::new();
         for builtin in &of_module.builtins {
-            let found = find(py, &[*builtin]).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
+            let found = find(module, &[*builtin]).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
             results.push(found.and_then(|found| self.add(found)));
         }
         for one in &of_module.overrides {
-            let found = find(py, &[*one]).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
+            let found = find(module, &[*one]).map(|found| found.into_iter().filter(|(_, object)| is_own(object)));
             results.push(found.and_then(|found| self.override_with(found)));
         }
         results
@@ -310,12 +319,12 @@ impl OfPath for BuiltinOverride {
 
 /// The objects of registrations. A path that this interpreter lacks is an error, but for those that say that some do.
 fn find<'py, T: OfPath>(
-    py: Python<'py>,
+    module: &Bound<'py, PyString>,
     registered: &[&'static T],
 ) -> Result<Vec<(&'static T, Bound<'py, PyAny>)>, RegistrationError> {
     let mut found = Vec::with_capacity(registered.len());
     for &one in registered {
-        match resolve(py, one.path()) {
+        match resolve(module, one.path()) {
             Ok(object) => found.push((one, object)),
             Err(_) if one.is_optional() => {}
             Err(why) => {
@@ -347,11 +356,23 @@ fn parts(path: &'static str) -> (&'static str, &'static str) {
     path.split_once(':').unwrap_or(("builtins", path))
 }
 
-/// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
-fn resolve<'py>(py: Python<'py>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
-    let (module, path) = parts(path);
-    let mut object = cpython::import(py, module)?.into_any();
-    for name in path.split('.') {
+/// The module of a registration by its whole name.
+fn module_of(one: &impl OfPath, package: Option<&str>) -> Result<String, RegistrationError> {
+    let module = parts(one.path()).0;
+    match (module.strip_prefix('.'), package) {
+        (None, _) => Ok(module.to_owned()),
+        (Some(below), Some(package)) => Ok(format!("{package}.{below}")),
+        (Some(_), None) => {
+            Err(error(one, format!("{:?} is in a package, and the tracer was started for none", one.path())))
+        }
+    }
+}
+
+/// The object at a path in its module. `list.append` is the descriptor in the type, as method lookup finds it.
+fn resolve<'py>(module: &Bound<'py, PyString>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let mut object = cpython::import(py, module.to_str()?)?.into_any();
+    for name in parts(path).1.split('.') {
         // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
         object = match object.cast::<PyType>() {
             Ok(class) => cpython::type_lookup(class, &PyString::new(py, name))

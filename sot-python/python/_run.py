@@ -17,14 +17,16 @@ import types
 from importlib.machinery import SourceFileLoader
 from typing import Any, Callable, Dict, List
 
-import sot
-
 from . import _sot
+from ._counts import stats
 
 
 def main(asked: argparse.Namespace) -> None:
     """Run the program; leaves the process if it raises, or breaks and must not."""
-    sot.install()
+    # Where there is something of the framework's own to put the tracer behind.
+    install = getattr(sys.modules[str(__package__)], "install", None)
+    if install is not None:
+        install()
     program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
     status = 0
     try:
@@ -125,7 +127,7 @@ def _is_ours(traceback: types.TracebackType) -> bool:
 
 
 def _fail_on_break() -> None:
-    counted = sot.stats()
+    counted = stats()
     if counted.breaks or counted.fallbacks:
-        print(f"python -m sot run --fail-on-break:\n{counted}", file=sys.stderr)
+        print(f"python -m {__package__} run --fail-on-break:\n{counted}", file=sys.stderr)
         sys.exit(1)

@@ -10,10 +10,11 @@ use sot_core::stance::Stance;
 use sot_core::tracker::Key;
 use sot_core::translate::{self, Request, RequestOptions};
 
-use crate::backend::PaddleBackend;
+use crate::extension::add_class;
+use crate::face;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Translated>()?;
+    add_class::<Translated>(module)?;
     module.add_function(wrap_pyfunction!(_leave_size_open, module)?)?;
     module.add_function(wrap_pyfunction!(_copy_marks, module)?)?;
     module.add_function(wrap_pyfunction!(symbolic_translate, module)?)
@@ -26,7 +27,7 @@ pub(crate) struct Translated {
     /// For its code.
     request: Option<Request>,
     options: RequestOptions,
-    /// What makes callables of its graphs in the place of Paddle.
+    /// What makes callables of its graphs in the place of the backend.
     compiler: Option<Py<PyAny>>,
 }
 
@@ -74,11 +75,11 @@ impl Translated {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<sot.symbolic_translate({})>", self.target(py)?.repr()?))
+        Ok(format!("<{}.symbolic_translate({})>", face::used()?.package, self.target(py)?.repr()?))
     }
 
     fn __reduce__(slf: Bound<'_, Self>) -> PyResult<(Bound<'_, PyAny>, (Bound<'_, PyAny>,))> {
-        let make = cpython::import(slf.py(), "sot")?.getattr("symbolic_translate")?;
+        let make = cpython::import(slf.py(), &face::used()?.package)?.getattr("symbolic_translate")?;
         let target = slf.borrow().target(slf.py())?;
         Ok((make, (target,)))
     }
@@ -119,8 +120,8 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses
-/// among Paddle's own compilers may be given, and is not used.
+/// Makes a function, bound method, `functools.partial` or model run translated; also a decorator. What only chooses
+/// among the framework's own compilers may be given, and is not used.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
@@ -149,30 +150,31 @@ fn symbolic_translate<'py>(
         return Ok(target);
     }
     let options = RequestOptions { whole: fullgraph, dynamic };
-    if PaddleBackend::installed(py)?.is_layer(&target) && !target.is_instance_of::<PyType>() {
-        return translate_layer(target, options, compiler);
+    if let Some(entry) = face::used()?.face.entry(&target) {
+        return translate_entry(target, entry, options, compiler);
     }
     refuse(&target)?;
     Ok(wrap(&target, options, compiler)?.into_any())
 }
 
-/// A layer comes back with its `forward` translated.
-fn translate_layer(
-    layer: Bound<'_, PyAny>,
+/// A model comes back with the method translated that its calls come to.
+fn translate_entry<'py>(
+    model: Bound<'py, PyAny>,
+    entry: &'static str,
     options: RequestOptions,
     compiler: Option<Py<PyAny>>,
-) -> PyResult<Bound<'_, PyAny>> {
-    let forward = layer.getattr("forward")?;
-    if !forward.is_instance_of::<Translated>() {
-        let translated = wrap(&forward, options, compiler)?;
-        layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
+) -> PyResult<Bound<'py, PyAny>> {
+    let method = model.getattr(entry)?;
+    if !method.is_instance_of::<Translated>() {
+        let translated = wrap(&method, options, compiler)?;
+        model.py().get_type::<PyAny>().call_method1("__setattr__", (&model, entry, translated))?;
     }
-    Ok(layer)
+    Ok(model)
 }
 
-/// What makes callables of graphs, as a name or a function says; `None` for Paddle's own words.
+/// What makes callables of graphs, as a name or a function says; `None` for the framework's own words.
 fn compiler_of(backend: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-    let found = cpython::import(backend.py(), "sot._backends")?.call_method1("find", (backend,))?;
+    let found = face::module(backend.py(), "_backends")?.call_method1("find", (backend,))?;
     if found.is_none() {
         return Ok(None);
     }
@@ -200,10 +202,10 @@ fn wrap<'py>(
     Ok(translated)
 }
 
-/// The code that a call of `target` runs first, but for what `functools.partial` and calls of layers do before.
+/// The code that a call of `target` runs first, but for what `functools.partial` and calls of models do before.
 pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
     let py = target.py();
-    let backend = PaddleBackend::installed(py)?;
+    let face = face::used()?.face;
     let partial = cpython::import(py, "functools")?.getattr("partial")?;
     let mut function = target.clone();
     loop {
@@ -211,8 +213,8 @@ pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
             function.getattr("func")?
         } else if let Ok(translated) = function.cast::<Translated>() {
             translated.borrow().target(py)?
-        } else if backend.is_layer(&function) {
-            function.getattr("forward")?
+        } else if let Some(entry) = face.entry(&function) {
+            function.getattr(entry)?
         } else {
             break;
         }
@@ -255,11 +257,15 @@ fn _copy_marks(function: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult
 /// A clear error for what has no Python code to translate.
 fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     let shown = sot_core::tracker::repr(target.py(), &target.clone().unbind());
+    let used = face::used()?;
+    let functions = "a Python function, a bound method";
+    let taken = match used.face.also_taken() {
+        Some(also) => format!("{functions}, a functools.partial of one or {also}"),
+        None => format!("{functions} or a functools.partial of one"),
+    };
     let wrong = |what: &str| {
-        Err(PyTypeError::new_err(format!(
-            "sot.symbolic_translate() takes a Python function, a bound method, a functools.partial of one or a paddle.nn.Layer; \
-             {shown} is {what}"
-        )))
+        let package = &used.package;
+        Err(PyTypeError::new_err(format!("{package}.symbolic_translate() takes {taken}; {shown} is {what}")))
     };
     if target.is_instance_of::<PyType>() {
         return wrong("a class: translate its methods, or an instance");

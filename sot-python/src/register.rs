@@ -9,10 +9,11 @@ use sot_core::registered::{Meaning, Parts};
 use sot_core::registering;
 use sot_core::runtime::Runtime;
 
+use crate::extension::add_class;
 use crate::translated::Translated;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<DisabledStretch>()?;
+    add_class::<DisabledStretch>(module)?;
     module.add_function(wrap_pyfunction!(register_meaning, module)?)?;
     module.add_function(wrap_pyfunction!(undo_registration, module)?)
 }

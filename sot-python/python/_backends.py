@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Sequence, cast
 
+from . import _sot
 from ._registration import Registration
 
 
@@ -33,7 +34,8 @@ class Graph:
     text: str
     """The StatementIR as people read it, with those that it calls."""
     program: Any
-    """The `paddle.static.Program` that the statements were appended to. Look, but leave it as it is: `run` uses it."""
+    """What the statements were appended to, in the framework's terms (Paddle: a `paddle.static.Program`), or `None`. Look, but
+    leave it as it is: `run` uses it."""
     run: Callable[..., Sequence[Any]]
     """What calls the graph without the backend: it takes the inputs and gives a sequence of the outputs."""
 
@@ -42,9 +44,6 @@ class Graph:
 
 
 Backend = Callable[[Graph, Sequence[Any]], Callable[..., Sequence[Any]]]
-
-# What `paddle.jit.to_static` takes to choose among Paddle's own compilers.
-_OF_PADDLE = ("CINN", "PHI", "INFERENCE")
 
 _named: dict[str, Compiler] = {}
 
@@ -71,8 +70,8 @@ def register(name: str, backend: Backend) -> Registration:
     """Give a backend a name."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"backend() takes a name and a function; {name!r} is no name")
-    if name in _OF_PADDLE:
-        raise ValueError(f"backend({name!r}): that name is Paddle's")
+    if name in _sot._own_compilers:
+        raise ValueError(f"backend({name!r}): that name is {_sot._backend.capitalize()}'s")
     if name in _named:
         raise ValueError(f"backend({name!r}): the name is registered already, for {_named[name]!r}: undo that first")
     if not callable(backend):
@@ -94,16 +93,16 @@ def _of(backend: Backend) -> Compiler:
 
 
 def find(backend: Any) -> Compiler | None:
-    """The compiler that `symbolic_translate(backend=...)` means; `None` for Paddle's own words."""
+    """The compiler that `symbolic_translate(backend=...)` means; `None` for the framework's own words."""
     if isinstance(backend, Compiler):
         return backend
     if isinstance(backend, str):
         if backend in _named:
             return _named[backend]
-        if backend in _OF_PADDLE:
+        if backend in _sot._own_compilers:
             return None
         known = ", ".join(map(repr, _named)) or "none"
-        raise ValueError(f"no backend named {backend!r}; registered: {known} (see sot.register.backend)")
+        raise ValueError(f"no backend named {backend!r}; registered: {known} (see register.backend)")
     if not callable(backend):
         raise TypeError(f"backend={backend!r} is neither a name nor a function")
     return _of(cast(Backend, backend))

@@ -179,11 +179,11 @@ def _age() -> float:
 
 
 def _versions() -> dict[str, str]:
-    paddle = sys.modules.get("paddle")
+    framework = sys.modules.get(_sot._backend)
     return {
         "sot": _sot.__version__,
         "python": platform.python_version(),
-        "paddle": str(getattr(paddle, "__version__", "not imported")),
+        _sot._backend: str(getattr(framework, "__version__", "not imported")),
         "system": platform.platform(),
     }
 

@@ -18,7 +18,9 @@ _chosen: List[str] = []
 
 
 class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error where the program has set up no handler of its own."""
+    """Writes to standard error where the program has set up no handler of its own. One serves all backends of a process."""
+
+    is_sots = True
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -29,7 +31,7 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
 
     def handle(self, record: logging.LogRecord) -> bool:
         loggers = [logging.getLogger(name) for name in (record.name, "sot", None)]
-        has_own = any(handler is not self for logger in loggers for handler in logger.handlers)
+        has_own = any(not _is_sots(handler) for logger in loggers for handler in logger.handlers)
         return False if has_own else bool(super().handle(record))
 
 
@@ -60,5 +62,9 @@ def set_up() -> None:
     """Let messages be seen in programs without handlers."""
     for channel in CHANNELS:
         logger = logging.getLogger(f"sot.{channel}")
-        if not any(isinstance(handler, _Stderr) for handler in logger.handlers):
+        if not any(map(_is_sots, logger.handlers)):
             logger.addHandler(_Stderr())
+
+
+def _is_sots(handler: logging.Handler) -> bool:
+    return bool(getattr(handler, "is_sots", False))

@@ -7,8 +7,7 @@ use sot_core::graph::StatementIR;
 use sot_core::report;
 use sot_core::stats::{self, Record};
 
-use crate::backend::run::second_passes;
-use crate::page;
+use crate::{face, page};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_stats, module)?)?;
@@ -43,9 +42,10 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Forgets every translation and zeroes the counters.
 #[pyfunction]
-fn reset() {
+fn reset() -> PyResult<()> {
     stats::reset();
-    second_passes::reset();
+    face::used()?.face.reset();
+    Ok(())
 }
 
 /// Switches the keeping of records on or off; gives the former state.

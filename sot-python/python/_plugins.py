@@ -1,11 +1,14 @@
-"""Plug-ins in Python: what installed distributions offer under the entry-point group `sot.plugins` is called once."""
+"""Plug-ins in Python: what installed distributions offer under an entry-point group is called once.
+
+The group of the package `sot` is `sot.plugins`; another backend's package has one of its own.
+"""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-GROUP = "sot.plugins"
+GROUP = f"{__package__}.plugins"
 
 
 def load() -> None:

@@ -1,0 +1,1 @@
+../../../../sot-python/python/_disable.py

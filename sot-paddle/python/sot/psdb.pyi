@@ -1,0 +1,1 @@
+../../../../sot-python/python/psdb.py

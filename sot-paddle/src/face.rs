@@ -1,0 +1,35 @@
+//! What the package `sot` has beside the face of every backend.
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_python::Face;
+
+use crate::backend::run::second_passes;
+use crate::backend::{debug, PaddleBackend};
+
+pub(crate) struct PaddleFace;
+
+impl Face for PaddleFace {
+    fn entry(&self, object: &Bound<'_, PyAny>) -> Option<&'static str> {
+        let backend = PaddleBackend::installed(object.py()).ok()?;
+        (backend.is_layer(object) && !object.is_instance_of::<PyType>()).then_some("forward")
+    }
+
+    fn also_taken(&self) -> Option<&'static str> {
+        Some("a paddle.nn.Layer")
+    }
+
+    /// What `paddle.jit.to_static` takes to choose among Paddle's own compilers.
+    fn own_compilers(&self) -> &'static [&'static str] {
+        &["CINN", "PHI", "INFERENCE"]
+    }
+
+    fn reset(&self) {
+        second_passes::reset();
+    }
+
+    fn add_to(&self, module: &Bound<'_, PyModule>) -> PyResult<()> {
+        second_passes::register(module)?;
+        debug::register(module)
+    }
+}

@@ -1,0 +1,49 @@
+"""The names that every package with a backend has, and what is done when one is imported."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from . import _config, _plugins, psdb, register
+from ._breaks import BreakList, break_on
+from ._compiling import is_compiling
+from ._config import config
+from ._counts import Stats, stats
+from ._disable import disable
+from ._progress import Progress, on_progress
+from ._report import Explanation, Record, explain
+from ._report_files import begin_if_asked, report
+from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
+from ._stances import set_stance
+
+__all__ = [
+    "BreakList",
+    "Explanation",
+    "GraphBreakError",
+    "Progress",
+    "RecompileError",
+    "Record",
+    "Stats",
+    "__version__",
+    "break_on",
+    "config",
+    "disable",
+    "explain",
+    "is_compiling",
+    "on_progress",
+    "psdb",
+    "register",
+    "report",
+    "reset",
+    "set_stance",
+    "stats",
+    "symbolic_translate",
+]
+
+
+def start(install: Callable[[], None] = lambda: None) -> None:
+    """What the environment asks for, and plug-ins; `install` puts the tracer behind what the framework has of its own."""
+    _config.start()
+    install()
+    begin_if_asked()
+    _plugins.load()
