@@ -26,6 +26,7 @@ pub mod operators;
 pub mod origin;
 
 pub mod policy;
+pub mod prelude;
 pub mod progress;
 mod readers;
 pub mod registered;
