@@ -30,3 +30,8 @@ pub use harness::{
 
 #[doc(hidden)]
 pub use inventory;
+
+/// What the page says of plug-ins compiles, in a crate of its own.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/plugins.md")]
+struct Page;
