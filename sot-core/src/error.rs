@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::bytecode::CodeUnit;
 use crate::cpython;
 use crate::entity::VarId;
-use crate::origin::Origin;
+use crate::origin::RegistrationOrigin;
 
 pyo3::create_exception!(
     sot,
@@ -382,7 +382,7 @@ pub struct RegistrationError {
     /// What is wrong with it.
     pub what: String,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 #[cfg(test)]

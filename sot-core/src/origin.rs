@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Crate, file and line of a registration; [`origin!`](crate::origin!) makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
+pub struct RegistrationOrigin {
     /// The crate.
     pub krate: &'static str,
     /// Its version.
@@ -15,7 +15,7 @@ pub struct Origin {
     pub line: u32,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for RegistrationOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} (crate {} {})", self.file, self.line, self.krate, self.version)
     }
@@ -29,7 +29,7 @@ pub struct Linked {
     /// Its name there.
     pub name: &'static str,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 impl fmt::Display for Linked {
@@ -44,11 +44,11 @@ pub trait Registered {
     fn linked(&self) -> Linked;
 }
 
-/// The [`Origin`] of what is written there.
+/// The [`RegistrationOrigin`] of what is written there.
 #[macro_export]
 macro_rules! origin {
     () => {
-        $crate::origin::Origin {
+        $crate::origin::RegistrationOrigin {
             krate: match option_env!("CARGO_PKG_NAME") {
                 Some(name) => name,
                 None => module_path!(),

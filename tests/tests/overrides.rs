@@ -16,11 +16,11 @@ use sot_core::executor::{CallArgs, CodeUnit, OpcodeExecutor};
 use sot_core::guard::Guard;
 use sot_core::ir::Statement;
 use sot_core::linked::linked;
-use sot_core::observer::{Observer, Outcome};
+use sot_core::observer::{Observer, TranslationOutcome};
 use sot_core::opcode::{
-    versions, Count, Description, DispatchTable, Next, OpcodeHandler, OpcodeOverride, Operand, Overridden,
+    versions, Count, Description, DispatchTable, Next, OpcodeHandler, OpcodeOverride, Operand, OverriddenOpcode,
 };
-use sot_core::origin::Origin;
+use sot_core::origin::RegistrationOrigin;
 use sot_core::runtime::Runtime;
 use sot_core::variable::{KindOverride, KindTable, VarId};
 use sot_core::version::PyVersion;
@@ -114,11 +114,11 @@ impl Observer for Watcher {
         note(format!("guard: {}", guard.text(cx.py, &cx.trackers)));
     }
 
-    fn ends(&self, _: &OpcodeExecutor<'_>, outcome: Outcome<'_>) {
+    fn ends(&self, _: &OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
         note(match outcome {
-            Outcome::Whole => "ends: whole".to_owned(),
-            Outcome::Broken(reason) => format!("ends: broken, {}", reason.id.id()),
-            Outcome::LeftAlone(reason) => format!("ends: left alone, {}", reason.id.id()),
+            TranslationOutcome::Whole => "ends: whole".to_owned(),
+            TranslationOutcome::Broken(reason) => format!("ends: broken, {}", reason.id.id()),
+            TranslationOutcome::LeftAlone(reason) => format!("ends: left alone, {}", reason.id.id()),
         });
     }
 }
@@ -184,12 +184,12 @@ fn all_that_is_linked_says_where_it_stands() {
     assert_eq!((of("opcode override"), of("builtin override"), of("kind override"), of("observer")), (3, 3, 2, 1));
     for found in own {
         assert_eq!(found.origin.version, env!("CARGO_PKG_VERSION"));
-        assert!(found.origin.file.ends_with(".rs") && found.origin.line > 0, "{found}");
+        assert!(found.origin.file.contains("overrides.rs") && found.origin.line > 0, "{found}");
     }
 }
 
-const fn origin(line: u32) -> Origin {
-    Origin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
+const fn origin(line: u32) -> RegistrationOrigin {
+    RegistrationOrigin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
 }
 
 /// The text of the error, which must stand where the registration at fault stands.
@@ -203,7 +203,7 @@ fn plain(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
-fn first(cx: &mut OpcodeExecutor<'_>, _: &Operand, next: &Overridden<'_>) -> Flow<Next> {
+fn first(cx: &mut OpcodeExecutor<'_>, _: &Operand, next: &OverriddenOpcode<'_>) -> Flow<Next> {
     next.call(cx)
 }
 
@@ -247,7 +247,7 @@ const fn builtin_override(path: &'static str, line: u32) -> BuiltinOverride {
         path,
         is_optional: false,
         priority: 0,
-        handler: |cx: &mut OpcodeExecutor<'_>, args: &CallArgs, next: &sot_core::builtin::Overridden<'_>| {
+        handler: |cx: &mut OpcodeExecutor<'_>, args: &CallArgs, next: &sot_core::builtin::OverriddenBuiltin<'_>| {
             next.call(cx, args)
         },
         origin: origin(line),

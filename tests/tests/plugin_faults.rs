@@ -21,7 +21,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Guard, Identity, Test};
 use sot_core::ir::Statement;
-use sot_core::observer::{Observer, Outcome};
+use sot_core::observer::{Observer, TranslationOutcome};
 use sot_core::opcode::Operand;
 use sot_core::stats;
 use sot_core::tracker::{Tracker, TrackerId};
@@ -281,7 +281,7 @@ impl Observer for Nosy {
         lies(Point::Observer);
     }
 
-    fn ends(&self, _: &OpcodeExecutor<'_>, _: Outcome<'_>) {
+    fn ends(&self, _: &OpcodeExecutor<'_>, _: TranslationOutcome<'_>) {
         lies(Point::Observer);
     }
 }

@@ -18,7 +18,7 @@ use sot_core::builtin::{Builtin, BuiltinTable};
 use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
-use sot_core::origin::Origin;
+use sot_core::origin::RegistrationOrigin;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
@@ -280,8 +280,8 @@ fn nothing(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
-const fn origin(line: u32) -> Origin {
-    Origin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
+const fn origin(line: u32) -> RegistrationOrigin {
+    RegistrationOrigin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
 }
 
 const fn handler(name: &'static str, picture: StackPicture, line: u32) -> OpcodeHandler {

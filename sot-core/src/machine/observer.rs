@@ -8,11 +8,11 @@ use crate::guard::Guard;
 use crate::ir::Statement;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::opcode::{Next, Operand};
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 
 /// What became of a translation.
 #[derive(Clone, Copy, Debug)]
-pub enum Outcome<'a> {
+pub enum TranslationOutcome<'a> {
     /// The frame is one graph, or several, to its end.
     Whole,
     /// The graph ends there, and a resume function goes on.
@@ -46,7 +46,7 @@ pub trait Observer: Sync {
     }
 
     /// The translation is done. It is not told of where a bug has ended it, which `stats` counts.
-    fn ends(&self, cx: &OpcodeExecutor<'_>, outcome: Outcome<'_>) {
+    fn ends(&self, cx: &OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
         let _ = (cx, outcome);
     }
 }
@@ -58,7 +58,7 @@ pub struct ObserverRegistration {
     /// The observer.
     pub observer: &'static dyn Observer,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(ObserverRegistration);
@@ -130,7 +130,7 @@ pub(crate) fn step(cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Option<Flo
 }
 
 /// Tells of the statements and guards that have come since, and of the end.
-pub(crate) fn ends(cx: &mut OpcodeExecutor<'_>, outcome: Outcome<'_>) {
+pub(crate) fn ends(cx: &mut OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
     tell(cx);
     each(cx, |observer| observer.ends(cx, outcome));
 }

@@ -14,7 +14,7 @@ use crate::machine::builtin::BuiltinTable;
 use crate::machine::observer::{self, ObserverRegistration};
 use crate::machine::opcode::DispatchTable;
 use crate::machine::variable::{Factories, KindTable};
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::PyVersion;
 
 /// A backend's registration.
@@ -24,7 +24,7 @@ pub struct BackendRegistration {
     /// Makes the backend, or says why it cannot be used.
     pub make: fn(Python<'_>) -> PyResult<Box<dyn Backend>>,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(BackendRegistration);

@@ -14,7 +14,7 @@ use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
 };
-use crate::machine::observer::{self, Outcome};
+use crate::machine::observer::{self, TranslationOutcome};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
@@ -179,11 +179,11 @@ fn make_entry<'py>(
     Ok(Attempt::Done(Box::new(translation)))
 }
 
-fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> Outcome<'a> {
+fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> TranslationOutcome<'a> {
     match reason {
-        None => Outcome::Whole,
-        Some(reason) if new_code.is_some() => Outcome::Broken(reason),
-        Some(reason) => Outcome::LeftAlone(reason),
+        None => TranslationOutcome::Whole,
+        Some(reason) if new_code.is_some() => TranslationOutcome::Broken(reason),
+        Some(reason) => TranslationOutcome::LeftAlone(reason),
     }
 }
 

@@ -20,10 +20,10 @@ use crate::log;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 
 use overrides::Handlers;
-pub use overrides::{BuiltinOverride, Overridden, OverridingBuiltin, BUILTIN_OVERRIDES};
+pub use overrides::{BuiltinOverride, OverriddenBuiltin, OverridingBuiltin, BUILTIN_OVERRIDES};
 
 /// Simulates one call.
 pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
@@ -38,7 +38,7 @@ pub struct Builtin {
     /// The simulation; methods get the receiver as first argument.
     pub handler: BuiltinHandler,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 impl Registered for Builtin {
@@ -84,7 +84,7 @@ macro_rules! builtin {
             priority: 0 $(+ $priority)?,
             handler: |$cx: &mut $crate::executor::OpcodeExecutor<'_>,
                       $args: &$crate::executor::CallArgs,
-                      $next: &$crate::builtin::Overridden<'_>|
+                      $next: &$crate::builtin::OverriddenBuiltin<'_>|
              -> $crate::error::Flow<$crate::variable::VarId> { $body },
             origin: $crate::origin!(),
         };

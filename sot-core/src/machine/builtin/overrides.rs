@@ -8,10 +8,10 @@ use crate::fault;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::overriding::Override;
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 
 /// The function of an override.
-pub type OverridingBuiltin = fn(&mut OpcodeExecutor<'_>, &CallArgs, &Overridden<'_>) -> Flow<VarId>;
+pub type OverridingBuiltin = fn(&mut OpcodeExecutor<'_>, &CallArgs, &OverriddenBuiltin<'_>) -> Flow<VarId>;
 
 /// A registration that is asked before the handler of a builtin.
 pub struct BuiltinOverride {
@@ -24,7 +24,7 @@ pub struct BuiltinOverride {
     /// The simulation.
     pub handler: OverridingBuiltin,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 /// Every override linked into the program.
@@ -44,17 +44,17 @@ impl Override for BuiltinOverride {
 }
 
 /// What an override stands before.
-pub struct Overridden<'a> {
+pub struct OverriddenBuiltin<'a> {
     builtin: &'static Builtin,
     rest: &'a [&'static BuiltinOverride],
 }
 
-impl Overridden<'_> {
+impl OverriddenBuiltin<'_> {
     /// Simulates the call as it would be without this override, with these arguments.
     pub fn call(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         match self.rest.split_first() {
             Some((first, rest)) => {
-                let next = Overridden { builtin: self.builtin, rest };
+                let next = OverriddenBuiltin { builtin: self.builtin, rest };
                 fault::running(*first, || (first.handler)(cx, args, &next))
             }
             None => {
@@ -74,6 +74,6 @@ pub(super) struct Handlers {
 
 impl Handlers {
     pub(super) fn call(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-        Overridden { builtin: self.builtin, rest: &self.overrides }.call(cx, args)
+        OverriddenBuiltin { builtin: self.builtin, rest: &self.overrides }.call(cx, args)
     }
 }

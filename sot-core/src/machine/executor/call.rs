@@ -225,7 +225,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// What a call means to the backend.
     pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
         let backend = &*self.runtime.backend;
-        let mut given = Given { cx: self, args, unwind: None };
+        let mut given = AskedArguments { cx: self, args, unwind: None };
         let policy = backend.call_policy(callable, &mut given);
         given.unwind.map_or(Ok(policy), Err)
     }
@@ -267,14 +267,14 @@ impl<'py> OpcodeExecutor<'py> {
 }
 
 /// The arguments of a call as a backend asks for them.
-struct Given<'a, 'py> {
+struct AskedArguments<'a, 'py> {
     cx: &'a mut OpcodeExecutor<'py>,
     args: &'a CallArgs,
     /// What stopped a look at one of them.
     unwind: Option<Unwind>,
 }
 
-impl<'py> Given<'_, 'py> {
+impl<'py> AskedArguments<'_, 'py> {
     fn look(&mut self, at: usize, name: &str) -> Option<Bound<'py, PyAny>> {
         let argument = self.args.at_or_named(at, name)?;
         match self.cx.known(argument) {
@@ -287,7 +287,7 @@ impl<'py> Given<'_, 'py> {
     }
 }
 
-impl GivenArguments for Given<'_, '_> {
+impl GivenArguments for AskedArguments<'_, '_> {
     fn positional(&self) -> usize {
         self.args.positional.len()
     }

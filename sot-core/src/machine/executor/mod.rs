@@ -284,9 +284,10 @@ impl<'py> OpcodeExecutor<'py> {
         if log::enabled(log::TRACE) {
             self.log_step(&operand);
         }
-        let next = match self.runtime.observers.is_empty() {
-            true => self.runtime.dispatch.simulate(self, &operand),
-            false => observer::step(self, &operand),
+        let next = if self.runtime.observers.is_empty() {
+            self.runtime.dispatch.simulate(self, &operand)
+        } else {
+            observer::step(self, &operand)
         };
         let Some(next) = next else {
             let name = self.runtime.opcode_name(self.py, operand.opcode);

@@ -14,14 +14,14 @@ pub use crate::bytecode::{
 use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
 
 pub use crate::bytecode::OpcodeSet;
-pub use overrides::{OpcodeOverride, Overridden, OverridingHandler};
+pub use overrides::{OpcodeOverride, OverriddenOpcode, OverridingHandler};
 
 use crate::error::{Flow, RegistrationError, Unwind};
 use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
 /// What a handler is told about its instruction.
@@ -73,7 +73,7 @@ pub struct OpcodeHandler {
     /// The simulation.
     pub handler: Handler,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(OpcodeHandler);
@@ -173,10 +173,10 @@ impl DispatchTable {
     pub(crate) fn simulate(&'static self, cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Option<Flow<Next>> {
         let handler = self.handlers[operand.opcode as usize]?;
         let overrides = &self.overrides[operand.opcode as usize];
-        Some(match overrides.is_empty() {
-            true => handler.simulate(cx, operand),
-            false => overrides::simulate(cx, operand, handler, overrides),
-        })
+        if overrides.is_empty() {
+            return Some(handler.simulate(cx, operand));
+        }
+        Some(overrides::simulate(cx, operand, handler, overrides))
     }
 
     /// The handler of an opcode.
@@ -298,7 +298,7 @@ macro_rules! opcode {
                 priority: $priority,
                 handler: |$cx: &mut $crate::executor::OpcodeExecutor<'_>,
                           $op: &$crate::opcode::Operand,
-                          $next: &$crate::opcode::Overridden<'_>|
+                          $next: &$crate::opcode::OverriddenOpcode<'_>|
                  -> $crate::error::Flow<$crate::opcode::Next> { $body },
                 origin: $crate::origin!(),
             }

@@ -11,11 +11,11 @@ use crate::error::{Flow, RegistrationError};
 use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::overriding::{error, Override};
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
 /// The function of an override.
-pub type OverridingHandler = fn(&mut OpcodeExecutor<'_>, &Operand, &Overridden<'_>) -> Flow<Next>;
+pub type OverridingHandler = fn(&mut OpcodeExecutor<'_>, &Operand, &OverriddenOpcode<'_>) -> Flow<Next>;
 
 /// A registration that is asked before the handler of an opcode.
 pub struct OpcodeOverride {
@@ -28,7 +28,7 @@ pub struct OpcodeOverride {
     /// The simulation.
     pub handler: OverridingHandler,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(OpcodeOverride);
@@ -61,7 +61,7 @@ impl OpcodeOverride {
 }
 
 /// What an override stands before.
-pub struct Overridden<'a> {
+pub struct OverriddenOpcode<'a> {
     handler: &'static OpcodeHandler,
     rest: &'a [&'static OpcodeOverride],
     operand: &'a Operand,
@@ -71,7 +71,7 @@ pub struct Overridden<'a> {
     growth: &'a Cell<Option<isize>>,
 }
 
-impl Overridden<'_> {
+impl OverriddenOpcode<'_> {
     /// Simulates the instruction as it would be without this override.
     pub fn call(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         if depth(cx) != self.found {
@@ -80,7 +80,7 @@ impl Overridden<'_> {
         }
         match self.rest.split_first() {
             Some((first, rest)) => {
-                let next = Overridden { rest, ..*self };
+                let next = OverriddenOpcode { rest, ..*self };
                 fault::running(*first, || (first.handler)(cx, self.operand, &next))
             }
             None => {
@@ -104,7 +104,7 @@ pub(super) fn simulate(
     overrides: &'static [&'static OpcodeOverride],
 ) -> Flow<Next> {
     let (frames, found, growth) = (cx.frames.len(), depth(cx), Cell::new(None));
-    let next = Overridden { handler, rest: overrides, operand, found, growth: &growth }.call(cx)?;
+    let next = OverriddenOpcode { handler, rest: overrides, operand, found, growth: &growth }.call(cx)?;
     let jumps = match next {
         Next::Continue => false,
         Next::Jump(_) => true,

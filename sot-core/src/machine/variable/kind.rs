@@ -13,7 +13,7 @@ use crate::fault;
 use crate::graph::SymbolId;
 use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
 use crate::machine::overriding::{error, sort, Override};
-use crate::origin::{Linked, Origin, Registered};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::tracker::TrackerId;
 
 /// Makes the payload for a Python object reached through a tracker.
@@ -43,7 +43,7 @@ pub struct VariableKind {
     /// How it wraps them.
     pub wrap: Wrap,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(VariableKind);
@@ -56,7 +56,7 @@ impl Registered for VariableKind {
 
 /// Makes the payload in the place of another kind; what that would have made is asked of the last.
 pub type OverridingWrap =
-    fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId, &Overridden<'_>) -> Flow<Rc<dyn Variable>>;
+    fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId, &OverriddenKind<'_>) -> Flow<Rc<dyn Variable>>;
 
 /// A registration that is asked before a kind wraps an object.
 pub struct KindOverride {
@@ -67,7 +67,7 @@ pub struct KindOverride {
     /// How it wraps the object.
     pub wrap: OverridingWrap,
     /// Where it is registered.
-    pub origin: Origin,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(KindOverride);
@@ -85,12 +85,12 @@ impl Override for KindOverride {
 }
 
 /// What an override of a kind stands before.
-pub struct Overridden<'a> {
+pub struct OverriddenKind<'a> {
     kind: &'static VariableKind,
     rest: &'a [&'static KindOverride],
 }
 
-impl Overridden<'_> {
+impl OverriddenKind<'_> {
     /// Wraps an object as it would be without this override.
     pub fn wrap(
         &self,
@@ -100,7 +100,7 @@ impl Overridden<'_> {
     ) -> Flow<Rc<dyn Variable>> {
         match self.rest.split_first() {
             Some((first, rest)) => {
-                let next = Overridden { kind: self.kind, rest };
+                let next = OverriddenKind { kind: self.kind, rest };
                 fault::running(*first, || (first.wrap)(cx, object, tracker, &next))
             }
             None => fault::running(self.kind, || (self.kind.wrap)(cx, object, tracker)),
@@ -289,7 +289,7 @@ impl KindTable {
         tracker: TrackerId,
     ) -> Flow<Rc<dyn Variable>> {
         let rest = self.overrides.get(kind.name).map(Vec::as_slice).unwrap_or_default();
-        Overridden { kind, rest }.wrap(cx, object, tracker)
+        OverriddenKind { kind, rest }.wrap(cx, object, tracker)
     }
 
     /// Names of all kinds, sorted.

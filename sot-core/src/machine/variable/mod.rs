@@ -13,7 +13,7 @@ use crate::entity::TrackerId;
 
 pub use crate::entity::VarId;
 
-pub use kind::{Factories, KindClaim, KindOverride, KindTable, Overridden, OverridingWrap, VariableKind, Wrap};
+pub use kind::{Factories, KindClaim, KindOverride, KindTable, OverriddenKind, OverridingWrap, VariableKind, Wrap};
 pub use rebuild::{Argument, Rebuild};
 pub use value::{Death, GraphArgument, Variable};
 
