@@ -210,7 +210,7 @@ impl Variable for BagVariable {
         let Some(key) = cx.known_str(key)? else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a key that is not known"));
         };
-        let fetch = ItemFetch { key: key.to_string() };
+        let fetch = ItemFetch { key: key.clone() };
         let Some(value) = item(self.object.bind(cx.py), &fetch.key) else {
             return Err(cx.raise(PyKeyError::new_err(fetch.key)));
         };
@@ -259,9 +259,10 @@ impl ForeignFetch for ItemFetch {
 
     fn key(&self) -> String {
         // The same for all would be a lie that nothing can check; another one each time is a waste of guards.
-        match lies(Point::FetchKey) {
-            true => format!("{} {:p}", self.key, self),
-            false => self.key.clone(),
+        if lies(Point::FetchKey) {
+            format!("{} {:p}", self.key, self)
+        } else {
+            self.key.clone()
         }
     }
 }
@@ -300,10 +301,7 @@ fn results(py: Python<'_>, translated: bool) -> Vec<String> {
     }
     let call = |factor: f64| {
         let arguments = module.getattr("arguments").unwrap().call1((factor,)).unwrap().cast_into::<PyTuple>().unwrap();
-        let result = match translated {
-            true => harness::call(&function, &arguments, None),
-            false => function.call1(&arguments),
-        };
+        let result = if translated { harness::call(&function, &arguments, None) } else { function.call1(&arguments) };
         result.map_or_else(|error| format!("raises {error}"), |value| value.to_string())
     };
     [2.0, 2.0, 3.0, 2.0, 3.0].map(call).to_vec()

@@ -434,7 +434,7 @@ mod names_of_a_plugin {
     sot_core::variable_kind! { "plugin_bytearray", types: |py| types(py), wrap: VariableKind::never }
 }
 
-/// Objects that are called, as operations of Cython, NumPy and C++ are, are asked as functions are.
+/// Objects that are called, as operations of C extensions are, are asked as functions are.
 mod called_objects {
     use std::path::Path;
 
