@@ -20,6 +20,39 @@ pyo3::create_exception!(
     "A graph cannot be built for all sizes that are left open, but may be for those of this call."
 );
 
+/// The arguments of a call, for [`Backend::call_policy`]. Nothing is assumed of what is not asked for.
+pub trait GivenArguments {
+    /// How many are given by position.
+    fn positional(&self) -> usize;
+    /// The names of those that are given by name.
+    fn names(&self) -> Vec<&str>;
+    /// Whether an argument with this position and name is given, and is not `None`.
+    fn is_given(&mut self, at: usize, name: &str) -> bool;
+    /// Its value, if that is known while tracing: the translation is one for this value then.
+    fn known(&mut self, at: usize, name: &str) -> Option<Py<PyAny>>;
+}
+
+/// No arguments, for asking what a callable means in general.
+pub struct NoArguments;
+
+impl GivenArguments for NoArguments {
+    fn positional(&self) -> usize {
+        0
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn is_given(&mut self, _: usize, _: &str) -> bool {
+        false
+    }
+
+    fn known(&mut self, _: usize, _: &str) -> Option<Py<PyAny>> {
+        None
+    }
+}
+
 /// What a callable means to the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallPolicy {
@@ -253,14 +286,9 @@ pub trait Backend: Send + Sync {
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-    /// What calling `callable` means.
-    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy;
-    /// What calling an object means whose class is the framework's, and that is neither a function nor a class: numpy's
-    /// `add` is a `ufunc`.
-    fn object_call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
-        let _ = callable;
-        CallPolicy::Follow
-    }
+    /// What calling `callable` with these arguments means: a function, a class, or any object that is called and is no
+    /// tensor. Asking it must not run code of the program's.
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, given: &mut dyn GivenArguments) -> CallPolicy;
     /// What attribute `name` of a tensor in the graph means. `value` is the builder's value of the tensor.
     fn tensor_attribute(
         &self,

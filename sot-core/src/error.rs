@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::bytecode::CodeUnit;
 use crate::cpython;
 use crate::entity::VarId;
+use crate::origin::RegistrationOrigin;
 
 pyo3::create_exception!(
     sot,
@@ -373,17 +374,15 @@ impl CodeUnit {
     }
 }
 
-/// A registration that does not fit: found when the registries are frozen, reported with the file and line it stands
-/// in.
+/// A registration that does not fit: found when the registries are frozen, reported with the crate, file and line it
+/// stands in.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}:{line}: {what}")]
+#[error("{origin}: {what}")]
 pub struct RegistrationError {
     /// What is wrong with it.
     pub what: String,
-    /// Source file of the registration.
-    pub file: &'static str,
-    /// Line of the registration.
-    pub line: u32,
+    /// Where it stands.
+    pub origin: RegistrationOrigin,
 }
 
 #[cfg(test)]

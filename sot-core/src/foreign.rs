@@ -12,10 +12,8 @@ use pyo3::prelude::*;
 pub trait ForeignFetch: Send + Sync {
     /// Whose it is, for reports.
     fn plugin(&self) -> String;
-    /// What is there now; `None` fails the guard.
+    /// What is there now; `None` fails the guard. New code, which runs where the guards hold, loads by it, too.
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>>;
-    /// A function that new code calls with the object for the same.
-    fn reader(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
     /// The value as a Python expression, for texts; `of` is the object's.
     fn text(&self, of: &str) -> String;
     /// Fetches of one plug-in with the same key find the same.

@@ -12,6 +12,7 @@ pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
+pub mod fault;
 pub mod foreign;
 pub mod forgetting;
 pub mod graph;
@@ -22,8 +23,10 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
+pub mod origin;
 
 pub mod policy;
+pub mod prelude;
 pub mod progress;
 mod readers;
 pub mod registered;
@@ -40,7 +43,7 @@ pub mod translate;
 pub mod value_path;
 pub mod version;
 
-pub use machine::{builtin, executor, linked, opcode, registering, runtime, variable};
+pub use machine::{builtin, executor, linked, observer, opcode, registering, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

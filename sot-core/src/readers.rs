@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use crate::cpython::{self, LruCache, Upcoming};
+use crate::foreign::Foreign;
 
 /// What a reader does with its arguments.
 type Read = for<'py> fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>;
@@ -77,6 +78,19 @@ pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
         }
         _ => Err(PyTypeError::new_err("a function, a key and its arguments are expected")),
     })
+}
+
+/// Gives what a plug-in finds in an object, as its guards have just found it.
+pub(crate) fn foreign(py: Python<'_>, how: &Foreign) -> PyResult<Py<PyAny>> {
+    let how = how.clone();
+    let read = move |_: Python<'_>, values: &[Bound<'_, PyAny>]| match values {
+        [object] => {
+            let gone = || PyRuntimeError::new_err(format!("what {} has found is gone", how.0.plugin()));
+            how.0.fetch(object).map(Bound::unbind).ok_or_else(gone)
+        }
+        _ => Err(PyTypeError::new_err("an object is expected")),
+    };
+    cpython::fastcall(py, "__foreign__", "What a plug-in finds in an object.", read).map(Bound::unbind)
 }
 
 /// Reads an attribute without asking a method of the program's.

@@ -43,6 +43,8 @@ pub struct Stats {
     pub replayed: u64,
     /// Runs of graphs that raised; each of these frames ran again in CPython.
     pub graph_errors: u64,
+    /// Panics in translations and guards; each of these frames was left to CPython.
+    pub panics: u64,
     /// Instructions simulated.
     pub instructions: u64,
     /// The opcodes simulated in frames that were not left to CPython.

@@ -102,7 +102,8 @@ fn column(py: Python<'_>, version: PyVersion) -> BTreeMap<String, String> {
 
 /// `py38/jump` for a handler in `sot-opcodes-py38/src/jump.rs`.
 fn place(handler: &OpcodeHandler) -> String {
-    let path = handler.file.rsplit_once("sot-opcodes-").map_or(handler.file, |(_, path)| path);
+    let file = handler.origin.file;
+    let path = file.rsplit_once("sot-opcodes-").map_or(file, |(_, path)| path);
     path.replace("/src/", "/").trim_end_matches(".rs").to_owned()
 }
 

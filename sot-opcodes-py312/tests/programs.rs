@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sot_core::backend::{Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
+use sot_core::backend::{
+    Backend, CallPolicy, GivenArguments, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+};
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CodeUnit, Exit, Frame, History, OpcodeExecutor};
 use sot_core::runtime::Runtime;
@@ -161,7 +163,7 @@ impl Backend for NoFramework {
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(py.None().into_bound(py))
     }
-    fn call_policy(&self, _: &Bound<'_, PyAny>) -> CallPolicy {
+    fn call_policy(&self, _: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
         CallPolicy::Follow
     }
     fn tensor_attribute(

@@ -23,6 +23,8 @@ class Stats:
     """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
     graph_errors: int = 0
     """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
+    panics: int = 0
+    """Panics in translations and guards, of the tracer's or a plug-in's; the frames were left to CPython."""
     breaks: dict[str, int] = field(default_factory=dict)
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -45,6 +47,8 @@ class Stats:
         lines = [counts]
         if self.graph_errors:
             lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
+        if self.panics:
+            lines.append(f"{self.panics} panics: the frames were left to CPython")
         lines += _reasons("breaks", self.breaks)
         lines += _reasons("fallbacks", self.fallbacks)
         if self.seconds:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, List, Tuple
 
 from . import _sot
 
-_TITLES = {"backend": "backends", "opcode": "opcodes", "kind": "kinds of variables", "builtin": "builtins"}
+_TITLES = {
+    "backend": "backends",
+    "opcode": "opcodes",
+    "opcode override": "overrides of opcodes",
+    "kind": "kinds of variables",
+    "kind override": "overrides of kinds",
+    "builtin": "builtins",
+    "builtin override": "overrides of builtins",
+    "observer": "observers",
+}
 
-# Where cargo keeps crates: a registry, with name and version, or a checkout.
-_REGISTRY = re.compile(r"/registry/src/[^/]+/(?P<name>.+)-(?P<version>\d[^/]*)/")
-_CHECKOUT = re.compile(r"/git/checkouts/(?P<name>[^/]+)-[0-9a-f]+/(?P<version>[0-9a-f]+)/")
-
-
-def crate_of(file: str) -> str:
-    """The crate that a file of a registration belongs to, with its version where the path says it."""
-    for pattern in (_REGISTRY, _CHECKOUT):
-        found = pattern.search(file)
-        if found:
-            return f"{found['name']} {found['version']}"
-    folder = file.split("/src/")[0].split("/tests/")[0]
-    name = folder.rsplit("/", 1)[-1]
-    return f"{name} {_sot.__version__}" if name.startswith("sot-") and not file.startswith("/") else name
+# What there is one of, or what is looked for by its name, is named even where the rest is counted.
+_NAMED = ("backend", "opcode override", "kind override", "builtin override", "observer")
 
 
 def text(every: bool) -> str:
@@ -31,13 +27,15 @@ def text(every: bool) -> str:
     registrations = _sot._registrations()
     for registry, title in _TITLES.items():
         found = [entry for entry in registrations if entry[0] == registry]
+        if not found and registry in _NAMED:
+            continue
         lines.append(f"{len(found)} {title}")
-        by_crate: Dict[str, List[Tuple[str, str, str, int]]] = {}
-        for entry in found:
-            by_crate.setdefault(crate_of(entry[2]), []).append(entry)
+        by_crate: Dict[str, List[Tuple[str, str, int]]] = {}
+        for _, name, crate, version, file, line in found:
+            by_crate.setdefault(f"{crate} {version}", []).append((name, file, line))
         for crate, entries in sorted(by_crate.items()):
-            names = f": {', '.join(name for _, name, _, _ in entries)}" if registry == "backend" else ""
+            names = f": {', '.join(name for name, _, _ in entries)}" if registry in _NAMED else ""
             lines.append(f"  {len(entries)} of {crate}{names}")
             if every:
-                lines += [f"    {name}  {file}:{line}" for _, name, file, line in entries]
+                lines += [f"    {name}  {file}:{line}" for name, file, line in entries]
     return "\n".join(lines)

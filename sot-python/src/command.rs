@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use sot_core::linked::linked;
+use sot_core::linked::{linked, Linked};
 use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 
@@ -11,11 +11,17 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_call_program, module)?)
 }
 
-/// Every registration: what it registers, its name, file and line.
+/// What a registration registers, its name, its crate with the version, file and line.
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u32);
+
+/// Every registration.
 #[pyfunction]
-fn _registrations() -> Vec<(&'static str, &'static str, &'static str, u32)> {
-    let all = linked(PyVersion::BUILT_FOR).into_iter();
-    all.map(|found| (found.registry, found.name, found.file, found.line)).collect()
+fn _registrations() -> Vec<Row> {
+    let row = |found: Linked| {
+        let Linked { registry, name, origin } = found;
+        (registry, name, origin.krate, origin.version, origin.file, origin.line)
+    };
+    linked(PyVersion::BUILT_FOR).into_iter().map(row).collect()
 }
 
 /// Calls `program()`, the whole of a program, with the frames of this thread translated that are given tensors.

@@ -33,6 +33,7 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("graphs", counters.graphs)?;
     result.set_item("replayed", counters.replayed)?;
     result.set_item("graph_errors", counters.graph_errors)?;
+    result.set_item("panics", counters.panics)?;
     result.set_item("instructions", counters.instructions)?;
     result.set_item("breaks", counters.breaks)?;
     result.set_item("fallbacks", counters.fallbacks)?;

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GradientFlow, GraphBuilder, ObjectTest, ObjectsTest, Returns, StateTest,
-    TensorAttribute, TensorMeta,
+    Backend, CallKind, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, ObjectsTest, Returns,
+    StateTest, TensorAttribute, TensorMeta,
 };
 
 sot_core::backend! { "strided", |py| StridedBackend::new(py).map(|backend| Box::new(backend) as Box<dyn Backend>) }
@@ -111,7 +111,7 @@ impl Backend for StridedBackend {
         Ok(self.tensor.bind(py).clone().into_any())
     }
 
-    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
         if self.graph_functions.iter().any(|function| callable.is(function)) {
             CallPolicy::Api
         } else if self.is_function(callable, "add") {

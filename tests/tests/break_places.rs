@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use pyo3::prelude::*;
 use sot_core::registered::{self, Meaning};
 use sot_core::version::PyVersion;
-use sot_tests::harness;
-use sot_tests::suite::{self, Case};
+use sot_harness as harness;
+use sot_harness::suite::{self, Case};
 
 /// How the fallback of a generator's own frame starts.
 const GENERATOR: &str = "unsupported-frame: generators";

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
-use sot_tests::harness::{self, Counts};
-use sot_tests::suite::{self, Case};
+use sot_harness::suite::{self, Case};
+use sot_harness::{self as harness, Counts};
 
 /// Cases that do not hold yet: function, oldest and first later minor version they fail on, reason.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[];
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let tally = Arc::new(Mutex::new(Tally::default()));
     let cases = harness::with_tracer(|py| {
         let mut cases = Vec::new();
-        for path in harness::files_of("cases").unwrap() {
+        for path in sot_tests::files_of("cases").unwrap() {
             let source: Arc<str> = std::fs::read_to_string(&path).unwrap().into();
             for name in case_names(py, &source, &path) {
                 let shown = name.strip_prefix("test_").unwrap_or(&name);

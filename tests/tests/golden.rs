@@ -18,8 +18,8 @@ use sot_core::bytecode::Code;
 use sot_core::stats::Record;
 use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
-use sot_tests::harness;
-use sot_tests::suite::{self, Case};
+use sot_harness as harness;
+use sot_harness::suite::{self, Case};
 
 /// One version of each family of bytecodes.
 const BLESSED: &[u8] = &[8, 11, 12];

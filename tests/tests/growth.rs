@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::stats;
-use sot_tests::harness;
-use sot_tests::suite::{self, Case};
+use sot_harness as harness;
+use sot_harness::suite::{self, Case};
 
 /// How many items there are at first.
 const ITEMS: usize = 150;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
-use sot_tests::harness;
-use sot_tests::suite::{self, Case};
+use sot_harness as harness;
+use sot_harness::suite::{self, Case};
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
@@ -28,7 +28,7 @@ const LEAST: usize = 200;
 fn main() -> ExitCode {
     let (mut known_gaps, mut cases) = (0, Vec::new());
     harness::with_tracer(|py| {
-        for path in harness::files_of("language").unwrap() {
+        for path in sot_tests::files_of("language").unwrap() {
             let source: Arc<str> = std::fs::read_to_string(&path).unwrap().into();
             for name in names(py, &source, &path) {
                 let full = format!("{}.{name}", path.file_stem().unwrap().to_string_lossy());

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
-use sot_tests::harness;
-use sot_tests::suite::{self, Case};
+use sot_harness as harness;
+use sot_harness::suite::{self, Case};
 
 /// How often each loop goes round.
 const ROUNDS: usize = 1_500;

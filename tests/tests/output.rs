@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use pyo3::prelude::*;
-use sot_tests::harness;
+use sot_harness as harness;
 
 const SOURCE: &str = "\
 import logging

@@ -18,11 +18,12 @@ use sot_core::builtin::{Builtin, BuiltinTable};
 use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
+use sot_core::origin::RegistrationOrigin;
 use sot_core::runtime::Runtime;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
-use sot_tests::harness::{self, Counts};
+use sot_harness::{self as harness, Counts};
 
 /// `-source` is compiled, and becomes `GET_AITER` by a change of its opcode: without a handler it breaks the graph.
 const SOURCE: &str = r#"
@@ -280,21 +281,25 @@ fn nothing(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
+const fn origin(line: u32) -> RegistrationOrigin {
+    RegistrationOrigin { krate: "plugin", version: "1.2.3", file: "plugin.rs", line }
+}
+
 const fn handler(name: &'static str, picture: StackPicture, line: u32) -> OpcodeHandler {
     let description = Description::of(picture);
-    OpcodeHandler { name, versions: versions("3.8", "3.14"), description, handler: nothing, file: "plugin.rs", line }
+    OpcodeHandler { name, versions: versions("3.8", "3.14"), description, handler: nothing, origin: origin(line) }
 }
 
 fn freeze(registered: &'static [OpcodeHandler]) -> Result<DispatchTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, registered.iter()))
+    Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, registered.iter(), [].into_iter()))
 }
 
 /// The text of the error, which must stand where the registration at fault stands.
 fn error_of<T>(result: Result<T, RegistrationError>, line: u32) -> String {
     let error = result.err().expect("a registration that does not fit was taken");
-    assert_eq!((error.file, error.line), ("plugin.rs", line));
-    assert!(error.to_string().starts_with(&format!("plugin.rs:{line}: ")), "{error}");
+    assert_eq!(error.origin, origin(line));
+    assert!(error.to_string().starts_with(&format!("plugin.rs:{line} (crate plugin 1.2.3): ")), "{error}");
     error.what
 }
 
@@ -304,7 +309,10 @@ const ONE_TO_ONE: StackPicture = Some((Count::Fixed(1), Count::Fixed(1)));
 fn an_opcode_has_one_handler() {
     static TWO: [OpcodeHandler; 2] = [handler("UNARY_NOT", ONE_TO_ONE, 7), handler("UNARY_NOT", ONE_TO_ONE, 9)];
     let error = error_of(freeze(&TWO), 9);
-    assert!(error.contains("UNARY_NOT already has a handler") && error.ends_with("plugin.rs:7"), "{error}");
+    assert!(
+        error.contains("UNARY_NOT already has a handler") && error.ends_with("plugin.rs:7 (crate plugin 1.2.3)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -313,7 +321,8 @@ fn handlers_for_different_versions_do_not_meet() {
         OpcodeHandler { versions: versions("3.6", "3.8"), ..handler("UNARY_NOT", ONE_TO_ONE, 7) };
     static NEW: OpcodeHandler = handler("UNARY_NOT", ONE_TO_ONE, 9);
     Python::initialize();
-    let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, [&OLD, &NEW].into_iter()));
+    let both = [&OLD, &NEW].into_iter();
+    let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, both, [].into_iter()));
     assert_eq!(table.unwrap().iter().count(), 1);
 }
 
@@ -337,7 +346,7 @@ fn a_stack_picture_is_cpythons() {
 }
 
 const fn kind(name: &'static str, claim: KindClaim, line: u32) -> VariableKind {
-    VariableKind { name, claim, wrap: no_wrap, file: "plugin.rs", line }
+    VariableKind { name, claim, wrap: no_wrap, origin: origin(line) }
 }
 
 fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -346,7 +355,7 @@ fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: Trac
 
 fn freeze_kinds(registered: &'static [VariableKind]) -> Result<KindTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| KindTable::from_kinds(py, registered.iter()))
+    Python::attach(|py| KindTable::from_kinds(py, registered.iter(), [].into_iter()))
 }
 
 fn anything(_: &Bound<'_, PyAny>) -> bool {
@@ -371,11 +380,11 @@ fn kinds_have_names_ranks_and_types_of_their_own() {
         kind("b", KindClaim::When { rank: 5, test: anything }, 24),
     ];
     let error = error_of(freeze_kinds(&RANKS), 24);
-    assert!(error.contains("rank 5 is already taken by kind \"a\" (plugin.rs:23)"), "{error}");
+    assert!(error.contains("rank 5 is already taken by kind \"a\", plugin.rs:23"), "{error}");
     static TYPES: [VariableKind; 2] =
         [kind("a", KindClaim::Types(int_type), 25), kind("b", KindClaim::Types(int_type), 26)];
     let error = error_of(freeze_kinds(&TYPES), 26);
-    assert!(error.contains("<class 'int'> is already wrapped by kind \"a\" (plugin.rs:25)"), "{error}");
+    assert!(error.contains("<class 'int'> is already wrapped by kind \"a\", plugin.rs:25"), "{error}");
     static MISSING: [VariableKind; 1] = [kind("a", KindClaim::Types(no_type), 27)];
     assert!(error_of(freeze_kinds(&MISSING), 27).starts_with("its types cannot be found"));
 }
@@ -385,19 +394,19 @@ fn cannot(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
 }
 
 const fn builtin(path: &'static str, line: u32) -> Builtin {
-    Builtin { path, is_optional: false, handler: cannot, file: "plugin.rs", line }
+    Builtin { path, is_optional: false, handler: cannot, origin: origin(line) }
 }
 
 fn freeze_builtins(registered: &'static [Builtin]) -> Result<BuiltinTable, RegistrationError> {
     Python::initialize();
-    Python::attach(|py| BuiltinTable::from_builtins(py, registered.iter()))
+    Python::attach(|py| BuiltinTable::from_builtins(py, registered.iter(), [].into_iter()))
 }
 
 #[test]
 fn a_builtin_has_one_handler() {
     static TWO: [Builtin; 2] = [builtin("len", 31), builtin("builtins:len", 32)];
     let error = error_of(freeze_builtins(&TWO), 32);
-    assert_eq!(error, "builtins:len already has a handler: len at plugin.rs:31");
+    assert_eq!(error, "builtins:len already has a handler: len at plugin.rs:31 (crate plugin 1.2.3)");
     // Also where reading it makes a new object each time.
     static CLASS_METHODS: [Builtin; 2] = [builtin("dict.fromkeys", 33), builtin("builtins:dict.fromkeys", 34)];
     assert!(error_of(freeze_builtins(&CLASS_METHODS), 34).contains("already has a handler"));
@@ -407,7 +416,7 @@ fn a_builtin_has_one_handler() {
 fn a_path_that_leads_nowhere_is_an_error_unless_it_is_one_of_some_versions() {
     static ABSENT: [Builtin; 1] = [builtin("math:no_such_function", 35)];
     let error = error_of(freeze_builtins(&ABSENT), 35);
-    assert!(error.starts_with("a builtin handler for \"math:no_such_function\", which is nowhere: "), "{error}");
+    assert!(error.starts_with("the builtin \"math:no_such_function\" leads nowhere: "), "{error}");
     static NO_MODULE: [Builtin; 1] = [builtin("no_such_module:function", 36)];
     assert!(error_of(freeze_builtins(&NO_MODULE), 36).contains("no_such_module"));
     static OPTIONAL: [Builtin; 1] = [Builtin { is_optional: true, ..builtin("math:no_such_function", 37) }];
@@ -443,4 +452,80 @@ mod names_of_a_plugin {
     }
 
     sot_core::variable_kind! { "plugin_bytearray", types: |py| types(py), wrap: VariableKind::never }
+}
+
+/// Objects that are called, as operations of C extensions are, are asked as functions are.
+mod called_objects {
+    use std::path::Path;
+
+    use sot_core::pyo3::prelude::*;
+    use sot_core::pyo3::sync::PyOnceLock;
+    use sot_core::pyo3::types::PyTuple;
+    use sot_harness as harness;
+
+    const SOURCE: &str = r"
+import functools
+import operator
+import toy
+
+class Doubled:
+    def __call__(self, x):
+        raise RuntimeError('the plug-in knows better')
+
+doubled = Doubled()
+
+def call_object(x):
+    return doubled(x) + 1
+
+def operation(x):
+    return toy.multiply(x, x) + 1
+
+def operation_without_out(x):
+    return toy.multiply(x, x, out=None) + 1
+
+def operation_into(x):
+    y = x * 2
+    return toy.multiply(x, x, out=y) + y
+";
+
+    fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+        static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+        let make = || -> PyResult<Py<PyModule>> {
+            let module = harness::load_module(py, SOURCE, Path::new("called.py"))?;
+            py.import("sys")?.getattr("modules")?.set_item("toy.called", &module)?;
+            Ok(module.unbind())
+        };
+        Ok(MODULE.get_or_try_init(py, make)?.bind(py))
+    }
+
+    sot_core::builtin! { DOUBLED = "toy.called:doubled" => |cx, args| {
+        let [x] = args.exactly(cx, "doubled")?;
+        cx.binary(sot_core::executor::BinaryOp::Add, x, x)
+    } }
+
+    #[test]
+    fn they_are_asked_for_their_handlers_and_policies() {
+        harness::with_tracer(|py| {
+            let module = module(py).unwrap();
+            let arguments = || py.eval(c"(toy.arange(3),)", Some(&module.dict()), None).unwrap().cast_into::<PyTuple>();
+            for (name, expected, breaks) in [
+                ("call_object", [1.0, 3.0, 5.0], 0),
+                ("operation", [1.0, 2.0, 5.0], 0),
+                ("operation_without_out", [1.0, 2.0, 5.0], 0),
+                ("operation_into", [0.0, 2.0, 8.0], 1),
+            ] {
+                let function = module.getattr(name).unwrap();
+                harness::mark(&function).unwrap();
+                harness::reset();
+                for _ in 0..2 {
+                    let result = harness::call(&function, &arguments().unwrap(), None).unwrap();
+                    let result: Vec<f64> = result.call_method0("tolist").unwrap().extract().unwrap();
+                    assert_eq!(result, expected, "{name}");
+                }
+                let counts = harness::counts();
+                assert_eq!((counts.breaks.len(), counts.fallbacks.len()), (breaks, 0), "{name}: {counts:?}");
+                assert!(counts.graphs > 0 && counts.hits > 0, "{name}: {counts:?}");
+            }
+        });
+    }
 }

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use pyo3::prelude::*;
 use sot_core::executor::{BinaryOp, CompareOp, UnaryOp};
-use sot_tests::harness;
+use sot_harness as harness;
 
 const DEFAULT_CASES: u32 = 64;
 

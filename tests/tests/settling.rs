@@ -10,7 +10,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
-use sot_tests::harness;
+use sot_harness as harness;
 
 /// Programs that need more than twelve translations: ten of them are used again and again, or there are breaks in several places.
 const MORE: &[(&str, u32)] =

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use sot_core::registered::Meaning;
 use sot_core::registering;
 use sot_core::runtime::Runtime;
-use sot_tests::harness::{self, Counts};
+use sot_harness::{self as harness, Counts};
 
 const SOURCE: &str = "\
 import math

@@ -7,6 +7,7 @@ mod command;
 mod cpython_tests;
 mod demo;
 mod lint;
+mod new_plugin;
 mod number_sweep;
 mod options;
 mod package_tests;
@@ -17,6 +18,7 @@ mod structure;
 mod test;
 mod types;
 mod venv;
+mod wheel;
 mod wheels;
 mod words;
 mod workspace;
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
         Task::Lint => lint::run(&options),
         Task::Plugins => plugins::run(&options),
         Task::Wheels => wheels::run(&options),
+        Task::Wheel => wheel::run(&options),
+        Task::NewPlugin => new_plugin::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

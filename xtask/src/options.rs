@@ -1,5 +1,7 @@
 //! The command line: one task, some interpreters, and arguments handed on to what the task runs.
 
+use std::path::PathBuf;
+
 use crate::python::Minor;
 
 /// Printed by `cargo xtask help` and after a wrong command line.
@@ -23,6 +25,12 @@ Commands:
           for; arguments are names of folders there
   lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
   wheels  build the wheels and the source distribution into target/dist, audit them, and try each in an empty environment
+  new-plugin NAME
+          write the crate of a plug-in with tests, into a new folder by its name or --path DIR
+  wheel --plugin CRATE
+          build a wheel of sot with plug-ins in it, for the newest Python found or each --python, into target/plugin-wheels;
+          CRATE is the folder of a crate, or name@version of one on crates.io, and may be repeated; --name is the name of the
+          distribution, sot-paddle by default
   help    print this
 
 Options:
@@ -43,6 +51,8 @@ pub(crate) enum Task {
     NumberSweep,
     Plugins,
     Wheels,
+    Wheel,
+    NewPlugin,
     Lint,
     Help,
 }
@@ -63,6 +73,12 @@ pub(crate) struct Options {
     pub(crate) only: Option<Half>,
     /// Whether each interpreter's files are deleted after its tests.
     pub(crate) clean: bool,
+    /// The plug-ins of a wheel.
+    pub(crate) plugins: Vec<String>,
+    /// The name of the wheel's distribution, or of a new plug-in.
+    pub(crate) plugin_name: Option<String>,
+    /// Where a new plug-in goes.
+    pub(crate) path: Option<PathBuf>,
     /// What follows `--`.
     pub(crate) passed_on: Vec<String>,
 }
@@ -71,7 +87,7 @@ impl Options {
     /// Parses the arguments that follow the program's name.
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let task = parse_task(args.next().as_deref())?;
-        let mut options = Options { task, pythons: Vec::new(), only: None, clean: false, passed_on: Vec::new() };
+        let mut options = Options::of(task);
         while let Some(arg) = args.next() {
             let (name, inline) = match arg.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
@@ -84,6 +100,9 @@ impl Options {
                     let value = value()?;
                     options.passed_on.extend([name.to_owned(), value]);
                 }
+                "--plugin" if task == Task::Wheel => options.plugins.push(value()?),
+                "--name" if task == Task::Wheel => options.plugin_name = Some(value()?),
+                "--path" if task == Task::NewPlugin => options.path = Some(value()?.into()),
                 "--only" => options.only = Some(parse_half(&value()?)?),
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
@@ -91,10 +110,26 @@ impl Options {
                     options.passed_on.extend(args);
                     break;
                 }
+                name if task == Task::NewPlugin && options.plugin_name.is_none() && !name.starts_with('-') => {
+                    options.plugin_name = Some(name.to_owned());
+                }
                 _ => return Err(format!("unknown argument {arg}; what is meant for the tests comes after --")),
             }
         }
         Ok(options)
+    }
+
+    fn of(task: Task) -> Options {
+        Options {
+            task,
+            pythons: Vec::new(),
+            only: None,
+            clean: false,
+            plugins: Vec::new(),
+            plugin_name: None,
+            path: None,
+            passed_on: Vec::new(),
+        }
     }
 
     fn add_python(&mut self, text: &str) -> Result<(), String> {
@@ -118,6 +153,8 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("plugins") => Ok(Task::Plugins),
         Some("lint") => Ok(Task::Lint),
         Some("wheels") => Ok(Task::Wheels),
+        Some("wheel") => Ok(Task::Wheel),
+        Some("new-plugin") => Ok(Task::NewPlugin),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),
         None => Err("which command?".to_owned()),
@@ -154,6 +191,17 @@ mod tests {
         let options = parse("number-sweep --python 3.12 --sample 300 --seed=7 -- --breaks").expect("valid");
         assert_eq!(options.passed_on, ["--sample", "300", "--seed", "7", "--breaks"]);
         assert!(parse("test --sample 300").is_err());
+    }
+
+    #[test]
+    fn plug_ins_repeat_and_a_new_one_has_a_name() {
+        let options =
+            parse("wheel --plugin ../maps --plugin=sot-masks@1.2 --name sot-more --python 3.12").expect("valid");
+        assert_eq!(options.plugins, ["../maps", "sot-masks@1.2"]);
+        assert_eq!(options.plugin_name.as_deref(), Some("sot-more"));
+        let options = parse("new-plugin my-maps --path /tmp/maps").expect("valid");
+        assert_eq!((options.plugin_name.as_deref(), options.path), (Some("my-maps"), Some("/tmp/maps".into())));
+        assert!(parse("new-plugin one two").is_err() && parse("test --plugin ../maps").is_err());
     }
 
     #[test]

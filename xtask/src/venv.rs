@@ -96,9 +96,14 @@ impl Venv {
 
     /// Builds the wheel for systems of a policy.
     pub(crate) fn maturin(&self, wheels: &Path, policy: &str) -> Command {
+        self.maturin_of(&workspace::root().join("sot-paddle/Cargo.toml"), wheels, policy)
+    }
+
+    /// The same of another crate.
+    pub(crate) fn maturin_of(&self, manifest: &Path, wheels: &Path, policy: &str) -> Command {
         let mut maturin = self.python_command();
         maturin.args(["-m", "maturin", "build", "--release", "--compatibility", policy]);
-        maturin.arg("--manifest-path").arg(workspace::root().join("sot-paddle/Cargo.toml"));
+        maturin.arg("--manifest-path").arg(manifest);
         maturin.arg("--interpreter").arg(self.python());
         maturin.arg("--target-dir").arg(self.cargo_target());
         maturin.arg("--out").arg(wheels);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::{workspace, Failure};
 
 /// What must work with any framework.
-const NEUTRAL: [&str; 4] = ["sot-core/src", "sot-variables/src", "sot-python/src", "tests/src"];
+const NEUTRAL: [&str; 5] = ["sot-core/src", "sot-variables/src", "sot-python/src", "sot-harness/src", "tests/src"];
 
 /// Words of one framework, in lower case, with what belongs in their place.
 const FRAMEWORK_WORDS: [(&str, &str); 5] = [

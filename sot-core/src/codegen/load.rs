@@ -92,7 +92,7 @@ impl CodeGen<'_, '_> {
             }
             Tracker::Computed { how, of } => self.load_once(id, |cg| cg.load_computed(how, of)),
             Tracker::Foreign { of, how } => {
-                let reader = how.0.reader(py)?;
+                let reader = readers::foreign(py, how)?;
                 self.load_once(id, |cg| cg.call_on(reader, *of, []))
             }
             // Guards alone ask what an iterator goes over.

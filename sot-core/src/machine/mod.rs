@@ -8,7 +8,9 @@
 pub mod builtin;
 pub mod executor;
 pub mod linked;
+pub mod observer;
 pub mod opcode;
+mod overriding;
 pub mod registering;
 pub mod runtime;
 pub mod variable;

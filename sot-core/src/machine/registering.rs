@@ -84,7 +84,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
                     return Err(PyTypeError::new_err(format!("{word}({shown}): {name} is {function}, not callable")));
                 }
             }
-            if runtime.kinds.of_type(object).is_some() || runtime.builtins.get(object).is_some() {
+            if runtime.kinds.of_type(object).is_some() || runtime.builtins.has(object) {
                 return Err(PyValueError::new_err(format!(
                     "{word}({shown}): sot knows already what its instances are"
                 )));
@@ -99,7 +99,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
         Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
             Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
         }
-        _ if runtime.builtins.get(object).is_some() => {
+        _ if runtime.builtins.has(object) => {
             Err(PyValueError::new_err(format!("{word}({shown}): sot knows already what calls of it do")))
         }
         Meaning::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
@@ -121,7 +121,7 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     if runtime.kinds.of_type(object).is_some() {
         return refuse("sot knows already what its instances are");
     }
-    if !cpython::is_heap_type(class) && runtime.builtins.get(object).is_some() {
+    if !cpython::is_heap_type(class) && runtime.builtins.has(object) {
         return refuse("sot knows already what its instances are");
     }
     let default = |name: &Bound<'_, PyString>| {

@@ -9,9 +9,12 @@ use crate::bytecode::Opcodes;
 use crate::cache::set_skipped_files;
 use crate::cpython;
 use crate::error::{set_hints, RegistrationError};
+use crate::fault;
 use crate::machine::builtin::BuiltinTable;
+use crate::machine::observer::{self, ObserverRegistration};
 use crate::machine::opcode::DispatchTable;
 use crate::machine::variable::{Factories, KindTable};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::PyVersion;
 
 /// A backend's registration.
@@ -21,19 +24,23 @@ pub struct BackendRegistration {
     /// Makes the backend, or says why it cannot be used.
     pub make: fn(Python<'_>) -> PyResult<Box<dyn Backend>>,
     /// Where it is registered.
-    pub file: &'static str,
-    /// Where it is registered.
-    pub line: u32,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(BackendRegistration);
+
+impl Registered for BackendRegistration {
+    fn linked(&self) -> Linked {
+        Linked { registry: "backend", name: self.name, origin: self.origin }
+    }
+}
 
 /// Registers a backend: `backend! { "toy", ToyBackend::new }`.
 #[macro_export]
 macro_rules! backend {
     ($name:literal, $make:expr) => {
         $crate::inventory::submit! {
-            $crate::runtime::BackendRegistration { name: $name, make: $make, file: file!(), line: line!() }
+            $crate::runtime::BackendRegistration { name: $name, make: $make, origin: $crate::origin!() }
         }
     };
 }
@@ -48,6 +55,8 @@ pub struct Runtime {
     pub kinds: KindTable,
     /// Builtin handlers.
     pub builtins: BuiltinTable,
+    /// Who watches translations.
+    pub observers: Vec<&'static ObserverRegistration>,
     /// The kinds the executor makes.
     pub factories: &'static Factories,
     /// Where graphs go.
@@ -71,6 +80,7 @@ impl Runtime {
         if RUNTIME.get().is_none() {
             // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
             // this one. Of two that start at once, the first to be done is kept.
+            fault::watch_panics();
             let runtime = Runtime::new(py, backend, package)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
@@ -108,6 +118,7 @@ impl Runtime {
             dispatch: DispatchTable::start(py, version).map_err(wrong)?,
             kinds: KindTable::freeze(py).map_err(wrong)?,
             builtins: BuiltinTable::freeze(py, package).map_err(wrong)?,
+            observers: observer::all(),
             factories: the_factories()?,
             backend,
             backend_name,
@@ -147,11 +158,11 @@ fn the_factories() -> PyResult<&'static Factories> {
 
 fn make_backend(py: Python<'_>, name: &str) -> PyResult<Box<dyn Backend>> {
     let mut all: Vec<_> = inventory::iter::<BackendRegistration>.into_iter().collect();
-    all.sort_by_key(|backend| (backend.name, backend.file, backend.line));
+    all.sort_by_key(|backend| backend.linked());
     if let Some(pair) = all.windows(2).find(|pair| pair[0].name == pair[1].name) {
         return Err(PyImportError::new_err(format!(
-            "sot cannot start: {}:{}: a backend named {:?} is already registered at {}:{}",
-            pair[1].file, pair[1].line, pair[1].name, pair[0].file, pair[0].line
+            "sot cannot start: {}: a backend named {:?} is already registered at {}",
+            pair[1].origin, pair[1].name, pair[0].origin
         )));
     }
     match all.iter().find(|backend| backend.name == name) {

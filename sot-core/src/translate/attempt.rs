@@ -14,6 +14,7 @@ use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
 };
+use crate::machine::observer::{self, TranslationOutcome};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
@@ -132,6 +133,7 @@ fn make_entry<'py>(
     wanted: bool,
     start: &Started,
 ) -> PyResult<Attempt> {
+    observer::begins(cx, unit);
     let result = simulate(cx, frame, unit);
     cx.note_steps_in_vain();
     cx.switches.undo()?;
@@ -154,6 +156,7 @@ fn make_entry<'py>(
     cx.note_rounds();
     cx.assume_distinct();
     report(cx, unit, new_code.as_ref(), reason.as_ref());
+    observer::ends(cx, outcome(new_code.as_ref(), reason.as_ref()));
     let mut collected = collect(cx, unit, new_code.as_ref(), reason.as_ref());
     collected.began = start.clock;
     let mut translation = conclude(cx, frame, new_code, reason)?;
@@ -174,6 +177,14 @@ fn make_entry<'py>(
     collected.guard_steps = translation.entry.guard_steps();
     translation.collected = collected;
     Ok(Attempt::Done(Box::new(translation)))
+}
+
+fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> TranslationOutcome<'a> {
+    match reason {
+        None => TranslationOutcome::Whole,
+        Some(reason) if new_code.is_some() => TranslationOutcome::Broken(reason),
+        Some(reason) => TranslationOutcome::LeftAlone(reason),
+    }
 }
 
 /// What earlier translations of the code have shown.

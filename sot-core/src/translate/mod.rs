@@ -14,7 +14,7 @@ mod whole_program;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
@@ -22,6 +22,7 @@ use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
+use crate::fault;
 use crate::forgetting;
 use crate::guard::{FrameView, Guards};
 use crate::log::{self, Channel};
@@ -87,6 +88,18 @@ impl FrameEvaluator for Translator {
             return verdict(frame.py(), &entry);
         }
         miss(runtime, &cache, frame)
+    }
+
+    fn panicked(&self, frame: &FreshFrame<'_, '_>, text: &str) -> Verdict {
+        stats::update(|stats| stats.panics += 1);
+        let code = frame.code();
+        match cache_of(&code) {
+            Some(cache) => {
+                let place = fault::panicked_at().map(|place| format!(" at {place}")).unwrap_or_default();
+                internal(&cache, &code, PyRuntimeError::new_err(format!("panic: {text}{place}")))
+            }
+            None => Verdict::Original { disable_eval_frame: false },
+        }
     }
 }
 
@@ -165,6 +178,8 @@ fn translate_in_turn(
         return verdict(py, &entry);
     }
     let unmet = collect::unmet_guards(cache, frame);
+    // What was at fault before is none of this translation's.
+    fault::take();
     let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
@@ -233,16 +248,26 @@ fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
     Verdict::Original { disable_eval_frame }
 }
 
-/// A bug of ours: counted and logged, and raised only where tests ask for it.
+/// A bug of ours, or of a plug-in's, which is named: counted and logged, and raised only where tests ask for it.
 fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdict {
+    let at_fault = fault::take();
+    let text = at_fault.map_or_else(|| error.to_string(), |registration| format!("{error}, in the {registration}"));
     if is_strict() {
-        return Verdict::Raise(error);
+        return Verdict::Raise(raised(code.py(), error, at_fault.map(|_| text)));
     }
-    let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, error.to_string()) };
+    let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, text) };
     log::say(Channel::Breaks, &format!("[Fallback]: {reason}"));
     count_fallback(&reason);
     cache.set_skip(true);
     Verdict::Original { disable_eval_frame: false }
+}
+
+/// An error as it is, or with a text that says more.
+fn raised(py: Python<'_>, error: PyErr, text: Option<String>) -> PyErr {
+    let Some(text) = text else { return error };
+    let said = PyRuntimeError::new_err(text);
+    said.set_cause(py, Some(error));
+    said
 }
 
 impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {

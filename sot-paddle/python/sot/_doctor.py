@@ -94,7 +94,7 @@ def _linked() -> Found:
     from . import _sot
 
     counts = {}  # type: Any
-    for registry, _, _, _ in _sot._registrations():
+    for registry, *_ in _sot._registrations():
         counts[registry] = counts.get(registry, 0) + 1
     found = ", ".join("{} {}s".format(count, registry) for registry, count in sorted(counts.items()))
     lacking = [registry for registry in ("opcode", "kind", "builtin", "backend") if not counts.get(registry)]

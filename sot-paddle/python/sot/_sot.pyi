@@ -59,7 +59,7 @@ def _add_progress_callback(callback: Callable[[str, str, int, float], object]) -
     """Have a callable be told of function, phase, statements and seconds; the number by which it is taken off again."""
 
 def _remove_progress_callback(number: int) -> None: ...
-def _registrations() -> List[Tuple[str, str, str, int]]:
+def _registrations() -> List[Tuple[str, str, str, str, str, int]]:
     """Every registration that is linked in: what it registers, its name, file and line."""
 
 def _call_program(program: Callable[[], object]) -> Any:

@@ -7,7 +7,9 @@ use once_cell::sync::OnceCell;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute};
+use sot_core::backend::{
+    Backend, CallKind, CallPolicy, GraphBuilder, NoArguments, ObjectTest, StateTest, TensorAttribute,
+};
 use sot_core::cpython::{Recorder, Snapshot};
 
 use crate::backend::calls::layer::LAYER;
@@ -160,7 +162,7 @@ impl DebugNote {
 
 #[pyfunction]
 fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(match backend(callable.py())?.call_policy(callable) {
+    Ok(match backend(callable.py())?.call_policy(callable, &mut NoArguments) {
         CallPolicy::Follow | CallPolicy::FollowOrCall | CallPolicy::FollowOutside(_) => "follow".to_owned(),
         CallPolicy::Api | CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),

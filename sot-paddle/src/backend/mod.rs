@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GraphBuilder, MarkedDimensions, ObjectTest, OfLayout, StateTest, TensorAttribute,
-    TensorMeta, WrittenAttribute,
+    Backend, CallKind, CallPolicy, GivenArguments, GraphBuilder, MarkedDimensions, ObjectTest, OfLayout, StateTest,
+    TensorAttribute, TensorMeta, WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -173,7 +173,7 @@ impl Backend for PaddleBackend {
         Ok(self.paddle.tensor_type.bind(py).clone().into_any())
     }
 
-    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
         api::call_policy(&self.paddle, callable)
     }
 

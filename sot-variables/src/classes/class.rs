@@ -230,7 +230,7 @@ impl ClassVariable {
                 }
                 Ok(instance)
             }
-            Some((new, _)) if cx.runtime.builtins.get(&new).is_some() => {
+            Some((new, _)) if cx.runtime.builtins.has(&new) => {
                 refuse_finalizer(&class)?;
                 let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
                 initialize(cx, this, instance, args)?;
@@ -433,8 +433,7 @@ impl Variable for ClassVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
-        if let Some(builtin) = cx.runtime.builtins.get(&object) {
-            let outcome = (builtin.handler)(cx, args);
+        if let Some(outcome) = cx.runtime.builtins.call(cx, &object, args) {
             let is_in_python = object.cast::<PyType>().is_ok_and(cpython::is_heap_type);
             return if is_in_python { cx.without_frames(outcome) } else { outcome };
         }

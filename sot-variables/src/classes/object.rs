@@ -17,7 +17,7 @@ use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 use crate::builtins::cannot;
 use crate::classes::decimal;
 use crate::classes::registered_value::{self, EqualValue};
-use crate::functions::function::call_object_by_policy;
+use crate::functions::function::call_known_object;
 use crate::iterators::library;
 use crate::numpy;
 use crate::numpy::array_comparison;
@@ -219,7 +219,7 @@ impl Variable for ObjectVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        if let Some(result) = call_object_by_policy(cx, this, &self.object, args)? {
+        if let Some(result) = call_known_object(cx, this, &self.object, args)? {
             return Ok(result);
         }
         match numpy::call(cx, this, &self.object, args)? {

@@ -328,7 +328,7 @@ impl SubclassVariable {
                 let ty = base.ty(cx.py)?;
                 let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
                 let of = cx.trackers.add(Tracker::Storage { of });
-                let payload = (kind.wrap)(cx, &object, of)?;
+                let payload = cx.runtime.kinds.wrap(kind, cx, &object, of)?;
                 cx.vars.add(payload, of)
             }
             Base::Value(_) => {

@@ -78,15 +78,6 @@ impl ForeignFetch for Flattened {
         PyTuple::new(object.py(), [found.0.into_any(), found.1]).ok().map(Bound::into_any)
     }
 
-    fn reader(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let class = self.0.clone();
-        let read = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-            let (held, rest) = class.parts().map_err(|_| gone())?.of(&args.get_item(0)?)?;
-            PyResult::Ok(PyTuple::new(args.py(), [held.into_any(), rest])?.unbind())
-        };
-        Ok(PyCFunction::new_closure(py, None, None, read)?.into_any().unbind())
-    }
-
     fn text(&self, of: &str) -> String {
         format!("flatten({of})")
     }

@@ -122,7 +122,7 @@ impl BuiltinFunctionVariable {
     ) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         let receiver = receiver.clone().unbind().into_bound(cx.py);
-        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {
+        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.has(&object) {
             return cx.call_builtin(&object, args, false);
         }
         let of = cx.vars.tracker(this);
@@ -150,7 +150,7 @@ impl BuiltinFunctionVariable {
                 let text = format!("{name}() of a class made in the trace");
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             }
-            return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
+            return match descriptor.filter(|descriptor| cx.runtime.builtins.has(descriptor)) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
                 // How floats are packed is a state of the process.
                 None if name == "__setformat__" => cx.call_builtin(&object, args, false),
@@ -378,9 +378,7 @@ impl Variable for BuiltinFunctionVariable {
         if object.hasattr("__objclass__")? && !args.positional.is_empty() {
             dict::refuse_method_of_base(cx, &object, args.positional[0])?;
             let first = cx.see(args.positional[0])?;
-            if first.form() == Form::Subclass
-                || cx.runtime.builtins.get(&object).is_none() && !is_method_of_value(&object)
-            {
+            if first.form() == Form::Subclass || !cx.runtime.builtins.has(&object) && !is_method_of_value(&object) {
                 return call_descriptor(cx, &object, args);
             }
         }
@@ -389,7 +387,7 @@ impl Variable for BuiltinFunctionVariable {
             let args = CallArgs { positional: as_indices(cx, &args.positional)?, keywords: args.keywords.clone() };
             return cx.call_builtin(&object, &args, true);
         }
-        if !pure && cx.runtime.builtins.get(&object).is_none() {
+        if !pure && !cx.runtime.builtins.has(&object) {
             refuse_frame_readers(cx, &object, args)?;
         }
         cx.call_builtin(&object, args, pure)

@@ -65,9 +65,10 @@ impl FunctionVariable {
 
     /// What is known of the function's calls without following it, if anything is.
     fn call_as_known(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
-        if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
+        let object = self.object.bind(cx.py).clone();
+        if cx.runtime.builtins.has(&object) {
             guard_identity(cx, this, &self.object);
-            return (builtin.handler)(cx, args).map(Some);
+            return cx.runtime.builtins.call(cx, &object, args).transpose();
         }
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
         frame::refuse_looking(function)?;
@@ -316,29 +317,8 @@ pub fn call_by_policy(
     object: &Py<PyAny>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
-    let policy = cx.runtime.backend.call_policy(object.bind(cx.py));
-    call_as_policy_says(cx, this, object, args, policy)
-}
-
-/// The same for a callable object that is neither a function nor a class.
-pub fn call_object_by_policy(
-    cx: &mut OpcodeExecutor<'_>,
-    this: VarId,
-    object: &Py<PyAny>,
-    args: &CallArgs,
-) -> Flow<Option<VarId>> {
-    let policy = cx.runtime.backend.object_call_policy(object.bind(cx.py));
-    call_as_policy_says(cx, this, object, args, policy)
-}
-
-fn call_as_policy_says(
-    cx: &mut OpcodeExecutor<'_>,
-    this: VarId,
-    object: &Py<PyAny>,
-    args: &CallArgs,
-    policy: CallPolicy,
-) -> Flow<Option<VarId>> {
     let callable = object.bind(cx.py).clone();
+    let policy = cx.call_policy(&callable, args)?;
     if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
         return Ok(None);
     }
@@ -426,6 +406,21 @@ fn call_as_policy_says(
             Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is {which}")))
         }
     }
+}
+
+/// Calls an object that is no function as it is known to a plug-in or the backend; `None` if it is to neither.
+pub(crate) fn call_known_object(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let callable = object.bind(cx.py).clone();
+    if cx.runtime.builtins.has(&callable) {
+        guard_identity(cx, this, object);
+        return cx.runtime.builtins.call(cx, &callable, args).transpose();
+    }
+    call_by_policy(cx, this, object, args)
 }
 
 impl Variable for FunctionVariable {

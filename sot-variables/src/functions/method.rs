@@ -179,7 +179,7 @@ pub fn call_descriptor<'py>(
         || c_value.is_some()
         || matches!(receiver.form(), Form::Tuple | Form::Range | Form::Slice)
         || receiver.form() == Form::Class && is_union();
-    if cx.runtime.builtins.get(descriptor).is_none() {
+    if !cx.runtime.builtins.has(descriptor) {
         if let Some(result) = slots::call(cx, descriptor, args)? {
             return Ok(result);
         }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCode, PyDict, PyTuple};
 use sot_core::{cpython, translate};
-use sot_tests::harness;
+use sot_harness as harness;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -13,7 +13,8 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
-use sot_tests::{harness, strided};
+use sot_harness as harness;
+use sot_tests::strided;
 
 const DEFAULT_PROGRAMS: u64 = 1000;
 

@@ -1,6 +1,7 @@
 //! Names, attributes, constants, imports, and moves on the stack.
 
-use crate::property::{intersperse, property};
+use sot_harness::properties::intersperse;
+use sot_harness::property;
 
 property! { [LOAD_FAST STORE_FAST LOAD_CONST RETURN_VALUE RETURN_CONST LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST
     STORE_FAST_STORE_FAST POP_TOP RESUME CACHE ROT_TWO SWAP BUILD_TUPLE] (Any, Any)

@@ -1,6 +1,6 @@
 //! Calls, functions and what they are made of.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [CALL_FUNCTION CALL PRECALL PUSH_NULL] (Callable, Any, Any)
     "r = a()"

@@ -1,6 +1,6 @@
 //! Displays, unpacking and comprehensions.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP] (Key, Any, Any)
     "r = (a, b, c)"

@@ -1,6 +1,6 @@
 //! Jumps and loops.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [
     POP_JUMP_IF_FALSE POP_JUMP_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE JUMP_IF_FALSE_OR_POP

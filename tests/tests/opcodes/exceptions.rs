@@ -1,6 +1,6 @@
 //! Exceptions and context managers.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [RAISE_VARARGS] (Exception, Exception)
     "raise a"

@@ -1,6 +1,6 @@
 //! Generators.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [YIELD_VALUE RETURN_GENERATOR GEN_START RESUME POP_TOP] (Any, Any)
     "def inner(p):\n    yield p\n    yield b\nr = list(inner(a))"

@@ -1,6 +1,6 @@
 //! Operators, comparisons, subscription and truth.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [
     BINARY_ADD BINARY_SUBTRACT BINARY_TRUE_DIVIDE BINARY_FLOOR_DIVIDE BINARY_MODULO BINARY_MATRIX_MULTIPLY BINARY_AND BINARY_OR

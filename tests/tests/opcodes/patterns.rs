@@ -1,6 +1,6 @@
 //! `match`.
 
-use crate::property::property;
+use sot_harness::property;
 
 property! { [MATCH_SEQUENCE GET_LEN UNPACK_SEQUENCE UNPACK_EX] (Iterable)
     "match a:\n    case [p, q]:\n        r = p, q\n    case [p, *q]:\n        r = p, q\n    case _:\n        r = 0"

@@ -17,7 +17,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
-use sot_tests::harness::{self, Counts};
+use sot_harness::{self as harness, Counts};
 
 mod grammar;
 mod program;

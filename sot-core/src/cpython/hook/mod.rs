@@ -70,8 +70,14 @@ pub enum Verdict {
 
 /// Decides what a frame runs.
 pub trait FrameEvaluator: Send + Sync {
-    /// The verdict on a frame about to run. What is called in here is not traced; a panic counts as the original code.
+    /// The verdict on a frame about to run. What is called in here is not traced.
     fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict;
+
+    /// The verdict where `evaluate` has panicked; a panic in here counts as the original code.
+    fn panicked(&self, frame: &FreshFrame<'_, '_>, text: &str) -> Verdict {
+        let _ = (frame, text);
+        Verdict::Original { disable_eval_frame: false }
+    }
 }
 
 /// Names the evaluator; once.
@@ -383,24 +389,50 @@ unsafe fn evaluate(
 /// demands.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        Python::try_attach(|py| {
-            // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
-            let frame = unsafe { FreshFrame::new(py, ts, frame) };
-            match evaluator(mode) {
-                Some(evaluator) => answer(py, evaluator.evaluate(&frame)),
-                None => RawVerdict::Original { suspend: false },
-            }
-        })
+        // SAFETY: the caller's promise.
+        unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.evaluate(frame)) }
     }));
-    match asked {
-        Ok(answer) => answer.unwrap_or(RawVerdict::Original { suspend: false }),
-        Err(payload) => {
-            note_panic(&*payload);
-            // SAFETY: the GIL is held.
-            unsafe { ffi::PyErr_Clear() };
-            RawVerdict::Original { suspend: false }
+    asked.unwrap_or_else(|payload| {
+        note_panic(&*payload);
+        // SAFETY: the caller's promise; the GIL is held.
+        unsafe {
+            ffi::PyErr_Clear();
+            tell_of_panic(mode, ts, frame, &panic_text(&*payload))
         }
-    }
+    })
+}
+
+/// Asks the evaluator what becomes of a frame over which it has panicked.
+#[cold]
+unsafe fn tell_of_panic(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame, text: &str) -> RawVerdict {
+    let asked = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the caller's promise.
+        unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.panicked(frame, text)) }
+    }));
+    asked.unwrap_or_else(|payload| {
+        note_panic(&*payload);
+        // SAFETY: the GIL is held.
+        unsafe { ffi::PyErr_Clear() };
+        RawVerdict::Original { suspend: false }
+    })
+}
+
+#[inline]
+unsafe fn ask_with(
+    mode: Mode,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    verdict: impl FnOnce(&dyn FrameEvaluator, &FreshFrame<'_, '_>) -> Verdict,
+) -> RawVerdict {
+    let answer = Python::try_attach(|py| {
+        // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
+        let frame = unsafe { FreshFrame::new(py, ts, frame) };
+        match evaluator(mode) {
+            Some(evaluator) => answer(py, verdict(evaluator, &frame)),
+            None => RawVerdict::Original { suspend: false },
+        }
+    });
+    answer.unwrap_or(RawVerdict::Original { suspend: false })
 }
 
 #[inline]

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{object_model, warnings, Name, OpcodeExecutor};
+use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -209,8 +210,8 @@ impl<'py> OpcodeExecutor<'py> {
                 return Ok(number);
             }
         }
-        if let Some(builtin) = self.runtime.builtins.get(function) {
-            return (builtin.handler)(self, args);
+        if let Some(result) = self.runtime.builtins.call(self, function, args) {
+            return result;
         }
         if pure {
             if let Some(result) = self.fold_call(function, args)? {
@@ -219,6 +220,14 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let name = crate::tracker::repr(self.py, &function.clone().unbind());
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
+    }
+
+    /// What a call means to the backend.
+    pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
+        let backend = &*self.runtime.backend;
+        let mut given = AskedArguments { cx: self, args, unwind: None };
+        let policy = backend.call_policy(callable, &mut given);
+        given.unwind.map_or(Ok(policy), Err)
     }
 
     /// Calls a pure function now, if everything in its arguments is known.
@@ -254,6 +263,45 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
+    }
+}
+
+/// The arguments of a call as a backend asks for them.
+struct AskedArguments<'a, 'py> {
+    cx: &'a mut OpcodeExecutor<'py>,
+    args: &'a CallArgs,
+    /// What stopped a look at one of them.
+    unwind: Option<Unwind>,
+}
+
+impl<'py> AskedArguments<'_, 'py> {
+    fn look(&mut self, at: usize, name: &str) -> Option<Bound<'py, PyAny>> {
+        let argument = self.args.at_or_named(at, name)?;
+        match self.cx.known(argument) {
+            Ok(known) => known,
+            Err(unwind) => {
+                self.unwind.get_or_insert(unwind);
+                None
+            }
+        }
+    }
+}
+
+impl GivenArguments for AskedArguments<'_, '_> {
+    fn positional(&self) -> usize {
+        self.args.positional.len()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.args.keywords.iter().map(|(name, _)| &**name).collect()
+    }
+
+    fn is_given(&mut self, at: usize, name: &str) -> bool {
+        self.args.at_or_named(at, name).is_some() && !self.look(at, name).is_some_and(|value| value.is_none())
+    }
+
+    fn known(&mut self, at: usize, name: &str) -> Option<Py<PyAny>> {
+        self.look(at, name).map(Bound::unbind)
     }
 }
 

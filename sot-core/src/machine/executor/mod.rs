@@ -47,6 +47,7 @@ use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Un
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
+use crate::machine::observer::{self, Told};
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
@@ -144,6 +145,8 @@ pub struct OpcodeExecutor<'py> {
     units: HashMap<usize, Rc<CodeUnit>>,
     /// What reports show of the way, if details are asked for.
     pub(crate) trail: Option<Trail>,
+    /// What observers have been told.
+    pub(crate) told: Told,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -197,6 +200,7 @@ impl<'py> OpcodeExecutor<'py> {
             nesting: 0,
             units: HashMap::new(),
             trail: report::has_details().then(Trail::default),
+            told: Told::default(),
         })
     }
 
@@ -271,11 +275,15 @@ impl<'py> OpcodeExecutor<'py> {
         if log::enabled(log::TRACE) {
             self.log_step(&operand);
         }
-        let Some(handler) = self.runtime.dispatch.get(operand.opcode) else {
+        let next = if self.runtime.observers.is_empty() {
+            self.runtime.dispatch.simulate(self, &operand)
+        } else {
+            observer::step(self, &operand)
+        };
+        let Some(next) = next else {
             let name = self.runtime.opcode_name(self.py, operand.opcode);
             return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
         };
-        let next = (handler.handler)(self, &operand);
         if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
             self.simulated.insert(operand.opcode);
         }

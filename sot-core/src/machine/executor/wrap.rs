@@ -295,7 +295,7 @@ impl<'py> OpcodeExecutor<'py> {
             ));
         };
         let tracker = self.vars.tracker(id);
-        let payload = (kind.wrap)(self, &object, tracker)?;
+        let payload = self.runtime.kinds.wrap(kind, self, &object, tracker)?;
         self.vars.set(id, payload);
         Ok(())
     }

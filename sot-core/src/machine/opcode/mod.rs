@@ -1,6 +1,8 @@
 //! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running
 //! interpreter. A hole in the table is an unimplemented opcode: a graph break, never a crash.
 
+mod overrides;
+
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
@@ -12,9 +14,14 @@ pub use crate::bytecode::{
 use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
 
 pub use crate::bytecode::OpcodeSet;
+pub use overrides::{OpcodeOverride, OverriddenOpcode, OverridingHandler};
+
 use crate::error::{Flow, RegistrationError, Unwind};
+use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
+use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
 /// What a handler is told about its instruction.
@@ -66,24 +73,31 @@ pub struct OpcodeHandler {
     /// The simulation.
     pub handler: Handler,
     /// Where it is registered.
-    pub file: &'static str,
-    /// Where it is registered.
-    pub line: u32,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(OpcodeHandler);
 
+impl Registered for OpcodeHandler {
+    fn linked(&self) -> Linked {
+        Linked { registry: "opcode", name: self.name, origin: self.origin }
+    }
+}
+
 impl OpcodeHandler {
-    fn error(&self, what: impl Into<String>) -> RegistrationError {
-        RegistrationError { what: what.into(), file: self.file, line: self.line }
+    #[inline]
+    fn simulate(&self, cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Flow<Next> {
+        fault::running(self, || (self.handler)(cx, operand))
     }
 }
 
 static TABLE: OnceCell<DispatchTable> = OnceCell::new();
 
-/// The handlers of the running interpreter by opcode number.
+/// The handlers of the running interpreter by opcode number, with their overrides.
 pub struct DispatchTable {
     handlers: [Option<&'static OpcodeHandler>; 256],
+    /// The first to be asked first.
+    overrides: [Vec<&'static OpcodeOverride>; 256],
 }
 
 impl DispatchTable {
@@ -96,7 +110,8 @@ impl DispatchTable {
 
     /// Freezes the registrations that fit `version`.
     pub fn freeze(py: Python<'_>, version: PyVersion) -> Result<DispatchTable, RegistrationError> {
-        Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter())
+        let overrides = inventory::iter::<OpcodeOverride>.into_iter();
+        Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter(), overrides)
     }
 
     /// Freezes the given registrations; `freeze` gives it all there are.
@@ -104,30 +119,74 @@ impl DispatchTable {
         py: Python<'_>,
         version: PyVersion,
         registered: impl Iterator<Item = &'static OpcodeHandler>,
+        overrides: impl Iterator<Item = &'static OpcodeOverride>,
     ) -> Result<DispatchTable, RegistrationError> {
         let mut handlers: [Option<&'static OpcodeHandler>; 256] = [None; 256];
         let opcodes = Opcodes::get(py);
         let mut sorted: Vec<_> = registered.filter(|h| h.versions.contains(version)).collect();
-        sorted.sort_by_key(|h| (h.name, h.file, h.line));
+        sorted.sort_by_key(|handler| handler.linked());
         for handler in sorted {
             let number = opcodes
                 .number(handler.name)
-                .ok_or_else(|| handler.error(format!("CPython {version} has no opcode {}", handler.name)))?;
+                .ok_or_else(|| error(handler, format!("CPython {version} has no opcode {}", handler.name)))?;
             if let Some(first) = handlers[number as usize] {
-                return Err(handler.error(format!(
-                    "{} already has a handler for CPython {version}, at {}:{}",
-                    handler.name, first.file, first.line
-                )));
+                let text = format!("{} already has a handler for CPython {version}, at {}", handler.name, first.origin);
+                return Err(error(handler, text));
             }
             check_picture(py, number, handler)?;
             handlers[number as usize] = Some(handler);
         }
-        Ok(DispatchTable { handlers })
+        let mut table = DispatchTable { handlers, overrides: std::array::from_fn(|_| Vec::new()) };
+        for one in overrides {
+            table.add_override(py, version, one)?;
+        }
+        table.overrides.iter_mut().for_each(|of_opcode| sort(of_opcode));
+        Ok(table)
+    }
+
+    fn add_override(
+        &mut self,
+        py: Python<'_>,
+        version: PyVersion,
+        one: &'static OpcodeOverride,
+    ) -> Result<(), RegistrationError> {
+        one.check_range()?;
+        if !one.versions.contains(version) {
+            return Ok(());
+        }
+        let Some(number) = Opcodes::get(py).number(one.name) else {
+            return Err(error(
+                one,
+                format!("there is nothing to override: CPython {version} has no opcode {}", one.name),
+            ));
+        };
+        if self.handlers[number as usize].is_none() {
+            let text = format!("there is nothing to override: {} has no handler for CPython {version}", one.name);
+            return Err(error(one, text));
+        }
+        self.overrides[number as usize].push(one);
+        Ok(())
+    }
+
+    /// Simulates an instruction; `None` if its opcode has no handler.
+    #[inline]
+    pub(crate) fn simulate(&'static self, cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Option<Flow<Next>> {
+        let handler = self.handlers[operand.opcode as usize]?;
+        let overrides = &self.overrides[operand.opcode as usize];
+        if overrides.is_empty() {
+            return Some(handler.simulate(cx, operand));
+        }
+        Some(overrides::simulate(cx, operand, handler, overrides))
     }
 
     /// The handler of an opcode.
     pub fn get(&self, opcode: u8) -> Option<&'static OpcodeHandler> {
         self.handlers[opcode as usize]
+    }
+
+    /// What overrides the handler of an opcode, the first to be asked first.
+    pub fn overrides(&self, opcode: u8) -> &[&'static OpcodeOverride] {
+        &self.overrides[opcode as usize]
     }
 
     /// All handlers with their opcode numbers.
@@ -146,10 +205,10 @@ fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<
         let Ok(effect) = stack_effect(py, opcode, arg, false) else { continue };
         let declared = outputs.of(arg) as i32 - inputs.of(arg) as i32;
         if declared != effect {
-            return Err(handler.error(format!(
-                "{} declares a stack effect of {declared:+} for argument {arg}, CPython's is {effect:+}",
-                handler.name
-            )));
+            let name = handler.name;
+            let text =
+                format!("{name} declares a stack effect of {declared:+} for argument {arg}, CPython's is {effect:+}");
+            return Err(error(handler, text));
         }
     }
     Ok(())
@@ -213,8 +272,38 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 ///         => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
 /// }
 /// ```
+///
+/// What has a handler is overridden, by as many crates as wish: the override with the highest priority (0 unless it says
+/// something else) is asked first, then, of those with one priority, the one whose crate's name comes first.
+/// `next.call(cx)` simulates the instruction as it would be without the override. What else is known of the instruction
+/// stays true of it, its stack effect among it.
+///
+/// ```
+/// use sot_core::opcode;
+///
+/// opcode! { override POP_TOP [3.8..3.14] => |cx, _, next| { println!("{:?}", cx.user_stack()); next.call(cx) } }
+/// opcode! { override POP_TOP [3.8..3.14] priority 10 => |cx, _, next| next.call(cx) }
+/// ```
 #[macro_export]
 macro_rules! opcode {
+    (override $name:ident [$since:literal .. $until:literal] => |$cx:ident, $op:pat_param, $next:ident| $body:expr) => {
+        $crate::opcode! { override $name [$since .. $until] priority 0 => |$cx, $op, $next| $body }
+    };
+    (override $name:ident [$since:literal .. $until:literal] priority $priority:literal
+        => |$cx:ident, $op:pat_param, $next:ident| $body:expr) => {
+        $crate::inventory::submit! {
+            $crate::opcode::OpcodeOverride {
+                name: stringify!($name),
+                versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
+                priority: $priority,
+                handler: |$cx: &mut $crate::executor::OpcodeExecutor<'_>,
+                          $op: &$crate::opcode::Operand,
+                          $next: &$crate::opcode::OverriddenOpcode<'_>|
+                 -> $crate::error::Flow<$crate::opcode::Next> { $body },
+                origin: $crate::origin!(),
+            }
+        }
+    };
     ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))*
         => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@submit $name, $since, $until,
@@ -275,8 +364,7 @@ macro_rules! opcode {
                     versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
                     description: $description,
                     handler: simulate,
-                    file: file!(),
-                    line: line!(),
+                    origin: $crate::origin!(),
                 }
             }
         };

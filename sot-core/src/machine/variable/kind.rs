@@ -9,8 +9,11 @@ use pyo3::prelude::*;
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
 use crate::error::{Flow, RegistrationError};
+use crate::fault;
 use crate::graph::SymbolId;
 use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
+use crate::machine::overriding::{error, sort, Override};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::tracker::TrackerId;
 
 /// Makes the payload for a Python object reached through a tracker.
@@ -40,12 +43,70 @@ pub struct VariableKind {
     /// How it wraps them.
     pub wrap: Wrap,
     /// Where it is registered.
-    pub file: &'static str,
-    /// Where it is registered.
-    pub line: u32,
+    pub origin: RegistrationOrigin,
 }
 
 inventory::collect!(VariableKind);
+
+impl Registered for VariableKind {
+    fn linked(&self) -> Linked {
+        Linked { registry: "kind", name: self.name, origin: self.origin }
+    }
+}
+
+/// Makes the payload in the place of another kind; what that would have made is asked of the last.
+pub type OverridingWrap =
+    fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId, &OverriddenKind<'_>) -> Flow<Rc<dyn Variable>>;
+
+/// A registration that is asked before a kind wraps an object.
+pub struct KindOverride {
+    /// The name of the kind.
+    pub name: &'static str,
+    /// Higher is asked first.
+    pub priority: i32,
+    /// How it wraps the object.
+    pub wrap: OverridingWrap,
+    /// Where it is registered.
+    pub origin: RegistrationOrigin,
+}
+
+inventory::collect!(KindOverride);
+
+impl Registered for KindOverride {
+    fn linked(&self) -> Linked {
+        Linked { registry: "kind override", name: self.name, origin: self.origin }
+    }
+}
+
+impl Override for KindOverride {
+    fn priority(&self) -> i32 {
+        self.priority
+    }
+}
+
+/// What an override of a kind stands before.
+pub struct OverriddenKind<'a> {
+    kind: &'static VariableKind,
+    rest: &'a [&'static KindOverride],
+}
+
+impl OverriddenKind<'_> {
+    /// Wraps an object as it would be without this override.
+    pub fn wrap(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        object: &Bound<'_, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<Rc<dyn Variable>> {
+        match self.rest.split_first() {
+            Some((first, rest)) => {
+                let next = OverriddenKind { kind: self.kind, rest };
+                fault::running(*first, || (first.wrap)(cx, object, tracker, &next))
+            }
+            None => fault::running(self.kind, || (self.kind.wrap)(cx, object, tracker)),
+        }
+    }
+}
 
 /// Registers a variable kind.
 ///
@@ -63,8 +124,28 @@ inventory::collect!(VariableKind);
 /// variable_kind! { "shaped", rank: 200, when: has_a_shape, wrap: VariableKind::never }
 /// variable_kind! { "null" }
 /// ```
+///
+/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); which objects are its own
+/// stays. `next.wrap(cx, object, tracker)` wraps as it would be without the override:
+///
+/// ```
+/// use sot_core::variable_kind;
+///
+/// variable_kind! { override "slice", wrap: |cx, object, tracker, next| next.wrap(cx, object, tracker) }
+/// variable_kind! { override "slice" priority 10, wrap: |cx, object, tracker, next| next.wrap(cx, object, tracker) }
+/// ```
 #[macro_export]
 macro_rules! variable_kind {
+    (override $name:literal $(priority $priority:literal)?, wrap: $wrap:expr) => {
+        $crate::inventory::submit! {
+            $crate::variable::KindOverride {
+                name: $name,
+                priority: 0 $(+ $priority)?,
+                wrap: $wrap,
+                origin: $crate::origin!(),
+            }
+        }
+    };
     ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
         $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap);
     };
@@ -87,8 +168,7 @@ macro_rules! variable_kind {
                 name: $name,
                 claim: $claim,
                 wrap: $wrap,
-                file: file!(),
-                line: line!(),
+                origin: $crate::origin!(),
             }
         }
     };
@@ -99,10 +179,6 @@ impl VariableKind {
     pub fn never(_: &mut OpcodeExecutor<'_>, _: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         Err(pyo3::exceptions::PyRuntimeError::new_err("this kind of variable only arises in the trace").into())
     }
-
-    fn error(&self, what: String) -> RegistrationError {
-        RegistrationError { what, file: self.file, line: self.line }
-    }
 }
 
 /// The frozen registry.
@@ -110,6 +186,8 @@ pub struct KindTable {
     by_type: HashMap<usize, &'static VariableKind>,
     by_rank: Vec<(u16, fn(&Bound<'_, PyAny>) -> bool, &'static VariableKind)>,
     names: HashMap<&'static str, &'static VariableKind>,
+    /// By the names of kinds; the first to be asked first.
+    overrides: HashMap<&'static str, Vec<&'static KindOverride>>,
     // Keeps the types alive, so that their addresses stay theirs.
     #[allow(dead_code, reason = "held, not read")]
     kept_types: Vec<Py<PyAny>>,
@@ -118,54 +196,69 @@ pub struct KindTable {
 impl KindTable {
     /// Freezes all registrations.
     pub fn freeze(py: Python<'_>) -> Result<KindTable, RegistrationError> {
-        Self::from_kinds(py, inventory::iter::<VariableKind>.into_iter())
+        let overrides = inventory::iter::<KindOverride>.into_iter();
+        Self::from_kinds(py, inventory::iter::<VariableKind>.into_iter(), overrides)
     }
 
     /// Freezes the given registrations; `freeze` gives it all there are.
     pub fn from_kinds(
         py: Python<'_>,
         registered: impl Iterator<Item = &'static VariableKind>,
+        overrides: impl Iterator<Item = &'static KindOverride>,
     ) -> Result<KindTable, RegistrationError> {
-        let mut table =
-            KindTable { by_type: HashMap::new(), by_rank: Vec::new(), names: HashMap::new(), kept_types: Vec::new() };
+        let mut table = KindTable {
+            by_type: HashMap::new(),
+            by_rank: Vec::new(),
+            names: HashMap::new(),
+            overrides: HashMap::new(),
+            kept_types: Vec::new(),
+        };
         let mut kinds: Vec<_> = registered.collect();
-        kinds.sort_by_key(|kind| (kind.name, kind.file, kind.line));
+        kinds.sort_by_key(|kind| kind.linked());
         for kind in kinds {
             table.add(py, kind)?;
         }
         table.by_rank.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
+        for one in overrides {
+            table.add_override(one)?;
+        }
+        table.overrides.values_mut().for_each(|of_kind| sort(of_kind));
         Ok(table)
+    }
+
+    fn add_override(&mut self, one: &'static KindOverride) -> Result<(), RegistrationError> {
+        let refuse = |why: &str| Err(error(one, format!("there is nothing to override: {:?} {why}", one.name)));
+        match self.names.get(one.name).map(|kind| &kind.claim) {
+            None => refuse("is no kind of variable"),
+            Some(KindClaim::Nothing) => refuse("only arises in the trace and wraps nothing"),
+            Some(_) => {
+                self.overrides.entry(one.name).or_default().push(one);
+                Ok(())
+            }
+        }
     }
 
     fn add(&mut self, py: Python<'_>, kind: &'static VariableKind) -> Result<(), RegistrationError> {
         if let Some(first) = self.names.insert(kind.name, kind) {
-            return Err(kind.error(format!(
-                "a variable kind named {:?} is already registered at {}:{}",
-                kind.name, first.file, first.line
-            )));
+            let text = format!("a variable kind named {:?} is already registered at {}", kind.name, first.origin);
+            return Err(error(kind, text));
         }
         match &kind.claim {
             KindClaim::Types(types) => {
-                let types = types(py).map_err(|error| kind.error(format!("its types cannot be found: {error}")))?;
+                let types = types(py).map_err(|why| error(kind, format!("its types cannot be found: {why}")))?;
                 for ty in types {
                     if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
-                        return Err(kind.error(format!(
-                            "{} is already wrapped by kind {:?} ({}:{})",
-                            ty.bind(py),
-                            first.name,
-                            first.file,
-                            first.line
-                        )));
+                        let (ty, name, origin) = (ty.bind(py), first.name, first.origin);
+                        let text = format!("{ty} is already wrapped by kind {name:?}, {origin}");
+                        return Err(error(kind, text));
                     }
                     self.kept_types.push(ty);
                 }
             }
             KindClaim::When { rank, test } => {
                 if let Some((.., first)) = self.by_rank.iter().find(|(other, ..)| other == rank) {
-                    return Err(kind.error(format!(
-                        "rank {rank} is already taken by kind {:?} ({}:{})",
-                        first.name, first.file, first.line
-                    )));
+                    let text = format!("rank {rank} is already taken by kind {:?}, {}", first.name, first.origin);
+                    return Err(error(kind, text));
                 }
                 self.by_rank.push((*rank, *test, kind));
             }
@@ -185,6 +278,18 @@ impl KindTable {
             return Some(kind);
         }
         self.by_rank.iter().find(|(_, test, _)| test(object)).map(|(.., kind)| *kind)
+    }
+
+    /// Wraps an object as a kind and what overrides it say.
+    pub fn wrap(
+        &self,
+        kind: &'static VariableKind,
+        cx: &mut OpcodeExecutor<'_>,
+        object: &Bound<'_, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<Rc<dyn Variable>> {
+        let rest = self.overrides.get(kind.name).map(Vec::as_slice).unwrap_or_default();
+        OverriddenKind { kind, rest }.wrap(cx, object, tracker)
     }
 
     /// Names of all kinds, sorted.

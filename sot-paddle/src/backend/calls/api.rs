@@ -2,7 +2,7 @@
 //! short lists of exceptions that give their reason; there is no list of the functions themselves.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCFunction, PyString, PyType};
+use pyo3::types::{PyBool, PyCFunction, PyFunction, PyString, PyType};
 use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 
@@ -220,6 +220,9 @@ const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
 
 /// What calling `callable` means.
 pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    if !is_function(callable) {
+        return CallPolicy::Follow;
+    }
     if let Ok(Some(list)) = marks::listed(callable) {
         return CallPolicy::Listed(list.to_owned());
     }
@@ -231,6 +234,16 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
         Err(_) => of_function(paddle, callable),
     };
     policy.unwrap_or(CallPolicy::Follow)
+}
+
+/// Whether it is a class or a function: an object that is called says what it does by its own `__call__`, and asking it
+/// for attributes may run code of the program's.
+fn is_function(callable: &Bound<'_, PyAny>) -> bool {
+    let ty = callable.get_type();
+    callable.is_instance_of::<PyType>()
+        || callable.is_instance_of::<PyFunction>()
+        || callable.is_instance_of::<PyCFunction>()
+        || ty.module().is_ok_and(|module| module == "builtins") && !cpython::is_heap_type(&ty)
 }
 
 /// What writing this to an attribute of a tensor means.

@@ -138,7 +138,7 @@ fn bind_user_descriptor<'py>(
     descriptor: &Bound<'py, PyAny>,
     tracker: TrackerId,
 ) -> Flow<VarId> {
-    if descriptor.is_instance_of::<PyType>() || cx.runtime.builtins.get(descriptor).is_some() {
+    if descriptor.is_instance_of::<PyType>() || cx.runtime.builtins.has(descriptor) {
         return Ok(cx.wrap(descriptor, tracker));
     }
     let descriptor = cx.wrap(descriptor, tracker);

@@ -2,7 +2,7 @@
 //! same is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
 
 use std::ffi::CString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -11,7 +11,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 use sot_core::runtime::Runtime;
 use sot_core::stats::{self, Record};
-use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 
 use crate::{steering, toy};
@@ -25,11 +24,11 @@ pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
     with_backend("toy", work)
 }
 
-/// The same with another backend; a process has one.
+/// The same with another backend that is linked. A process has one.
 ///
 /// # Panics
 /// If the tracer does not start.
-pub fn with_backend<R>(backend: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
+pub fn with_backend<R>(name: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // A test that failed leaves nothing behind that the next one does not reset.
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +37,7 @@ pub fn with_backend<R>(backend: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
     std::env::set_var("MIN_GRAPH_SIZE", "0");
     Python::initialize();
     Python::attach(|py| {
-        start(py, backend).unwrap_or_else(|error| panic!("the tracer does not start: {error}"));
+        start(py, name).unwrap_or_else(|error| panic!("the tracer does not start: {error}"));
         work(py)
     })
 }
@@ -228,20 +227,4 @@ pub fn recorded<R>(work: impl FnOnce() -> R) -> (R, Vec<Record>) {
     let result = work();
     stats::record_translations(before);
     (result, stats::take_records())
-}
-
-/// The Python files of a folder beside `Cargo.toml` that this interpreter can read, in order: `patterns_310.py` needs
-/// 3.10.
-pub fn files_of(folder: &str) -> std::io::Result<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
-    let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ext| ext == "py") && needs(path) <= PyVersion::BUILT_FOR);
-    paths.sort();
-    Ok(paths)
-}
-
-fn needs(path: &Path) -> PyVersion {
-    let minor = path.file_stem().and_then(|stem| stem.to_str()?.rsplit_once("_3")?.1.parse().ok());
-    minor.map_or(PyVersion::OLDEST, PyVersion)
 }

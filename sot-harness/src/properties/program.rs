@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use sot_core::bytecode::Code;
-use sot_tests::harness::{self, Counts};
+
+use crate::harness::{self, Counts};
 
 const PRELUDE: &str = include_str!("prelude.py");
 const FILE: &str = "property.py";
@@ -11,7 +12,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Where a fragment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(super) enum Place {
     Plain,
     /// What it raises is caught.
     Caught,
@@ -26,13 +27,13 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) const ALL: [Place; 6] =
+    pub(super) const ALL: [Place; 6] =
         [Place::Plain, Place::Caught, Place::Nested, Place::Called, Place::Resumed, Place::Closure];
 }
 
 /// How operands get into the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(super) enum Passing {
     Argument,
     Literal,
     Global,
@@ -40,13 +41,13 @@ pub(crate) enum Passing {
 
 /// A fragment with its operands.
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) fragment: &'static str,
-    pub(crate) place: Place,
-    pub(crate) passing: Passing,
+pub(super) struct Case {
+    pub(super) fragment: &'static str,
+    pub(super) place: Place,
+    pub(super) passing: Passing,
     /// Of the first two calls, and of the third.
-    pub(crate) operands: [Vec<String>; 2],
-    pub(crate) assemble: Option<(fn(&mut Code, u8), u8)>,
+    pub(super) operands: [Vec<String>; 2],
+    pub(super) assemble: Option<(fn(&mut Code, u8), u8)>,
 }
 
 /// A fragment's lines, those marked `#x300` as often as that with another number in place of `N`.
@@ -68,7 +69,7 @@ impl Case {
     }
 
     /// The module's source behind the prelude: `f`, and `makers` of the arguments of its calls.
-    pub(crate) fn source(&self) -> String {
+    pub(super) fn source(&self) -> String {
         let names = &NAMES[..self.operands[0].len()];
         let values = names.iter().map(|name| format!("{name}, ")).collect::<Vec<_>>().concat();
         let set = |prefix: &str, operands: &[String], indent: &str| -> String {
@@ -130,7 +131,7 @@ impl Case {
     }
 
     /// The module, its function assembled.
-    pub(crate) fn load<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+    pub(super) fn load<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
         let module = PyModule::new(py, "property")?;
         let builtins = py.import("builtins")?;
         module.add("__builtins__", &builtins)?;
@@ -149,7 +150,7 @@ impl Case {
     }
 
     /// What each call does.
-    pub(crate) fn run(&self, py: Python<'_>, translated: bool) -> PyResult<Vec<String>> {
+    pub(super) fn run(&self, py: Python<'_>, translated: bool) -> PyResult<Vec<String>> {
         let module = self.load(py)?;
         let makers: Vec<Bound<'_, PyAny>> = module.getattr("makers")?.extract()?;
         module.delattr("makers")?;
@@ -157,7 +158,7 @@ impl Case {
     }
 
     /// What became of a translation that does what CPython does; the error says what it does else.
-    pub(crate) fn compare(&self, py: Python<'_>) -> Result<Counts, String> {
+    pub(super) fn compare(&self, py: Python<'_>) -> Result<Counts, String> {
         let fail = |what: &str, error: PyErr| format!("{}\n{what}: {error}", self.source());
         let expected = self.run(py, false).map_err(|error| fail("not a program", error))?;
         harness::reset();

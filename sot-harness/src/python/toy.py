@@ -368,7 +368,20 @@ def linear(x, weight, bias=None):
     return result if bias is None else result + bias
 
 
-_GRAPH_FUNCTIONS = [ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, sqrt, interruptible, where, linear]
+class _Multiply:
+    """An operation that is an object, as those of NumPy are."""
+
+    def __call__(self, left, right, out=None):
+        result = left * right
+        if out is None:
+            return result
+        out._data[:] = result._data
+        return out
+
+
+multiply = _Multiply()
+
+_GRAPH_FUNCTIONS = [multiply, ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, sqrt, interruptible, where, linear]
 
 _grad = True
 

@@ -5,7 +5,7 @@ use proptest::strategy::BoxedStrategy;
 
 /// What an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Anything at all.
     Any,
     /// A number, or an object with operators.
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 /// Operands of a kind.
-pub(crate) fn operand(kind: Kind) -> BoxedStrategy<String> {
+pub(super) fn operand(kind: Kind) -> BoxedStrategy<String> {
     let suitable = match kind {
         Kind::Any => return any_value(),
         Kind::Number => prop_oneof![4 => number(), 3 => with_operators(), 1 => text(), 1 => tensor()].boxed(),

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+    Backend, CallKind, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute,
+    TensorMeta,
 };
 
 sot_core::backend! { "toy", |py| ToyBackend::new(py).map(|toy| Box::new(toy) as Box<dyn Backend>) }
@@ -99,8 +100,10 @@ impl Backend for ToyBackend {
         Ok(self.tensor.bind(py).clone().into_any())
     }
 
-    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
-        if self.graph_functions.iter().any(|function| callable.is(function)) {
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, given: &mut dyn GivenArguments) -> CallPolicy {
+        if self.is_function(callable, "multiply") && given.is_given(2, "out") {
+            CallPolicy::Break("it writes into the tensor that is given as `out`".to_owned())
+        } else if self.graph_functions.iter().any(|function| callable.is(function)) {
             CallPolicy::Api
         } else if self.is_function(callable, "is_grad_enabled") {
             CallPolicy::Constant

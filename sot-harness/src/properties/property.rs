@@ -3,34 +3,38 @@
 use pyo3::prelude::*;
 use sot_core::bytecode::{Code, Instruction, Label};
 
-use crate::operands::Kind;
+use super::operands::Kind;
 
 /// The properties of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the opcode, is
 /// not for it; every opcode needs one that is.
 #[derive(Debug)]
-pub(crate) struct Property {
-    pub(crate) opcodes: &'static [&'static str],
+pub struct Property {
+    /// The opcodes.
+    pub opcodes: &'static [&'static str],
     /// Kinds of `a`, `b` and `c`.
-    pub(crate) operands: &'static [Kind],
+    pub operands: &'static [Kind],
     /// Statements that may set `r`.
-    pub(crate) fragments: &'static [&'static str],
+    pub fragments: &'static [&'static str],
     /// Puts the opcode into compiled code, where no fragment compiles to it.
-    pub(crate) assemble: Option<fn(&mut Code, u8)>,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
+    pub assemble: Option<fn(&mut Code, u8)>,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
 }
 
 inventory::collect!(Property);
 
 /// Registers properties: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Lines of a fragment go on in column 0.
+#[macro_export]
 macro_rules! property {
     ([$($opcode:ident)*] ($($kind:ident),*) $($fragment:literal)* $(=> $assemble:expr)?) => {
-        inventory::submit! {
-            $crate::property::Property {
+        $crate::inventory::submit! {
+            $crate::properties::Property {
                 opcodes: &[$(stringify!($opcode)),*],
-                operands: &[$($crate::operands::Kind::$kind),*],
+                operands: &[$($crate::properties::Kind::$kind),*],
                 fragments: &[$($fragment),*],
-                assemble: property!(@assemble $($assemble)?),
+                assemble: $crate::property!(@assemble $($assemble)?),
                 file: file!(),
                 line: line!(),
             }
@@ -39,11 +43,10 @@ macro_rules! property {
     (@assemble) => { None };
     (@assemble $assemble:expr) => { Some($assemble) };
 }
-pub(crate) use property;
 
 impl Property {
     /// The properties of an opcode.
-    pub(crate) fn of(opcode: &str) -> Vec<&'static Property> {
+    pub(super) fn of(opcode: &str) -> Vec<&'static Property> {
         let mut found: Vec<_> =
             inventory::iter::<Property>.into_iter().filter(|property| property.opcodes.contains(&opcode)).collect();
         found.sort_by_key(|property| (property.file, property.line));
@@ -52,7 +55,7 @@ impl Property {
 }
 
 /// How often a code object, and those among its constants, have an opcode.
-pub(crate) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<usize> {
+pub(super) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<usize> {
     let bytes: Vec<u8> = code.getattr("co_code")?.extract()?;
     let mut count = bytes.iter().step_by(2).filter(|&&found| found == opcode).count();
     for constant in code.getattr("co_consts")?.try_iter()? {
@@ -65,7 +68,7 @@ pub(crate) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<us
 }
 
 /// Puts an instruction without operands before every other that is not the first of the frame's.
-pub(crate) fn intersperse(code: &mut Code, opcode: u8) {
+pub fn intersperse(code: &mut Code, opcode: u8) {
     let place = |at: Label| Label(2 * at.0);
     let mut instructions = Vec::with_capacity(2 * code.instructions.len());
     for instruction in &code.instructions {

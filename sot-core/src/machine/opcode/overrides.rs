@@ -1,0 +1,135 @@
+//! Overrides of opcode handlers: what an opcode means besides, or instead of, what its handler says.
+
+use std::cell::Cell;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use super::{Next, OpcodeHandler, Operand};
+use crate::bytecode::stack_effect;
+use crate::error::{Flow, RegistrationError};
+use crate::fault;
+use crate::machine::executor::OpcodeExecutor;
+use crate::machine::overriding::{error, Override};
+use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::version::{PyVersion, VersionRange};
+
+/// The function of an override.
+pub type OverridingHandler = fn(&mut OpcodeExecutor<'_>, &Operand, &OverriddenOpcode<'_>) -> Flow<Next>;
+
+/// A registration that is asked before the handler of an opcode.
+pub struct OpcodeOverride {
+    /// CPython's name of the opcode.
+    pub name: &'static str,
+    /// Versions it is for.
+    pub versions: VersionRange,
+    /// Higher is asked first.
+    pub priority: i32,
+    /// The simulation.
+    pub handler: OverridingHandler,
+    /// Where it is registered.
+    pub origin: RegistrationOrigin,
+}
+
+inventory::collect!(OpcodeOverride);
+
+impl Registered for OpcodeOverride {
+    fn linked(&self) -> Linked {
+        Linked { registry: "opcode override", name: self.name, origin: self.origin }
+    }
+}
+
+impl Override for OpcodeOverride {
+    fn priority(&self) -> i32 {
+        self.priority
+    }
+}
+
+impl OpcodeOverride {
+    /// Refuses a range in which there is no interpreter that sot knows: such an override is never asked.
+    pub(super) fn check_range(&self) -> Result<(), RegistrationError> {
+        if (PyVersion::OLDEST.0..=PyVersion::NEWEST.0).any(|minor| self.versions.contains(PyVersion(minor))) {
+            return Ok(());
+        }
+        let VersionRange { since, until } = self.versions;
+        let what = format!(
+            "the override of {} is for [{since}..{until}], where there is no CPython that sot supports",
+            self.name
+        );
+        Err(error(self, what))
+    }
+}
+
+/// What an override stands before.
+pub struct OverriddenOpcode<'a> {
+    handler: &'static OpcodeHandler,
+    rest: &'a [&'static OpcodeOverride],
+    operand: &'a Operand,
+    /// The height of the stack that the instruction finds.
+    found: isize,
+    /// By how much the stack grew when the handler ran last.
+    growth: &'a Cell<Option<isize>>,
+}
+
+impl OverriddenOpcode<'_> {
+    /// Simulates the instruction as it would be without this override.
+    pub fn call(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+        if depth(cx) != self.found {
+            let text = format!("an override of {} calls what it overrides with another stack", self.handler.name);
+            return Err(PyRuntimeError::new_err(text).into());
+        }
+        match self.rest.split_first() {
+            Some((first, rest)) => {
+                let next = OverriddenOpcode { rest, ..*self };
+                fault::running(*first, || (first.handler)(cx, self.operand, &next))
+            }
+            None => {
+                let next = self.handler.simulate(cx, self.operand);
+                self.growth.set(Some(depth(cx) - self.found));
+                next
+            }
+        }
+    }
+}
+
+fn depth(cx: &OpcodeExecutor<'_>) -> isize {
+    cx.frame().stack.len() as isize
+}
+
+/// Simulates an instruction whose handler is overridden.
+pub(super) fn simulate(
+    cx: &mut OpcodeExecutor<'_>,
+    operand: &Operand,
+    handler: &'static OpcodeHandler,
+    overrides: &'static [&'static OpcodeOverride],
+) -> Flow<Next> {
+    let (frames, found, growth) = (cx.frames.len(), depth(cx), Cell::new(None));
+    let next = OverriddenOpcode { handler, rest: overrides, operand, found, growth: &growth }.call(cx)?;
+    let jumps = match next {
+        Next::Continue => false,
+        Next::Jump(_) => true,
+        Next::Return(_) | Next::Yield(_) => return Ok(next),
+    };
+    let grown = depth(cx) - found;
+    let is_right = frames == cx.frames.len()
+        && (growth.get() == Some(grown) || is_cpythons(cx.py, handler, operand, jumps, grown));
+    if is_right {
+        return Ok(next);
+    }
+    fault::running(overrides[0], || {
+        let text =
+            format!("overrides of {} leave the stack {grown:+} items higher, which CPython does not", handler.name);
+        Err(PyRuntimeError::new_err(text).into())
+    })
+}
+
+/// Whether an instruction makes the stack grow by so many items.
+fn is_cpythons(py: Python<'_>, handler: &OpcodeHandler, operand: &Operand, jumps: bool, grown: isize) -> bool {
+    let declared = handler
+        .description
+        .picture
+        .map(|(inputs, outputs)| outputs.of(operand.arg) as isize - inputs.of(operand.arg) as isize);
+    let expected =
+        declared.or_else(|| stack_effect(py, operand.opcode, operand.arg, jumps).ok().map(|effect| effect as isize));
+    expected == Some(grown)
+}

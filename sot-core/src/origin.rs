@@ -1,0 +1,64 @@
+//! Where a registration stands, as errors and lists of what is linked show it.
+
+use std::fmt;
+
+/// Crate, file and line of a registration; [`origin!`](crate::origin!) makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RegistrationOrigin {
+    /// The crate.
+    pub krate: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The file, as the compiler was given it.
+    pub file: &'static str,
+    /// The line.
+    pub line: u32,
+}
+
+impl fmt::Display for RegistrationOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} (crate {} {})", self.file, self.line, self.krate, self.version)
+    }
+}
+
+/// One registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Linked {
+    /// What it registers: `opcode`, `kind`, `builtin`, `backend`, an override of one of them, or `observer`.
+    pub registry: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+    /// Where it stands.
+    pub origin: RegistrationOrigin,
+}
+
+impl fmt::Display for Linked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} at {}", self.registry, self.name, self.origin)
+    }
+}
+
+/// What registers itself.
+pub trait Registered {
+    /// The registration.
+    fn linked(&self) -> Linked;
+}
+
+/// The [`RegistrationOrigin`] of what is written there.
+#[macro_export]
+macro_rules! origin {
+    () => {
+        $crate::origin::RegistrationOrigin {
+            krate: match option_env!("CARGO_PKG_NAME") {
+                Some(name) => name,
+                None => module_path!(),
+            },
+            version: match option_env!("CARGO_PKG_VERSION") {
+                Some(version) => version,
+                None => "?",
+            },
+            file: file!(),
+            line: line!(),
+        }
+    };
+}

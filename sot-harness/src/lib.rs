@@ -1,0 +1,37 @@
+//! Tests plug-ins: runs Python programs by CPython and with the tracer on, and compares all that they do. Behind the tracer is a
+//! toy framework (module `toy` in Python), or any other backend that is linked.
+//!
+//! ```no_run
+//! sot_harness::with_tracer(|py| {
+//!     sot_harness::assert_one_graph(py, "import toy\ndef f(x, n):\n    return toy.relu(x) * n", &["(toy.arange(3), 2)"]);
+//! });
+//! ```
+//!
+//! A test binary embeds the interpreter, whose library it must find: `build.rs` of the template of plug-ins says where it is,
+//! as `LD_LIBRARY_PATH` does.
+
+mod compare;
+mod harness;
+pub mod properties;
+mod steering;
+pub mod suite;
+pub mod toy;
+
+// Linked for their registrations.
+use sot_opcodes_py312 as _;
+use sot_opcodes_py38 as _;
+use sot_variables as _;
+
+pub use compare::{assert_one_graph, assert_settles, run_both};
+pub use harness::{
+    call, counts, load_module, mark, observe, recorded, reset, support, translated, was_simulated, with_backend,
+    with_tracer, Counts, Translated,
+};
+
+#[doc(hidden)]
+pub use inventory;
+
+/// What the page says of plug-ins compiles, in a crate of its own.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/plugins.md")]
+struct Page;

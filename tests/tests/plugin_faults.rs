@@ -1,0 +1,370 @@
+//! Faulty plug-ins: handlers, kinds, fetches, tests and observers that raise, panic, lie or leave a mess do no harm.
+//! Whatever they do, and whenever, calls give what CPython gives; the fault is counted, and named with crate, file and line.
+//!
+//! `SOT_FAULTS` sets the number of cases.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use sot_core::backend::ObjectTest;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::foreign::{Foreign, ForeignFetch};
+use sot_core::guard::{Guard, Identity, Test};
+use sot_core::ir::Statement;
+use sot_core::observer::{Observer, TranslationOutcome};
+use sot_core::opcode::Operand;
+use sot_core::stats;
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+use sot_harness as harness;
+
+const SOURCE: &str = r#"
+import toy
+
+class Bag:
+    def __init__(self, **data):
+        self._data = data
+    def __getitem__(self, key):
+        return self._data[key]
+
+def f(x, bag, names):
+    y = toy.relu(x * bag["factor"])
+    for name in names:
+        y = y + bag[name] * len(names)
+    return y + bag["tensor"], len(names), bag["factor"]
+
+def arguments(factor):
+    return toy.arange(3), Bag(factor=factor, a=1.5, b=2, tensor=toy.ones([3])), ["a", "b"]
+"#;
+
+/// Where a fault is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Point {
+    Opcode,
+    Builtin,
+    Wrap,
+    GetItem,
+    Fetch,
+    FetchText,
+    FetchKey,
+    Check,
+    Observer,
+}
+
+const POINTS: [Point; 9] = [
+    Point::Opcode,
+    Point::Builtin,
+    Point::Wrap,
+    Point::GetItem,
+    Point::Fetch,
+    Point::FetchText,
+    Point::FetchKey,
+    Point::Check,
+    Point::Observer,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    /// An exception of Python's that nobody expects.
+    Raises,
+    Panics,
+    Breaks,
+    FallsBack,
+    /// Another answer than the right one, or another stack than CPython's.
+    Lies,
+}
+
+const FAULTS: [Fault; 5] = [Fault::Raises, Fault::Panics, Fault::Breaks, Fault::FallsBack, Fault::Lies];
+
+/// The fault of the present case: it comes at the visit with this number, or at each from there on.
+struct Plan {
+    point: Point,
+    fault: Fault,
+    after: u32,
+    goes_on: bool,
+    visits: u32,
+    fired: u32,
+}
+
+static PLAN: Mutex<Option<Plan>> = Mutex::new(None);
+
+/// The fault that is to be at this visit of a point.
+fn visit(point: Point) -> Option<Fault> {
+    let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan = plan.as_mut().filter(|plan| plan.point == point)?;
+    plan.visits += 1;
+    let is_due = plan.visits == plan.after + 1 || plan.goes_on && plan.visits > plan.after;
+    is_due.then(|| {
+        plan.fired += 1;
+        plan.fault
+    })
+}
+
+/// The same, where nothing but a panic or a lie can come of it; whether to lie.
+fn lies(point: Point) -> bool {
+    match visit(point) {
+        None => false,
+        Some(Fault::Panics) => panic!("a bug of the plug-in's"),
+        Some(_) => true,
+    }
+}
+
+/// The same in simulations.
+fn meet(point: Point) -> Flow<bool> {
+    match visit(point) {
+        None => Ok(false),
+        Some(Fault::Raises) => Err(PyValueError::new_err("a bug of the plug-in's").into()),
+        Some(Fault::Panics) => panic!("a bug of the plug-in's"),
+        Some(Fault::Breaks) => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "the plug-in asks for it")),
+        Some(Fault::FallsBack) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the plug-in asks for it")),
+        Some(Fault::Lies) => Ok(true),
+    }
+}
+
+fn leave_a_mess(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    if meet(Point::Opcode)? {
+        let none = cx.none();
+        cx.push(none);
+    }
+    Ok(())
+}
+
+sot_core::opcode! { override LOAD_FAST [3.8..3.14] => |cx, _, next| {
+    leave_a_mess(cx)?;
+    next.call(cx)
+} }
+
+sot_core::opcode! { override RETURN_VALUE [3.8..3.14] => |cx, _, next| {
+    leave_a_mess(cx)?;
+    next.call(cx)
+} }
+
+sot_core::opcode! { override GET_ITER [3.8..3.14] => |cx, _, next| {
+    let to = next.call(cx)?;
+    leave_a_mess(cx)?;
+    Ok(to)
+} }
+
+sot_core::builtin! { override LEN = "len" => |cx, args, next| {
+    if meet(Point::Builtin)? {
+        return Err(cx.raise(PyValueError::new_err("of the program's, says the plug-in")));
+    }
+    next.call(cx, args)
+} }
+
+sot_core::variable_kind! {
+    "faulty_bag",
+    types: |py| Ok(vec![module(py)?.getattr("Bag")?.unbind()]),
+    wrap: |_, object, _| {
+        meet(Point::Wrap)?;
+        Ok(Rc::new(BagVariable { object: object.clone().unbind() }))
+    }
+}
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let make = || harness::load_module(py, SOURCE, Path::new("faulty.py")).map(Bound::unbind);
+    Ok(MODULE.get_or_try_init(py, make)?.bind(py))
+}
+
+struct BagVariable {
+    object: Py<PyAny>,
+}
+
+impl Variable for BagVariable {
+    fn kind(&self) -> &'static str {
+        "faulty_bag"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "BagVariable()".to_owned()
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let (tracker, ty) = (cx.vars.tracker(this), self.python_type(cx));
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        cx.guards.add(tracker, Test::Object(Box::new(IsBag)));
+        Ok(())
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        meet(Point::GetItem)?;
+        let Some(key) = cx.known_str(key)? else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a key that is not known"));
+        };
+        let fetch = ItemFetch { key: key.clone() };
+        let Some(value) = item(self.object.bind(cx.py), &fetch.key) else {
+            return Err(cx.raise(PyKeyError::new_err(fetch.key)));
+        };
+        let of = cx.vars.tracker(this);
+        let tracker: TrackerId = cx.trackers.add(Tracker::Foreign { of, how: Foreign(Arc::new(fetch)) });
+        let value = value.unbind().into_bound(cx.py);
+        Ok(cx.wrap(&value, tracker))
+    }
+}
+
+struct IsBag;
+
+impl ObjectTest for IsBag {
+    fn check(&self, _: &Bound<'_, PyAny>) -> bool {
+        !lies(Point::Check)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("is_bag({subject})")
+    }
+}
+
+fn item<'py>(bag: &Bound<'py, PyAny>, key: &str) -> Option<Bound<'py, PyAny>> {
+    bag.getattr("_data").ok()?.cast_into::<PyDict>().ok()?.get_item(key).ok()?
+}
+
+struct ItemFetch {
+    key: String,
+}
+
+impl ForeignFetch for ItemFetch {
+    fn plugin(&self) -> String {
+        "the faulty bag".to_owned()
+    }
+
+    fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+        (!lies(Point::Fetch)).then(|| item(object, &self.key))?
+    }
+
+    fn text(&self, of: &str) -> String {
+        if lies(Point::FetchText) {
+            return String::new();
+        }
+        format!("{of}[{:?}]", self.key)
+    }
+
+    fn key(&self) -> String {
+        // The same for all would be a lie that nothing can check; another one each time is a waste of guards.
+        if lies(Point::FetchKey) {
+            format!("{} {:p}", self.key, self)
+        } else {
+            self.key.clone()
+        }
+    }
+}
+
+struct Nosy;
+
+impl Observer for Nosy {
+    fn step(&self, _: &OpcodeExecutor<'_>, _: &Operand) {
+        lies(Point::Observer);
+    }
+
+    fn statement(&self, _: &OpcodeExecutor<'_>, _: &Statement) {
+        lies(Point::Observer);
+    }
+
+    fn guard(&self, _: &OpcodeExecutor<'_>, _: &Guard) {
+        lies(Point::Observer);
+    }
+
+    fn ends(&self, _: &OpcodeExecutor<'_>, _: TranslationOutcome<'_>) {
+        lies(Point::Observer);
+    }
+}
+
+static NOSY: Nosy = Nosy;
+sot_core::observer! { NOSY }
+
+/// What calls of the function give, with factors of which one comes again.
+fn results(py: Python<'_>, translated: bool) -> Vec<String> {
+    let module = harness::load_module(py, SOURCE, Path::new("faulty.py")).unwrap();
+    // The kind is that of the class of the plug-in's module.
+    module.setattr("Bag", self::module(py).unwrap().getattr("Bag").unwrap()).unwrap();
+    let function = module.getattr("f").unwrap();
+    if translated {
+        harness::mark(&function).unwrap();
+    }
+    let call = |factor: f64| {
+        let arguments = module.getattr("arguments").unwrap().call1((factor,)).unwrap().cast_into::<PyTuple>().unwrap();
+        let result = if translated { harness::call(&function, &arguments, None) } else { function.call1(&arguments) };
+        result.map_or_else(|error| format!("raises {error}"), |value| value.to_string())
+    };
+    [2.0, 2.0, 3.0, 2.0, 3.0].map(call).to_vec()
+}
+
+/// What is found while the guards are tested, and is gone when new code loads it, is an error with a name, and no value.
+fn is_fetch_error(point: Point, found: &str) -> bool {
+    let gone = "raises RuntimeError: what the faulty bag has found is gone";
+    point == Point::Fetch && (found == gone || found == "raises RuntimeError: a bug of the plug-in's")
+}
+
+fn number_of_cases() -> u64 {
+    std::env::var("SOT_FAULTS").ok().and_then(|cases| cases.parse().ok()).unwrap_or(330)
+}
+
+/// A case: its numbers are spread over all that there is to choose.
+fn plan(case: u64) -> Plan {
+    let next = |range: usize, seed: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % range;
+    Plan {
+        point: POINTS[case as usize % POINTS.len()],
+        fault: FAULTS[case as usize / POINTS.len() % FAULTS.len()],
+        after: [0, 0, 1, 2, 3, 5, 8, 13][next(8, case + 1)],
+        goes_on: next(2, case + 1_000_003) == 1,
+        visits: 0,
+        fired: 0,
+    }
+}
+
+#[test]
+fn a_faulty_plug_in_does_no_harm() {
+    harness::with_tracer(|py| {
+        std::env::remove_var("STRICT_MODE");
+        py.import("warnings").unwrap().call_method1("simplefilter", ("ignore",)).unwrap();
+        let expected = results(py, false);
+        let mut fired: BTreeMap<(Point, Fault), u32> = BTreeMap::new();
+        for case in 0..number_of_cases() {
+            harness::reset();
+            *PLAN.lock().unwrap() = Some(plan(case));
+            let found = results(py, true);
+            let plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap();
+            let (_, stats) = stats::snapshot();
+            let what = format!("case {case}: {:?} {:?} after {}, {stats:?}", plan.point, plan.fault, plan.after);
+            // A handler that lies about what the program does is believed.
+            let is_believed = (plan.point, plan.fault) == (Point::Builtin, Fault::Lies) && plan.fired > 0;
+            let same = |(found, expected): (&String, &String)| found == expected || is_fetch_error(plan.point, found);
+            let are_same = found.iter().zip(&expected).all(same);
+            assert!(are_same || is_believed, "{what}\n{found:?}\n{expected:?}");
+            *fired.entry((plan.point, plan.fault)).or_default() += plan.fired;
+            if plan.fired == 0 {
+                assert!(stats.fallbacks.is_empty() && stats.graphs > 0, "{what}");
+            } else if plan.fault == Fault::Panics && found == expected {
+                assert!(stats.panics > 0, "{what}");
+            }
+            let is_named = |texts: &BTreeMap<String, u64>| texts.keys().any(|text| text.contains("crate sot-tests"));
+            let of_registration = matches!(plan.point, Point::Opcode | Point::Builtin | Point::Wrap | Point::Observer);
+            if plan.fired > 0 && of_registration && matches!(plan.fault, Fault::Raises | Fault::Panics) {
+                let is_quiet = plan.point == Point::Observer && plan.fault == Fault::Raises;
+                assert!(is_quiet || is_named(&stats.fallbacks), "{what}");
+            }
+        }
+        for point in POINTS {
+            assert!(fired.get(&(point, Fault::Panics)).is_some_and(|times| *times > 0), "{point:?}: {fired:?}");
+        }
+        std::env::set_var("STRICT_MODE", "1");
+    });
+}
