@@ -29,6 +29,12 @@ pub(in crate::cpython) fn is_one(py: Python<'_>, evaluator: usize) -> bool {
     hooks(py).and_then(|hooks| hooks.contains(evaluator)).unwrap_or(false)
 }
 
+/// The hooks of all tracers.
+#[cfg(not(Py_3_9))]
+pub(in crate::cpython) fn known(py: Python<'_>) -> Vec<usize> {
+    hooks(py).map(|hooks| hooks.iter().filter_map(|hook| hook.extract().ok()).collect()).unwrap_or_default()
+}
+
 fn hooks(py: Python<'_>) -> PyResult<Bound<'_, PySet>> {
     let shared = import(py, "sys")?.dict();
     if let Some(hooks) = shared.get_item(KEY)? {

@@ -6,8 +6,10 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
+use pyo3::prelude::*;
 
 use crate::cpython::hook::on_frame;
+use crate::cpython::hook::peers;
 use crate::cpython::hook::session::HookError;
 use crate::cpython::hook::signals::SignalFields;
 
@@ -134,7 +136,7 @@ const SEARCHED: usize = 128;
 /// The word of `PyInterpreterState` that is the slot; 0 before it was found.
 static SLOT: AtomicUsize = AtomicUsize::new(0);
 
-/// The slot itself. Searched for once, while CPython's own evaluator is in it.
+/// The slot itself. Searched for once, by CPython's own evaluator or another tracer's hook, which is in it.
 ///
 /// # Safety
 /// The GIL is held.
@@ -145,7 +147,12 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
     if word == 0 {
         let wanted = default_eval as *const () as usize;
         // SAFETY: the struct is larger than what is searched, and any word of it can be read as an integer.
-        let found = (1..SEARCHED).find(|&word| unsafe { *interp.add(word) } == wanted);
+        let held = |word: usize| unsafe { *interp.add(word) };
+        // Another tracer's hook is in it while a section of that one is open.
+        let found = (1..SEARCHED).find(|&word| held(word) == wanted).or_else(|| {
+            let hooks = Python::try_attach(peers::known).unwrap_or_default();
+            (1..SEARCHED).find(|&word| hooks.contains(&held(word)))
+        });
         word = found.ok_or(HookError::SlotNotFound)?;
         SLOT.store(word, Ordering::Relaxed);
     }
