@@ -69,6 +69,8 @@ BESIDE = {
     "k >= x": lambda x, k: k >= x,
     "x == k": lambda x, k: x == k,
     "x != k": lambda x, k: x != k,
+    "pad": lambda x, k: F.pad(x, [1, 1], value=k),
+    "arange": lambda x, k: paddle.arange(k, k + 3, 1, x.dtype),
 }
 
 

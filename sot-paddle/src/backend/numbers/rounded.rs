@@ -185,6 +185,7 @@ impl Given {
     pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         match name {
             "pd_op.full" => self.check_constant(mender, operation),
+            "pd_op.arange" | "pd_op.pad" | "pd_op.pad3d" => self.check_range(operation),
             "pd_op.cast" if is_wide(operation)? => self.check_cast(mender, operation),
             "pd_op.scale" if is_wide(operation)? => {
                 let bias = operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("bias")?;
@@ -192,6 +193,16 @@ impl Given {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Of an integer that the element type does not have eager mode and a program cut off different bits.
+    fn check_range(&self, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+        let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
+        let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
+        self.numbers.iter().try_for_each(|number| match number {
+            Exact::Integer(_) => refuse_overflow(number.to_float(), &dtype),
+            Exact::Float(_) => Ok(()),
+        })
     }
 
     /// A constant, which may be a number that other operations take.
