@@ -179,7 +179,8 @@ impl GuardProgram {
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
-    /// An answer that is another one now tells of another way through the code: the numbers behind it are looked at, too.
+    /// An answer that is another one now tells of another way through the code: the numbers behind it are looked at,
+    /// too.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
