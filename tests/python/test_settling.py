@@ -66,3 +66,26 @@ def test_translations_come_to_an_end(make):
         # Each of them has a translation of its own, which is found again.
         assert sot.stats().graphs == FEW[make.__name__]
         assert not sot.stats().fallbacks
+
+
+def test_a_rate_that_differs_is_left_open_on_every_way_through_the_code():
+    """The comparisons that lead elsewhere come first in the guards of the other ways."""
+
+    class Trainer:
+        def __init__(self):
+            self.step, self.every, self.rate = 0, 5, 0.1
+
+        def run(self, x):
+            self.step += 1
+            if self.step % self.every == 0:
+                self.rate *= 0.9
+            if self.step > 20:
+                return x * self.rate * 2
+            return x * self.rate
+
+    translated, plain, x = Trainer(), Trainer(), paddle.ones([2])
+    fast = sot.symbolic_translate(translated.run)
+    for _ in range(60):
+        assert fast(x).tolist() == plain.run(x).tolist()
+    stats = sot.stats()
+    assert stats.translations <= 8 and not stats.fallbacks and stats.hits >= 50, stats

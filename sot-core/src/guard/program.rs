@@ -181,6 +181,8 @@ impl GuardProgram {
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
+    /// An answer that is another one now tells of another way through the code: the numbers behind it are looked at,
+    /// too.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
@@ -207,7 +209,9 @@ impl GuardProgram {
                         for leaf in leaves {
                             found.numbers.entry(leaf.clone()).or_default();
                         }
-                        return;
+                        if !check.is_of_answer(frame.py()) {
+                            return;
+                        }
                     }
                     for axis in differing {
                         *found.sizes.entry(asked.size(axis)).or_default() += 1;
@@ -474,6 +478,11 @@ fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
 }
 
 impl Check {
+    /// Whether it asks which of two answers a comparison gives.
+    fn is_of_answer(&self, py: Python<'_>) -> bool {
+        matches!(self, Check::Equals(constant) if constant.bind(py).is_instance_of::<PyBool>())
+    }
+
     #[inline]
     pub(super) fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &impl Registers<'py>) -> bool {
         let py = value.py();

@@ -29,7 +29,7 @@ const DIGITS: usize = 6;
 
 impl Exact {
     #[expect(clippy::cast_precision_loss, reason = "of an integer beyond 2**53 the nearest one is asked for")]
-    fn to_float(self) -> f64 {
+    pub(super) fn to_float(self) -> f64 {
         match self {
             Exact::Float(number) => number,
             Exact::Integer(number) => number as f64,

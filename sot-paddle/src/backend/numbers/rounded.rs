@@ -79,10 +79,10 @@ impl Given {
         if scalar::name(callee)?.as_deref() == Some("to_tensor") && meta::values_in(paddle, args)?.is_empty() {
             return Ok(given);
         }
+        given.is_operator = scalar::operator_name(kind, callee)?.is_some();
         for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
             given.note(&argument)?;
         }
-        given.is_operator = scalar::operator_name(kind, callee)?.is_some();
         if (given.is_large || given.is_complex) && !given.is_operator {
             return Err(refused("a complex number, or one beyond float32, is for eager mode to take or refuse"));
         }
@@ -162,7 +162,8 @@ impl Given {
         } else if numpy::is_value_type(&argument.get_type()) {
             match &*cpython::type_name(&argument.get_type()) {
                 "int32" | "int64" => self.note_integer(argument)?,
-                other if ELSEWHERE.contains(&other) => {
+                // Which of them an operator takes is decided where it is built.
+                other if !self.is_operator && ELSEWHERE.contains(&other) => {
                     return Err(refused(&format!("numpy's {other} is for eager mode to take or refuse")));
                 }
                 _ => {}
@@ -184,6 +185,7 @@ impl Given {
     pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         match name {
             "pd_op.full" => self.check_constant(mender, operation),
+            "pd_op.arange" | "pd_op.pad" | "pd_op.pad3d" => self.check_range(operation),
             "pd_op.cast" if is_wide(operation)? => self.check_cast(mender, operation),
             "pd_op.scale" if is_wide(operation)? => {
                 let bias = operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("bias")?;
@@ -191,6 +193,16 @@ impl Given {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Of an integer that the element type does not have eager mode and a program cut off different bits.
+    fn check_range(&self, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+        let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
+        let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
+        self.numbers.iter().try_for_each(|number| match number {
+            Exact::Integer(_) => refuse_overflow(number.to_float(), &dtype),
+            Exact::Float(_) => Ok(()),
+        })
     }
 
     /// A constant, which may be a number that other operations take.
@@ -260,7 +272,7 @@ impl Given {
 }
 
 /// Refuses a constant of an integer type that has no such number: eager mode and a program cut off different bits.
-fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
+pub(crate) fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
     let (least, greatest) = match dtype {
         "uint8" => (0.0, 255.0),
         "int8" => (-128.0, 127.0),

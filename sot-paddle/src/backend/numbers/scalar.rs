@@ -9,7 +9,7 @@ use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
 use sot_variables::numpy;
 
-use crate::backend::numbers::rounded::is_short;
+use crate::backend::numbers::rounded::{is_short, refuse_overflow};
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
@@ -38,8 +38,14 @@ pub(crate) fn operator_with_number<'py>(
         return Ok(None);
     }
     if !is_number(&number) {
+        if operator == "mul" && is_single(&number) {
+            return value.mul(constant(&number.call_method0("item")?, &meta.dtype)?).map(Some);
+        }
         refuse_other(&meta, operator, &number)?;
         return Ok(None);
+    }
+    if operator != "truediv" && number.is_instance_of::<PyInt>() {
+        number.extract().map_or(Ok(()), |number| refuse_overflow(number, &meta.dtype))?;
     }
     let is_bool = number.is_instance_of::<PyBool>() && ARITHMETIC.contains(&operator);
     if is_bool && matches!(&*meta.dtype, "bool" | "float16" | "bfloat16" | "int8" | "uint8" | "int16") {
@@ -102,7 +108,19 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
             && !(&*name == "float32" && matches!(operator, "truediv" | "pow"))
             && !(&*name == "float32" && operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
     };
+    if operator_multiplies(operator) && is_single(number) && is_plain() {
+        return Some(number.clone().unbind()); // Multiplied by a tensor of it: the sign of nought is kept.
+    }
     (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
+}
+
+fn operator_multiplies(method: &str) -> bool {
+    matches!(method, "__mul__" | "__rmul__")
+}
+
+/// Whether a number is numpy's `float32`.
+fn is_single(number: &Bound<'_, PyAny>) -> bool {
+    numpy::is_value_type(&number.get_type()) && cpython::type_name(&number.get_type()) == "float32"
 }
 
 /// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.

@@ -213,6 +213,10 @@ impl Numbers {
             return Err(unlike_number(method));
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
+        if floating && matches!(method.to_str()?, "__mul__" | "__rmul__") {
+            // Which also adds nought, in eager mode, too.
+            return cpython::import(method.py(), "paddle")?.call_method1("scale", (receiver, number)).map(Some);
+        }
         receiver.call_method1(method, (number,)).map(Some)
     }
 }
