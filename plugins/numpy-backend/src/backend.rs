@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallPolicy, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 
 use crate::builder::NumPyBuilder;
@@ -91,13 +91,9 @@ impl Backend for NumPy {
         Ok(self.array.bind(py).clone().into_any())
     }
 
-    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    /// Functions and objects alike: `numpy.add` is an object, and from 1.25 on so is `numpy.sum`.
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
         self.functions.policy(callable).unwrap_or(CallPolicy::Follow)
-    }
-
-    /// `numpy.add` is an object, and from 1.25 on so is `numpy.sum`.
-    fn object_call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
-        self.call_policy(callable)
     }
 
     fn tensor_attribute(
