@@ -10,6 +10,7 @@ mod report;
 mod steer;
 mod translated;
 pub mod variables;
+mod verify;
 
 use pyo3::prelude::*;
 use sot_core::runtime::Runtime;
@@ -37,6 +38,7 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     report::register(module)?;
     steer::register(module)?;
     command::register(module)?;
+    verify::register(module)?;
     register::register(module)?;
     backend::run::second_passes::register(module)?;
     backend::debug::register(module)
