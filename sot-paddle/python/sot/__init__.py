@@ -25,6 +25,7 @@ from ._install import Installation, install, install_if_asked, uninstall
 from ._progress import Progress, on_progress
 from ._report import Explanation, Record, explain
 from ._report_files import begin_if_asked, report
+from ._verify.tell import VerifyError
 from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "RecompileError",
     "Record",
     "Stats",
+    "VerifyError",
     "__version__",
     "break_on",
     "config",

@@ -11,10 +11,10 @@ import contextlib
 import inspect
 import threading
 import types
-from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .. import _sot
-from .image import Difference, Image, first_difference
+from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, kept_inside, keep_watch
 from .state import Snapshot
 from .tell import VerifyError, tell
@@ -79,7 +79,7 @@ class _Call:
         if code.co_flags & inspect.CO_VARKEYWORDS:
             self.kwargs.update(slots[-1])
         self.roots[""] = function
-        self.asks_gradients = True
+        self._gradients: Dict[str, Any] = {}
 
     def run(self) -> Any:
         """Run both, count and tell what came of it, and do what the translated one did."""
@@ -90,12 +90,14 @@ class _Call:
         except NotVerifiable as reason:
             _sot._count_verified(False, str(reason))
             return _sot._call_verified(self.function, *self.args, **self.kwargs)
+        difference = self._gradient_difference(before, world)
         outcome: _Outcome = _Outcome.of(lambda: _sot._call_verified(self.function, *self.args, **self.kwargs))
-        difference: Optional[Difference] = None
         try:
+            if isinstance(outcome.error, (_sot.GraphBreakError, _sot.RecompileError)):
+                raise NotVerifiable(f"the tracer raises {type(outcome.error).__name__}, as it was asked to")
             with _quiet():
-                actual = Image(self.roots, outcome.value, outcome.error, before.inputs() if self.asks_gradients else [])
-                difference = first_difference(expected, actual)
+                actual = Image(self.roots, outcome.value, outcome.error)
+                difference = first_difference(expected, actual) or difference
                 if difference is not None and not self._is_repeatable(before, world, outcome, expected):
                     raise NotVerifiable("two runs of the program itself differ")
             _sot._count_verified(difference is not None, None)
@@ -125,16 +127,38 @@ class _Call:
             roots = {name: before.copied(root) for name, root in self.roots.items()}
             with kept_inside():
                 outcome = _Outcome.of(lambda: self.function(*args, **kwargs))
-            if before.went_backward_beyond():
+            if before.backward.went_beyond:
                 raise NotVerifiable("backward goes beyond the call")
-            # A backward pass has used up what gradients are computed from.
-            self.asks_gradients = not before.went_backward
-            return Image(roots, outcome.value, outcome.error, inputs if self.asks_gradients else [])
+            image = Image(roots, outcome.value, outcome.error)
+            self._gradients = {}
+            if outcome.error is None and not before.backward.ran and not before.writes_with_gradients():
+                with contextlib.suppress(Exception):
+                    self._gradients = gradients(outcome.value, inputs)
+            return image
         except Exception as error:
             raise NotVerifiable(f"verify mode failed: {type(error).__name__}: {error}") from error
         finally:
             before.restore()
             world.restore()
+
+    def _gradient_difference(self, before: Snapshot, world: World) -> Optional[Difference]:
+        """Where the gradients of the translated run differ: of one that is taken back, as asking uses its graph up."""
+        expected = self._gradients
+        if not expected:
+            return None
+        try:
+            with kept_inside():
+                result = _sot._call_verified(self.function, *self.args, **self.kwargs)
+            with _quiet():
+                return gradient_difference(expected, gradients(result, before.inputs()))
+        except (NotVerifiable, Exception):
+            # The run that stays shows what is wrong.
+            return None
+        finally:
+            with _quiet():
+                before.restore()
+                before.restore_tensors()
+                world.restore()
 
     def _is_repeatable(self, before: Snapshot, world: World, outcome: _Outcome, expected: Image) -> bool:
         """Whether a second run of the program itself does what the first one did."""

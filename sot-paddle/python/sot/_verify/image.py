@@ -15,6 +15,9 @@ from .state import Walk, _attributes, _attributes_of_class, _has_state, _items, 
 # By element type: what is as good as equal, relative to the greatest element, as translated programs may round otherwise.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7}
 
+# What layers of Paddle note of calls for themselves.
+_PRIVATE = ("_built",)
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -51,12 +54,11 @@ class Image:
     """The objects reached from the roots, the result, gradients of the result, the exception and random numbers."""
 
     def __init__(
-        self, roots: Dict[str, Any], result: Any, error: Optional[BaseException], inputs: List[Tuple[str, Any]]
+        self, roots: Dict[str, Any], result: Any, error: Optional[BaseException]
     ) -> None:
         self.error = None if error is None else (type(error).__name__, _message(error))
         self.random = numbers_to_come()
         self.entries: List[_Entry] = []
-        self._results = _tensors_in(result)
         walk = Walk(strict=False)
         for name, root in [*roots.items(), ("result", result)]:
             kind, met = ("result" if name == "result" else "write"), len(walk.found)
@@ -67,7 +69,6 @@ class Image:
         for space in walk.spaces.values():
             for name in space.names:
                 self.entries += self._entry("write", f"global {name}", space.namespace.get(name), walk)
-        self.gradients = self._gradients_of(inputs)
 
     def _add(self, kind: str, path: str, found: Any, walk: Walk) -> None:
         """What an object is, and what its parts are."""
@@ -105,20 +106,33 @@ class Image:
         known = walk.found.get(id(part))
         return [] if known is None or known[0] == path else [(kind, path, ("the object at", known[0]))]
 
-    def _gradients_of(self, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        """Gradients of the results, for gradients that differ from element to element."""
-        outputs = [tensor for tensor in self._results if not tensor.stop_gradient and tensor.is_floating_point()]
-        inputs = [(name, tensor) for name, tensor in inputs if not tensor.stop_gradient]
-        if self.error is not None or not outputs or not inputs:
-            return {}
-        try:
-            given = [_gradient_for(output) for output in outputs]
-            with paddle.set_grad_enabled(True):
-                asked = [tensor for _, tensor in inputs]
-                found = paddle.grad(outputs, asked, given, retain_graph=True, allow_unused=True)
-        except Exception as error:
-            return {"": f"raises {type(error).__name__}"}
-        return {name: None if grad is None else _elements(grad) for (name, _), grad in zip(inputs, found)}
+
+def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """Gradients of a result, for gradients that differ from element to element; what they are computed from is used up.
+
+    They are those by leaves. What lies before the call is not looked at: the copies have no history.
+    """
+    outputs = [tensor for tensor in _tensors_in(result) if not tensor.stop_gradient and tensor.is_floating_point()]
+    leaves, others = [pair for pair in inputs if pair[1].is_leaf], [pair for pair in inputs if not pair[1].is_leaf]
+    if not leaves and len(others) == 1:
+        leaves, others = others, []
+    if not outputs or not leaves:
+        return {}
+    with paddle.set_grad_enabled(True):
+        weights = [_gradient_for(output) for output in outputs]
+        beyond = [tensor for _, tensor in others] or None
+        asked = [tensor for _, tensor in leaves]
+        found = paddle.grad(outputs, asked, weights, allow_unused=True, no_grad_vars=beyond)
+    return {name: None if grad is None else _elements(grad) for (name, _), grad in zip(leaves, found)}
+
+
+def gradient_difference(expected: Dict[str, Any], actual: Dict[str, Any]) -> Optional[Difference]:
+    """Where gradients first differ."""
+    for name, grad in expected.items():
+        if not _is_same(grad, actual.get(name)):
+            path = f"the gradient of the result with respect to {name}"
+            return Difference("gradient", path, _shown(grad), _shown(actual.get(name)))
+    return None
 
 
 def _tensors_in(result: Any) -> List[Any]:
@@ -133,7 +147,8 @@ def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
         return [(f".{name}", value) for name, value in _attributes_of_class(found).items()]
     if isinstance(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
-    return [*_items(found), *((f".{name}", value) for name, value in _attributes(found).items())]
+    attributes = [(f".{name}", value) for name, value in _attributes(found).items() if name not in _PRIVATE]
+    return [*_items(found), *attributes]
 
 
 def _message(error: BaseException) -> str:
@@ -176,10 +191,6 @@ def first_difference(expected: Image, actual: Image) -> Optional[Difference]:
         a, b = wanted.get(place), got.get(place)
         if not _is_same(a, b):
             return Difference(place[0], place[1], _shown(a), _shown(b))
-    for name, grad in expected.gradients.items():
-        if name in actual.gradients and not _is_same(grad, actual.gradients[name]):
-            path = f"the gradient of the result with respect to {name}"
-            return Difference("gradient", path, _shown(grad), _shown(actual.gradients[name]))
     if expected.random != actual.random:
         for name, numbers in expected.random.items():
             if numbers != actual.random[name]:

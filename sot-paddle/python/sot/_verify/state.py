@@ -40,6 +40,7 @@ _BASES = (
 )  # fmt: skip
 # What the interpreter shares and a program does not look into.
 _SHARED = ("logging", "threading", "_thread", "re", "contextvars", "_contextvars", "inspect", "typing", "abc", "enum", "ast")
+_LIBRARY = sysconfig.get_path("stdlib")
 _OWN = tuple(
     str(Path(path).resolve()) for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if path
 ) + (str(Path(__file__).resolve().parents[1]),)
@@ -152,7 +153,7 @@ class Walk:
         yield from self._of_names(namespace, names)
         for name in names:
             module = namespace.get(name)
-            if isinstance(module, types.ModuleType) and is_programs(getattr(module, "__file__", None) or "/usr/lib/x"):
+            if isinstance(module, types.ModuleType) and is_programs(getattr(module, "__file__", None) or _LIBRARY):
                 yield from self._of_names(vars(module), names)
 
     def _of_names(self, namespace: Dict[str, Any], names: List[str]) -> Iterator[Tuple[str, Any]]:
@@ -167,8 +168,8 @@ class Walk:
 def _file_of_class(kind: type) -> str:
     module = sys.modules.get(getattr(kind, "__module__", "") or "")
     if module is None or not kind.__flags__ & _HEAP_TYPE:
-        return sysconfig.get_path("stdlib")
-    return getattr(module, "__file__", None) or ("<string>" if module.__name__ == "__main__" else sysconfig.get_path("stdlib"))
+        return _LIBRARY
+    return getattr(module, "__file__", None) or ("<string>" if module.__name__ == "__main__" else _LIBRARY)
 
 
 def _function_of(value: Any) -> Any:
@@ -281,13 +282,10 @@ class Snapshot:
         self._restores: List[Callable[[], None]] = []
         self.tensors = [found for found in self._objects if isinstance(found, paddle.Tensor)]
         self._copies: Dict[int, Any] = {}
-        self._cuts: Dict[int, Any] = {}
-        self._went_beyond = False
-        self.went_backward = False
+        self.backward = _Backward()
         if strict:
             _refuse_shared_memory(self.tensors)
             self._pristine = {id(tensor): _kept(tensor) for tensor in self.tensors}
-        self._versions = {id(tensor): tensor.inplace_version for tensor in self.tensors}
         for found in self._objects:
             self._restores += _restores_of(found)
 
@@ -298,30 +296,36 @@ class Snapshot:
 
     def put_copies(self) -> List[Tuple[str, Any]]:
         """Put copies of the tensors in their places; those that gradients are asked for."""
-        self._went_beyond = self.went_backward = False
-        self._copies, self._cuts = {}, {}
+        self.backward = _Backward()
+        self._copies = {}
         for tensor in self.tensors:
             self._copies[id(tensor)] = self._copy(tensor)
+        self._copied_versions = {key: copied.inplace_version for key, copied in self._copies.items()}
         # Nothing is rebuilt that holds no tensor.
         for found in self._objects:
             _replace(found, self.copied)
         return [
-            (self._paths[id(tensor)], self._cuts.get(id(tensor), self._copies[id(tensor)]))
+            (self._paths[id(tensor)], self._copies[id(tensor)])
             for tensor in self.tensors
             if not tensor.stop_gradient
         ]
 
     def inputs(self) -> List[Tuple[str, Any]]:
-        """The tensors themselves that gradients are asked for. One that is a result now is none that was given."""
-        return [
-            (self._paths[id(tensor)], tensor)
-            for tensor in self.tensors
-            if not tensor.stop_gradient and (tensor.is_leaf or tensor.inplace_version == self._versions[id(tensor)])
-        ]
+        """The tensors themselves that gradients are asked for."""
+        return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
-    def went_backward_beyond(self) -> bool:
-        """Whether a backward pass of the run on copies reached what was computed before the call."""
-        return self._went_beyond
+    def writes_with_gradients(self) -> bool:
+        """Whether the run on copies wrote to a tensor that has gradients, which cannot be taken back."""
+        pairs = [(tensor, self._copies[id(tensor)]) for tensor in self.tensors if not tensor.stop_gradient]
+        return any(copied.inplace_version != self._copied_versions[id(tensor)] for tensor, copied in pairs)
+
+    def restore_tensors(self) -> None:
+        """Take back the writes to tensors."""
+        for tensor in self.tensors:
+            # Kernels write to running statistics without counting it.
+            kept = self._pristine[id(tensor)][0].numpy()
+            if tensor.numpy().tobytes() != kept.tobytes():
+                tensor.get_tensor().set(kept, paddle.framework._current_expected_place())
 
     def copied(self, found: Any) -> Any:
         """What stands for an object in the run on copies."""
@@ -354,14 +358,13 @@ class Snapshot:
                 result = kept.clone()
         if not tensor.is_leaf and not tensor.stop_gradient:
             result.stop_gradient = False
-            result.register_hook(self._note_backward)
-            self._cuts[id(tensor)] = result
+            result.register_hook(self.backward.note_beyond)
             with paddle.set_grad_enabled(True):
                 result = paddle.assign(result)
         else:
             result.stop_gradient = tensor.stop_gradient
             if not tensor.stop_gradient:
-                result.register_hook(self._note_gradient)
+                result.register_hook(self.backward.note)
         result.name = tensor.name
         result.persistable = tensor.persistable
         if grad is not None:
@@ -369,11 +372,21 @@ class Snapshot:
         result.__dict__.update(tensor.__dict__)
         return result
 
-    def _note_backward(self, grad: Any) -> None:
-        self._went_beyond = self.went_backward = True
 
-    def _note_gradient(self, grad: Any) -> None:
-        self.went_backward = True
+class _Backward:
+    """Whether a backward pass ran, and whether it reached what was computed before the call.
+
+    Hooks hold this object, and not the copies, which hold the hooks.
+    """
+
+    ran = False
+    went_beyond = False
+
+    def note(self, grad: Any) -> None:
+        self.ran = True
+
+    def note_beyond(self, grad: Any) -> None:
+        self.ran = self.went_beyond = True
 
 
 def _parameter_type() -> Any:

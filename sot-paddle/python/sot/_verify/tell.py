@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import json
 import logging
+import os
 import types
 from typing import Any, Dict, List
 from weakref import WeakSet
@@ -22,6 +23,8 @@ class VerifyError(AssertionError):
     """A translated call differs from the program's own run (`SOT_VERIFY_RAISE=1`)."""
 
 
+_MOST_GUARDS = 40
+
 # Functions of which a difference was told: the first one of each.
 _told: WeakSet[types.CodeType] = WeakSet()
 
@@ -34,8 +37,17 @@ def tell(function: types.FunctionType, difference: Difference) -> None:
     if code not in _told:
         _told.add(code)
         logger.error("%s", text, extra={"function": function.__qualname__, "kind": difference.kind})
+    _write_result(function, difference)
     if config.verify_raise:
         raise VerifyError(text)
+
+
+def _write_result(function: types.FunctionType, difference: Difference) -> None:
+    """Where `minimise` runs a program it asks for the first difference."""
+    path = os.environ.get("SOT_VERIFY_RESULT")
+    if path and not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"function": function.__qualname__, "kind": difference.kind, "text": str(difference)}, file)
 
 
 def _translations(code: types.CodeType) -> List[str]:
@@ -44,7 +56,8 @@ def _translations(code: types.CodeType) -> List[str]:
     last = max(line for _, line in dis.findlinestarts(code) if line is not None)
     lines = []
     for translation in told["translations"]:
-        if translation["file"] == code.co_filename and code.co_firstlineno <= translation["line"] <= last:
+        # Without hits it is of a function that is gone.
+        if translation["hits"] is not None and translation["file"] == code.co_filename and code.co_firstlineno <= translation["line"] <= last:
             lines += _text_of(translation)
     return lines
 
@@ -57,7 +70,9 @@ def _text_of(translation: Dict[str, Any]) -> List[str]:
         lines += [f"      {_place(translation, statement)}{statement['text']}" for statement in graph["statements"]]
     if translation["guards"]:
         lines.append("    guards:")
-        lines += [f"      {guard['text']}" for guard in translation["guards"]]
+        lines += [f"      {guard['text']}" for guard in translation["guards"][:_MOST_GUARDS]]
+    if len(translation["guards"]) > _MOST_GUARDS:
+        lines.append(f"      and {len(translation['guards']) - _MOST_GUARDS} more, which a report shows (SOT_REPORT)")
     return lines
 
 
