@@ -27,6 +27,7 @@ Options:
   --python 3.x          the interpreter to use, 3.8 to 3.13; may be repeated. Default: every supported one found as
                         python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
   --only rust|python    run only that half of the tests
+  --verify              run the Python tests in verify mode: each translated call beside the program's own run
   --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
                         at a time instead of 3 GB each";
 
@@ -60,6 +61,8 @@ pub(crate) struct Options {
     pub(crate) only: Option<Half>,
     /// Whether each interpreter's files are deleted after its tests.
     pub(crate) clean: bool,
+    /// Whether the Python tests run in verify mode.
+    pub(crate) verify: bool,
     /// What follows `--`.
     pub(crate) passed_on: Vec<String>,
 }
@@ -68,7 +71,7 @@ impl Options {
     /// Parses the arguments that follow the program's name.
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let task = parse_task(args.next().as_deref())?;
-        let mut options = Options { task, pythons: Vec::new(), only: None, clean: false, passed_on: Vec::new() };
+        let mut options = Options { task, pythons: Vec::new(), only: None, clean: false, verify: false, passed_on: Vec::new() };
         while let Some(arg) = args.next() {
             let (name, inline) = match arg.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
@@ -82,6 +85,10 @@ impl Options {
                     options.passed_on.extend([name.to_owned(), value]);
                 }
                 "--only" => options.only = Some(parse_half(&value()?)?),
+                "--verify" if inline.is_none() && task == Task::Test => {
+                    options.verify = true;
+                    options.only = Some(Half::Python);
+                }
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
                 "--" => {
@@ -160,6 +167,7 @@ mod tests {
             ("test --python", "needs a value"),
             ("test --python 3.7", "3.8, 3.9"),
             ("test -k gpt", "after --"),
+            ("demo --verify", "unknown argument --verify"),
             ("test --clean=yes", "unknown argument --clean=yes"),
             ("test --only all", "rust or python"),
         ] {

@@ -10,7 +10,7 @@ import numpy
 import paddle
 
 from .outside import numbers_to_come
-from .state import Walk, _attributes, _attributes_of_class, _has_state, _items, _text, state_of
+from .state import Walk, is_a, _attributes, _attributes_of_class, _has_state, _items, _text, state_of
 
 # By element type: what is as good as equal, relative to the greatest element, as translated programs may round otherwise.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7}
@@ -72,36 +72,36 @@ class Image:
 
     def _add(self, kind: str, path: str, found: Any, walk: Walk) -> None:
         """What an object is, and what its parts are."""
-        if isinstance(found, paddle.Tensor):
+        if is_a(found, paddle.Tensor):
             self.entries += _of_tensor(kind, path, found)
             return
         if id(found) in walk.opaque:
             self.entries.append((kind, path, ("an object", type(found).__qualname__)))
             return
         self.entries.append((kind, f"type({path})", type(found).__qualname__))
-        if isinstance(found, numpy.ndarray) and not found.dtype.hasobject:
+        if is_a(found, numpy.ndarray) and not found.dtype.hasobject:
             self.entries.append((kind, path, _Elements(str(found.dtype), found.shape, found.copy())))
         elif _has_state(found):
             self.entries.append((kind, f"{path}.state", repr(state_of(found))))
-        elif isinstance(found, (set, frozenset)):
+        elif is_a(found, (set, frozenset)):
             self.entries.append((kind, path, sorted(map(_text, found))))
-        elif isinstance(found, (dict, list, tuple)):
-            if isinstance(found, dict):
+        elif is_a(found, (dict, list, tuple)):
+            if is_a(found, dict):
                 self.entries.append((kind, f"{path}.keys()", list(map(_text, dict.keys(found)))))
             else:
                 self.entries.append((kind, f"len({path})", len(found)))
-        elif isinstance(found, bytearray):
+        elif is_a(found, bytearray):
             self.entries.append((kind, path, bytes(found)))
         for suffix, part in _children(found, walk):
             self.entries += self._entry(kind, path + suffix, part, walk)
 
     def _entry(self, kind: str, path: str, part: Any, walk: Walk) -> List[_Entry]:
         """What is known of a part without looking into it: a plain value, or which object of those met it is."""
-        if isinstance(part, (bool, int, str, bytes, type(None))) and type(part).__module__ == "builtins":
+        if is_a(part, (bool, int, str, bytes, type(None))) and type(part).__module__ == "builtins":
             return [(kind, path, (type(part).__name__, part))]
         if type(part) in (float, complex):
             return [(kind, path, _Elements(type(part).__name__, (), numpy.asarray(part)))]
-        if isinstance(part, tuple) or isinstance(part, frozenset):
+        if is_a(part, tuple) or is_a(part, frozenset):
             return []
         known = walk.found.get(id(part))
         return [] if known is None or known[0] == path else [(kind, path, ("the object at", known[0]))]
@@ -138,14 +138,14 @@ def gradient_difference(expected: Dict[str, Any], actual: Dict[str, Any]) -> Opt
 def _tensors_in(result: Any) -> List[Any]:
     walk = Walk(strict=False)
     walk.visit("result", result)
-    return [found for _, found in walk.found.values() if isinstance(found, paddle.Tensor)]
+    return [found for _, found in walk.found.values() if is_a(found, paddle.Tensor)]
 
 
 def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
     """What of an object is compared: where a walk has come already, it gives nothing more."""
-    if isinstance(found, type):
+    if is_a(found, type):
         return [(f".{name}", value) for name, value in _attributes_of_class(found).items()]
-    if isinstance(found, (types.FunctionType, types.CellType, types.MethodType)):
+    if is_a(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
     attributes = [(f".{name}", value) for name, value in _attributes(found).items() if name not in _PRIVATE]
     return [*_items(found), *attributes]
@@ -210,9 +210,9 @@ def _raised(error: Optional[Tuple[str, str]]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, tuple) and len(value) == 2:
+    if is_a(value, tuple) and len(value) == 2:
         return f"{value[0]} {value[1]!r}"
-    return str(value) if isinstance(value, _Elements) else repr(value)
+    return str(value) if is_a(value, _Elements) else repr(value)
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -1,6 +1,6 @@
 """`python -m sot minimise script.py`: cuts a script down to what still shows the difference that verify mode finds.
 
-Each try is a process of its own that runs the script with what is left of it. Statements are cut out in ever smaller
+Each try is a fork of this process, which has imported Paddle, and runs what is left of the script. Statements are cut out in ever smaller
 groups, and blocks are replaced by what stands in them, until nothing more can go.
 """
 
@@ -9,15 +9,21 @@ from __future__ import annotations
 import ast
 import json
 import os
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple
+
+from .. import _command, _run
+from .._config import config
 
 _HEAD = '''"""Shows a difference between translated code and the program's own run: {told}"""
-import os
-os.environ["SOT_VERIFY"] = "1"
+import os, sys
+if "sot" not in sys.modules:
+    os.environ["SOT_VERIFY"] = "1"
+    os.execv(sys.executable, [sys.executable, "-m", "sot", "run", __file__, *{arguments!r}])
 '''
 _RESULT = "SOT_VERIFY_RESULT"
 
@@ -43,23 +49,12 @@ def main(script: str, arguments: List[str], output: Optional[str], seconds: floa
 
 
 def _script(lines: List[str], first: Dict[str, Any], script: Path, arguments: List[str]) -> str:
+    """A script that runs by itself."""
+    told = f"{first['kind']} of {first['function']}"
+    title, *head = _HEAD.format(told=told, arguments=arguments).splitlines()
     future = [line for line in lines if line.startswith("from __future__ ")]
-    head = _HEAD.format(told=f"{first['kind']} of {first['function']}").splitlines()
-    rest = [line for line in lines if line not in future]
-    beside = [f"import sys\nsys.path.insert(0, {str(script.resolve().parent)!r})"] if _imports_beside(lines, script) else []
-    given = [f"import sys\nsys.argv[1:] = {arguments!r}"] if arguments else []
-    return "\n".join([head[0], *future, *head[1:], *beside, *given, *_with_sot(rest)]) + "\n"
-
-
-def _with_sot(lines: List[str]) -> List[str]:
-    """What `python -m sot run` does, for a script that asks for no translation itself."""
-    if any("sot" in ast.dump(node) for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, (ast.Import, ast.ImportFrom))):
-        return lines
-    text = "\n".join(lines)
-    return ["import sot", "sot.install()", "from sot import _sot", f"_PROGRAM = {text!r}", *_RUN]
-
-
-_RUN = ['_sot._call_program(lambda: exec(compile(_PROGRAM, "<the program>", "exec"), globals()))']
+    beside = [f"sys.path.insert(1, {str(script.resolve().parent)!r})"] if _imports_beside(lines, script) else []
+    return "\n".join([title, *future, *head, *beside, *(line for line in lines if line not in future)]) + "\n"
 
 
 def _imports_beside(lines: List[str], script: Path) -> bool:
@@ -93,20 +88,40 @@ class _Tries:
         with tempfile.TemporaryDirectory() as folder:
             result, program = Path(folder) / "difference.json", Path(folder) / self.script.name
             program.write_text(source, encoding="utf-8")
-            path = [str(self.script.resolve().parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-            environment = {**os.environ, _RESULT: str(result), "PYTHONPATH": os.pathsep.join(path)}
-            command = [sys.executable, "-m", "sot", "run", "--verify", str(program), *self.arguments]
-            try:
-                subprocess.run(
-                    command, env=environment, timeout=self.seconds,
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                )  # fmt: skip
-            except subprocess.TimeoutExpired:
-                return None
-            if not result.exists():
+            child = os.fork()
+            if child == 0:
+                self._run(program, result)
+            if not _ends(child, self.seconds) or not result.exists():
                 return None
             told: Dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
             return told
+
+    def _run(self, program: Path, result: Path) -> NoReturn:
+        """Run a script in this process, a fork, and end it."""
+        try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nothing, stream)
+            os.environ[_RESULT] = str(result)
+            # Modules beside the script are found.
+            sys.path.insert(1, str(self.script.resolve().parent))
+            config.verify = True
+            _run.main(_command.parse(["run", str(program), *self.arguments]))
+        finally:
+            # What is to be done at exit is the parent's.
+            os._exit(0)
+
+
+def _ends(child: int, seconds: float) -> bool:
+    """Whether a process ends in time; it is ended if not."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
 
 
 def shortest(lines: List[str], shows: Any) -> List[str]:

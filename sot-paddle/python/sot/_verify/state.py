@@ -54,6 +54,11 @@ def is_programs(file: str) -> bool:
     return not file.startswith(_OWN) and not str(Path(file).resolve()).startswith(_OWN)
 
 
+def is_a(found: Any, kinds: Any) -> bool:
+    """`isinstance`, without asking a `__class__` or `__getattribute__` of the program's."""
+    return issubclass(type(found), kinds)
+
+
 class Names:
     """Those names of a namespace that code of the program mentions."""
 
@@ -77,7 +82,7 @@ class Walk:
         waiting = [(path, root)]
         while waiting:
             path, found = waiting.pop()
-            if isinstance(found, _ATOMS) and type(found) in _ATOMS or id(found) in self.found:
+            if is_a(found, _ATOMS) and type(found) in _ATOMS or id(found) in self.found:
                 continue
             self.found[id(found)] = (path, found)
             if len(self.found) > MOST_OBJECTS:
@@ -86,33 +91,33 @@ class Walk:
 
     def parts(self, found: Any) -> Iterator[Tuple[str, Any]]:
         """What an object holds, and how it is written behind the object."""
-        if isinstance(found, paddle.Tensor):
+        if is_a(found, paddle.Tensor):
             return
-        if isinstance(found, Names):
+        if is_a(found, Names):
             for name in found.names:
                 if name in found.namespace:
                     yield f"global {name}", found.namespace[name]
-        elif isinstance(found, types.FunctionType):
+        elif is_a(found, types.FunctionType):
             yield from self._parts_of_function(found)
-        elif isinstance(found, types.CellType):
+        elif is_a(found, types.CellType):
             try:
                 yield "", found.cell_contents
             except ValueError:
                 pass
-        elif isinstance(found, types.MethodType):
+        elif is_a(found, types.MethodType):
             yield ".__self__", found.__self__
             yield "", found.__func__
-        elif isinstance(found, functools.partial):
+        elif is_a(found, functools.partial):
             yield from (("", found.func), (".args", found.args), (".keywords", found.keywords))
-        elif isinstance(found, _sot.Translated):
+        elif is_a(found, _sot.Translated):
             yield "", found.__wrapped__
-        elif isinstance(found, type):
+        elif is_a(found, type):
             if is_programs(_file_of_class(found)):
                 yield from ((f".{name}", value) for name, value in _attributes_of_class(found).items())
                 for base in found.__mro__:
                     for value in list(vars(base).values()):
                         yield "", _function_of(value)
-        elif _has_state(found) or isinstance(found, _ATOMS):
+        elif _has_state(found) or is_a(found, _ATOMS):
             pass
         elif self._is_known(found):
             yield from _items(found)
@@ -175,9 +180,9 @@ def _file_of_class(kind: type) -> str:
 def _function_of(value: Any) -> Any:
     """The function in what a class holds: a method, a property."""
     for name in ("__func__", "fget", "func"):
-        if not isinstance(value, types.FunctionType):
-            value = getattr(value, name, value) if isinstance(value, (staticmethod, classmethod, property)) else value
-    return value if isinstance(value, types.FunctionType) else None
+        if not is_a(value, types.FunctionType):
+            value = getattr(value, name, value) if is_a(value, (staticmethod, classmethod, property)) else value
+    return value if is_a(value, types.FunctionType) else None
 
 
 def _attributes_of_class(kind: type) -> Dict[str, Any]:
@@ -187,32 +192,32 @@ def _attributes_of_class(kind: type) -> Dict[str, Any]:
         for name, value in list(vars(kind).items())
         if not (name.startswith("__") and name.endswith("__"))
         and name not in ("_abc_impl", "_abc_cache")
-        and not isinstance(value, (types.FunctionType, staticmethod, classmethod, property, type))
+        and not is_a(value, (types.FunctionType, staticmethod, classmethod, property, type))
         and not hasattr(type(value), "__get__")
     }
 
 
 def _items(found: Any) -> Iterator[Tuple[str, Any]]:
-    if isinstance(found, (list, tuple, collections.deque)):
-        base = list if isinstance(found, list) else tuple if isinstance(found, tuple) else collections.deque
+    if is_a(found, (list, tuple, collections.deque)):
+        base = list if is_a(found, list) else tuple if is_a(found, tuple) else collections.deque
         yield from ((f"[{index}]", item) for index, item in enumerate(base.__iter__(found)))
-    elif isinstance(found, dict):
+    elif is_a(found, dict):
         for key, value in list(dict.items(found)):
             yield f"[{_text(key)}]", value
-            if not isinstance(key, _ATOMS):
+            if not is_a(key, _ATOMS):
                 yield f".<key {_text(key)}>", key
-    elif isinstance(found, (set, frozenset)):
+    elif is_a(found, (set, frozenset)):
         for item in list(found):
-            if not isinstance(item, _ATOMS):
+            if not is_a(item, _ATOMS):
                 yield ".<item>", item
-    elif isinstance(found, numpy.ndarray) and found.dtype.hasobject:
+    elif is_a(found, numpy.ndarray) and found.dtype.hasobject:
         raise NotVerifiable("an object cannot be copied: numpy.ndarray of objects")
-    elif isinstance(found, BaseException):
+    elif is_a(found, BaseException):
         yield ".args", found.args
 
 
 def _text(key: Any) -> str:
-    return repr(key) if isinstance(key, _ATOMS) else f"<{type(key).__name__}>"
+    return repr(key) if is_a(key, _ATOMS) else f"<{type(key).__name__}>"
 
 
 def _dict_of(found: Any) -> Optional[Dict[str, Any]]:
@@ -248,22 +253,22 @@ def _slot(member: Any, found: Any) -> Any:
 
 
 def _has_state(found: Any) -> bool:
-    return isinstance(found, (random.Random, numpy.random.RandomState, numpy.random.Generator))
+    return is_a(found, (random.Random, numpy.random.RandomState, numpy.random.Generator))
 
 
 def state_of(found: Any) -> Any:
     """The state of a generator of random numbers."""
-    if isinstance(found, random.Random):
+    if is_a(found, random.Random):
         return found.getstate()
-    if isinstance(found, numpy.random.RandomState):
+    if is_a(found, numpy.random.RandomState):
         return found.get_state(legacy=False)
     return copy.deepcopy(found.bit_generator.state)
 
 
 def _set_state(found: Any, state: Any) -> None:
-    if isinstance(found, random.Random):
+    if is_a(found, random.Random):
         found.setstate(state)
-    elif isinstance(found, numpy.random.RandomState):
+    elif is_a(found, numpy.random.RandomState):
         found.set_state(state)
     else:
         found.bit_generator.state = copy.deepcopy(state)
@@ -280,7 +285,7 @@ class Snapshot:
         spaces = list(walk.spaces.values())
         self._objects = [found for _, found in walk.found.values()] + spaces
         self._restores: List[Callable[[], None]] = []
-        self.tensors = [found for found in self._objects if isinstance(found, paddle.Tensor)]
+        self.tensors = [found for found in self._objects if is_a(found, paddle.Tensor)]
         self._copies: Dict[int, Any] = {}
         self.backward = _Backward()
         if strict:
@@ -300,7 +305,7 @@ class Snapshot:
         self._copies = {}
         for tensor in self.tensors:
             self._copies[id(tensor)] = self._copy(tensor)
-        self._copied_versions = {key: copied.inplace_version for key, copied in self._copies.items()}
+        self._states = {key: _backward_state(copied) for key, copied in self._copies.items()}
         # Nothing is rebuilt that holds no tensor.
         for found in self._objects:
             _replace(found, self.copied)
@@ -315,9 +320,8 @@ class Snapshot:
         return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
     def writes_with_gradients(self) -> bool:
-        """Whether the run on copies wrote to a tensor that has gradients, which cannot be taken back."""
-        pairs = [(tensor, self._copies[id(tensor)]) for tensor in self.tensors if not tensor.stop_gradient]
-        return any(copied.inplace_version != self._copied_versions[id(tensor)] for tensor, copied in pairs)
+        """Whether the run on copies wrote to a tensor what a backward pass sees, which cannot be taken back."""
+        return any(_backward_state(self._copies[key]) != state for key, state in self._states.items())
 
     def restore_tensors(self) -> None:
         """Take back the writes to tensors."""
@@ -329,9 +333,9 @@ class Snapshot:
 
     def copied(self, found: Any) -> Any:
         """What stands for an object in the run on copies."""
-        if isinstance(found, paddle.Tensor):
+        if is_a(found, paddle.Tensor):
             return self._copies.get(id(found), found)
-        if isinstance(found, tuple):
+        if is_a(found, tuple):
             items = [self.copied(item) for item in tuple.__iter__(found)]
             if all(new is old for new, old in zip(items, tuple.__iter__(found))):
                 return found
@@ -339,7 +343,7 @@ class Snapshot:
             if _dict_of(found):
                 result.__dict__.update(_dict_of(found))
             return result
-        if isinstance(found, types.MethodType):
+        if is_a(found, types.MethodType):
             owner = self.copied(found.__self__)
             return found if owner is found.__self__ else types.MethodType(found.__func__, owner)
         if type(found) is functools.partial:
@@ -371,6 +375,10 @@ class Snapshot:
             result.grad = grad.clone()
         result.__dict__.update(tensor.__dict__)
         return result
+
+
+def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
+    return tensor.is_leaf, tensor.stop_gradient, 0 if tensor.stop_gradient else tensor.inplace_version
 
 
 class _Backward:
@@ -416,31 +424,31 @@ def _refuse_shared_memory(tensors: List[Any]) -> None:
 
 def _restores_of(found: Any) -> List[Callable[[], None]]:
     """What takes the writes to an object back, if any can be made."""
-    if isinstance(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated)):
+    if is_a(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated)):
         return []
-    if isinstance(found, Names):
+    if is_a(found, Names):
         return [functools.partial(_restore_names, found, {n: found.namespace.get(n, _MISSING) for n in found.names})]
-    if isinstance(found, types.CellType):
+    if is_a(found, types.CellType):
         try:
             return [functools.partial(setattr, found, "cell_contents", found.cell_contents)]
         except ValueError:
             return [functools.partial(_empty, found)]
-    if isinstance(found, type):
+    if is_a(found, type):
         if is_programs(_file_of_class(found)):
             return [functools.partial(_restore_class, found, _attributes_of_class(found))]
         return []
     if _has_state(found):
         return [functools.partial(_set_state, found, state_of(found))]
     restores: List[Callable[[], None]] = []
-    if isinstance(found, dict):
+    if is_a(found, dict):
         restores.append(functools.partial(_restore_dict, found, dict(dict.items(found))))
-    elif isinstance(found, list):
+    elif is_a(found, list):
         restores.append(functools.partial(_restore_list, found, list.__getitem__(found, slice(None))))
-    elif isinstance(found, (set, collections.deque)):
+    elif is_a(found, (set, collections.deque)):
         restores.append(functools.partial(_restore_items, found, list(found)))
-    elif isinstance(found, bytearray):
+    elif is_a(found, bytearray):
         restores.append(functools.partial(_restore_list, found, bytes(found)))
-    elif isinstance(found, numpy.ndarray):
+    elif is_a(found, numpy.ndarray):
         restores.append(functools.partial(_restore_array, found, found.copy()))
     attributes = _dict_of(found)
     if attributes is not None:
@@ -484,7 +492,7 @@ def _restore_dict(found: Dict[Any, Any], values: Dict[Any, Any]) -> None:
             dict.__setitem__(found, key, value)
         return
     dict.clear(found)
-    if isinstance(found, collections.OrderedDict):
+    if is_a(found, collections.OrderedDict):
         collections.OrderedDict.clear(found)
         for key, value in values.items():
             collections.OrderedDict.__setitem__(found, key, value)
@@ -493,7 +501,7 @@ def _restore_dict(found: Dict[Any, Any], values: Dict[Any, Any]) -> None:
 
 
 def _restore_list(found: Any, values: Any) -> None:
-    base = list if isinstance(found, list) else bytearray
+    base = list if is_a(found, list) else bytearray
     if len(found) != len(values) or any(a is not b for a, b in zip(found, values)):
         base.__setitem__(found, slice(None), values)  # type: ignore[arg-type]
 
@@ -501,7 +509,7 @@ def _restore_list(found: Any, values: Any) -> None:
 def _restore_items(found: Any, values: List[Any]) -> None:
     if list(found) != values or any(a is not b for a, b in zip(found, values)):
         found.clear()
-        (found.update if isinstance(found, set) else found.extend)(values)
+        (found.update if is_a(found, set) else found.extend)(values)
 
 
 def _restore_array(found: Any, values: Any) -> None:
@@ -528,28 +536,28 @@ def _replace(found: Any, new_of: Callable[[Any], Any]) -> None:
             if new is not value:
                 write(key, new)
 
-    if isinstance(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated, tuple)):
+    if is_a(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated, tuple)):
         return
-    if isinstance(found, Names):
+    if is_a(found, Names):
         put([(n, found.namespace[n]) for n in found.names if n in found.namespace], found.namespace.__setitem__)
-    elif isinstance(found, types.CellType):
+    elif is_a(found, types.CellType):
         try:
             put([("cell_contents", found.cell_contents)], functools.partial(setattr, found))
         except ValueError:
             pass
-    elif isinstance(found, type):
+    elif is_a(found, type):
         if is_programs(_file_of_class(found)):
             put(_attributes_of_class(found).items(), functools.partial(type.__setattr__, found))
-    elif isinstance(found, types.FunctionType):
+    elif is_a(found, types.FunctionType):
         put(found.__dict__.items(), found.__dict__.__setitem__)
     elif not _has_state(found):
-        if isinstance(found, dict):
+        if is_a(found, dict):
             put(dict.items(found), functools.partial(dict.__setitem__, found))
-        elif isinstance(found, list):
+        elif is_a(found, list):
             put(enumerate(list.__iter__(found)), functools.partial(list.__setitem__, found))
-        elif isinstance(found, collections.deque):
+        elif is_a(found, collections.deque):
             put(enumerate(found), functools.partial(collections.deque.__setitem__, found))
-        elif isinstance(found, set) and any(isinstance(item, paddle.Tensor) for item in found):
+        elif is_a(found, set) and any(is_a(item, paddle.Tensor) for item in found):
             items = [new_of(item) for item in found]
             found.clear()
             found.update(items)
