@@ -6,6 +6,7 @@ mod bench;
 mod command;
 mod cpython_tests;
 mod demo;
+mod docs;
 mod lint;
 mod number_sweep;
 mod options;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Task::CpythonTests => cpython_tests::run(&options),
         Task::PackageTests => package_tests::run(&options),
         Task::NumberSweep => number_sweep::run(&options),
+        Task::Docs => docs::run(&options),
         Task::Lint => lint::run(&options),
         Task::Wheels => wheels::run(&options),
     };

@@ -21,6 +21,7 @@ Commands:
           and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
   lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
   wheels  build the wheels and the source distribution into target/dist, audit them, and try each in an empty environment
+  docs    build the site into target/docs/site, with the output of its examples, and check links and spelling
   help    print this
 
 Options:
@@ -42,6 +43,7 @@ pub(crate) enum Task {
     NumberSweep,
     Wheels,
     Lint,
+    Docs,
     Help,
 }
 
@@ -120,6 +122,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("package-tests") => Ok(Task::PackageTests),
         Some("number-sweep") => Ok(Task::NumberSweep),
         Some("lint") => Ok(Task::Lint),
+        Some("docs") => Ok(Task::Docs),
         Some("wheels") => Ok(Task::Wheels),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),

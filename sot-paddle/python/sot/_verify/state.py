@@ -40,6 +40,8 @@ _BASES = (
 )  # fmt: skip
 # What the interpreter shares and a program does not look into.
 _SHARED = ("logging", "threading", "_thread", "re", "contextvars", "_contextvars", "inspect", "typing", "abc", "enum", "ast")
+# Paddle's static programs and the like, which eager code carries along.
+_PADDLES_OWN = ("paddle.base.libpaddle", "paddle.base.framework", "paddle.base.unique_name")
 _LIBRARY = sysconfig.get_path("stdlib")
 _OWN = tuple(
     str(Path(path).resolve()) for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if path
@@ -127,7 +129,7 @@ class Walk:
     def _is_known(self, found: Any) -> bool:
         kind = type(found)
         module = getattr(kind, "__module__", None) or ""
-        if isinstance(module, str) and (module.split(".")[0] in _SHARED or module.startswith("paddle.base.libpaddle")):
+        if isinstance(module, str) and (module.split(".")[0] in _SHARED or module.startswith(_PADDLES_OWN)):
             return False
         for base in kind.__mro__:
             if not base.__flags__ & _HEAP_TYPE and base not in _BASES and not issubclass(base, BaseException):
