@@ -8,6 +8,7 @@ import json
 import os
 import posixpath
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,6 +31,18 @@ for number, (source, file) in enumerate(json.load(sys.stdin)):
     outputs.append(out.getvalue())
 print(json.dumps(outputs))
 """
+
+
+def on_startup(command, dirty):
+    """Lay the package out for mkdocstrings, which merges no stubs of a compiled module: stubs take the place of modules."""
+    source, target = ROOT / "sot-paddle/python/sot", ROOT / "target/docs/api/sot"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if name.startswith("__pycache__")])
+    public = re.search(r"^__all__ = \[.*?^\]", (source / "__init__.py").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    for stub in target.glob("*.pyi"):
+        text = stub.read_text(encoding="utf-8") + (f"\n{public[0]}\n" if stub.stem == "__init__" else "")
+        stub.with_suffix(".py").write_text(text, encoding="utf-8")
+        stub.unlink()
 
 
 def on_files(files, config):
