@@ -44,7 +44,7 @@ def call():
     p.box(250, 240, 170, 60, "paddle", "compile the graph", "a static program")
     p.box(250, 130, 170, 60, "core", "write new code", "load, call graph, restore")
     p.box(20, 130, 170, 60, "user", "new code runs", "in the frame's place")
-    p.box(20, 320, 170, 60, "user", "the frame's own code", "runs in CPython")
+    p.box(20, 320, 170, 60, "user", "original code", "runs in CPython")
     p.arrow((190, 50), (248, 50))
     p.arrow((420, 50), (488, 50))
     p.arrow((610, 80), (610, 128), label="no guards hold (miss)")

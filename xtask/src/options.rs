@@ -73,7 +73,8 @@ impl Options {
     /// Parses the arguments that follow the program's name.
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let task = parse_task(args.next().as_deref())?;
-        let mut options = Options { task, pythons: Vec::new(), only: None, clean: false, verify: false, passed_on: Vec::new() };
+        let mut options =
+            Options { task, pythons: Vec::new(), only: None, clean: false, verify: false, passed_on: Vec::new() };
         while let Some(arg) = args.next() {
             let (name, inline) = match arg.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),

@@ -110,20 +110,15 @@ class Image:
 def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     """Gradients of a result, for gradients that differ from element to element; what they are computed from is used up.
 
-    They are those by leaves. What lies before the call is not looked at: the copies have no history.
+    There are none where the call reads results of others that have gradients: their history is the program's.
     """
     outputs = [tensor for tensor in _tensors_in(result) if not tensor.stop_gradient and tensor.is_floating_point()]
-    leaves, others = [pair for pair in inputs if pair[1].is_leaf], [pair for pair in inputs if not pair[1].is_leaf]
-    if not leaves and len(others) == 1:
-        leaves, others = others, []
-    if not outputs or not leaves:
+    if not outputs or not inputs or not all(tensor.is_leaf for _, tensor in inputs):
         return {}
     with paddle.set_grad_enabled(True):
         weights = [_gradient_for(output) for output in outputs]
-        beyond = [tensor for _, tensor in others] or None
-        asked = [tensor for _, tensor in leaves]
-        found = paddle.grad(outputs, asked, weights, allow_unused=True, no_grad_vars=beyond)
-    return {name: None if grad is None else _elements(grad) for (name, _), grad in zip(leaves, found)}
+        found = paddle.grad(outputs, [tensor for _, tensor in inputs], weights, allow_unused=True)
+    return {name: None if grad is None else _elements(grad) for (name, _), grad in zip(inputs, found)}
 
 
 def gradient_difference(expected: Dict[str, Any], actual: Dict[str, Any]) -> Optional[Difference]:
