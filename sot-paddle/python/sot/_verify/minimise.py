@@ -205,7 +205,8 @@ def _statements(lines: List[str]) -> List[Cut]:
 
 
 def _first_line(statement: ast.stmt) -> int:
-    return min([statement.lineno, *(mark.lineno for mark in getattr(statement, "decorator_list", []))])
+    decorators: List[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _bodies(statement: ast.stmt) -> Iterator[List[ast.stmt]]:

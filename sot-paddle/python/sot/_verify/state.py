@@ -485,7 +485,7 @@ def _restore_class(kind: type, values: Dict[str, Any]) -> None:
             type.__setattr__(kind, name, value)
 
 
-def _restore_dict(found: Dict[Any, Any], values: Dict[Any, Any]) -> None:
+def _restore_dict(found: Any, values: Dict[Any, Any]) -> None:
     now = list(dict.items(found))
     if len(now) == len(values) and all(a is c and b is d for (a, b), (c, d) in zip(now, values.items())):
         return
@@ -505,7 +505,7 @@ def _restore_dict(found: Dict[Any, Any], values: Dict[Any, Any]) -> None:
 def _restore_list(found: Any, values: Any) -> None:
     base = list if is_a(found, list) else bytearray
     if len(found) != len(values) or any(a is not b for a, b in zip(found, values)):
-        base.__setitem__(found, slice(None), values)  # type: ignore[arg-type]
+        base.__setitem__(found, slice(None), values)
 
 
 def _restore_items(found: Any, values: List[Any]) -> None:
