@@ -1,8 +1,9 @@
-"""Verify mode (`SOT_VERIFY=1`): each call that was asked for runs twice, as it is and translated, and both are compared.
+"""Verify mode (`SOT_VERIFY=1`): each call that was asked for runs twice, as it is and translated, and is compared.
 
-The program's own run comes first. It has the program's objects, but copies of the tensors in their places; what it wrote
-is taken back before the translated run, whose result the program gets. `state` looks at objects and takes writes back,
-`image` says what a run left behind, `outside` keeps the first run from doing what cannot be taken back.
+The program's own run comes first. It has the program's objects, but copies of the tensors in their places; what it
+wrote is taken back before the translated run, whose result the program gets. `state` looks at objects, `snapshot` and
+`writes` take writes back, `image` says what a run left behind, `outside` keeps the first run from doing what cannot be
+taken back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from .. import _sot
 from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, kept_inside, keep_watch
-from .state import Snapshot
+from .snapshot import Snapshot
 from .tell import VerifyError, tell
 
 __all__ = ["VerifyError", "switch"]

@@ -10,10 +10,12 @@ import numpy
 import paddle
 
 from .outside import numbers_to_come
-from .state import Walk, is_a, _attributes, _attributes_of_class, _has_state, _items, _text, state_of
+from .state import Walk, attributes_of, attributes_of_class, has_state, is_a, items_of, state_of, text_of
 
-# By element type: what is as good as equal, relative to the greatest element, as translated programs may round otherwise.
-_TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7}
+# By element type: what is as good as equal, relative to the greatest element, as programs may round otherwise.
+_TOLERANCE = {
+    "float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7,
+}  # fmt: skip
 
 # What layers of Paddle note of calls for themselves.
 _PRIVATE = ("_built",)
@@ -81,13 +83,13 @@ class Image:
         self.entries.append((kind, f"type({path})", type(found).__qualname__))
         if is_a(found, numpy.ndarray) and not found.dtype.hasobject:
             self.entries.append((kind, path, _Elements(str(found.dtype), found.shape, found.copy())))
-        elif _has_state(found):
+        elif has_state(found):
             self.entries.append((kind, f"{path}.state", repr(state_of(found))))
         elif is_a(found, (set, frozenset)):
-            self.entries.append((kind, path, sorted(map(_text, found))))
+            self.entries.append((kind, path, sorted(map(text_of, found))))
         elif is_a(found, (dict, list, tuple)):
             if is_a(found, dict):
-                self.entries.append((kind, f"{path}.keys()", list(map(_text, dict.keys(found)))))
+                self.entries.append((kind, f"{path}.keys()", list(map(text_of, dict.keys(found)))))
             else:
                 self.entries.append((kind, f"len({path})", len(found)))
         elif is_a(found, bytearray):
@@ -139,11 +141,11 @@ def _tensors_in(result: Any) -> List[Any]:
 def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
     """What of an object is compared: where a walk has come already, it gives nothing more."""
     if is_a(found, type):
-        return [(f".{name}", value) for name, value in _attributes_of_class(found).items()]
+        return [(f".{name}", value) for name, value in attributes_of_class(found).items()]
     if is_a(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
-    attributes = [(f".{name}", value) for name, value in _attributes(found).items() if name not in _PRIVATE]
-    return [*_items(found), *attributes]
+    attributes = [(f".{name}", value) for name, value in attributes_of(found).items() if name not in _PRIVATE]
+    return [*items_of(found), *attributes]
 
 
 def _message(error: BaseException) -> str:
@@ -221,7 +223,8 @@ def _is_same(a: Any, b: Any) -> bool:
         return True
     tolerance = _TOLERANCE.get(a.dtype, 1e-6)
     finite = a.values[numpy.isfinite(a.values)] if a.values.shape else a.values
-    scale = float(numpy.abs(finite.astype("complex128" if a.values.dtype.kind == "c" else "float64")).max()) if finite.size else 0.0
+    wide = finite.astype("complex128" if a.values.dtype.kind == "c" else "float64")
+    scale = float(numpy.abs(wide).max()) if wide.size else 0.0
     if not numpy.isfinite(scale):
         scale = 0.0
     return bool(numpy.allclose(b.values, a.values, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

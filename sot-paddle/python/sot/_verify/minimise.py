@@ -1,7 +1,7 @@
 """`python -m sot minimise script.py`: cuts a script down to what still shows the difference that verify mode finds.
 
-Each try is a fork of this process, which has imported Paddle, and runs what is left of the script. Statements are cut out in ever smaller
-groups, and blocks are replaced by what stands in them, until nothing more can go.
+Each try is a fork of this process, which has imported Paddle, and runs what is left of the script. Statements are cut
+out in ever smaller groups, and blocks are replaced by what stands in them, until nothing more can go.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy
 import paddle
 from paddle.base import unique_name
 
-_PREFIXES = ("subprocess.", "socket.", "shutil.", "ftplib.", "http.", "urllib.", "sqlite3.", "tempfile.", "pty.", "winreg.")
+_PREFIXES = ("subprocess.", "socket.", "shutil.", "ftplib.", "http.", "urllib.", "sqlite3.", "tempfile.", "pty.")
 _EVENTS = frozenset(
     f"os.{name}"
     for name in (
@@ -90,7 +90,7 @@ def kept_inside() -> Iterator[None]:
 
 
 class World:
-    """The state of the process that programs change: random numbers, the default type, whether gradients are recorded."""
+    """What programs change of the process: random numbers, the default type, whether gradients are recorded."""
 
     def __init__(self) -> None:
         self._python = random.getstate()

@@ -57,7 +57,8 @@ def _translations(code: types.CodeType) -> List[str]:
     lines = []
     for translation in told["translations"]:
         # Without hits it is of a function that is gone.
-        if translation["hits"] is not None and translation["file"] == code.co_filename and code.co_firstlineno <= translation["line"] <= last:
+        is_alive, file, line = translation["hits"] is not None, translation["file"], translation["line"]
+        if is_alive and file == code.co_filename and code.co_firstlineno <= line <= last:
             lines += _text_of(translation)
     return lines
 
