@@ -103,6 +103,8 @@ class Image:
             return [(kind, path, (type(part).__name__, part))]
         if type(part) in (float, complex):
             return [(kind, path, _Elements(type(part).__name__, (), numpy.asarray(part)))]
+        if type(part) is type(paddle.float32):
+            return [(kind, path, str(part))]
         if is_a(part, tuple) or is_a(part, frozenset):
             return []
         known = walk.found.get(id(part))

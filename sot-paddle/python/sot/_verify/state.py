@@ -33,7 +33,7 @@ _ATOMS = (
     types.BuiltinFunctionType, types.ModuleType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.WrapperDescriptorType, types.MethodDescriptorType, types.MethodWrapperType,
     property, staticmethod, classmethod,
-    weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc,
+    weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc, type(paddle.float32),
 )  # fmt: skip
 # Built-in bases of which `parts` and `_contents` know what they hold.
 _BASES = (
