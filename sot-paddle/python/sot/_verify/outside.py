@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 import warnings
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, List, Optional, Set
 
 import numpy
 import paddle
@@ -99,6 +99,7 @@ class World:
         self._dtype = paddle.get_default_dtype()
         self._paddle = _paddle_random_state()
         self._names = dict(unique_name.generator.ids)
+        self._parameters = set(_parameter_names())
 
     def restore(self) -> None:
         """Set it back; as often as is needed."""
@@ -110,8 +111,15 @@ class World:
         _set_paddle_random_state(self._paddle)
         unique_name.generator.ids.clear()
         unique_name.generator.ids.update(self._names)
+        _parameter_names().intersection_update(self._parameters)
         # Drawing changes what was set.
         self._paddle = _paddle_random_state()
+
+
+def _parameter_names() -> Set[str]:
+    """The names of parameters, of which Paddle allows none twice."""
+    names: Set[str] = getattr(getattr(unique_name, "dygraph_parameter_name_checker", None), "_name_set", set())
+    return names
 
 
 def _paddle_random_state() -> List[Any]:

@@ -153,7 +153,9 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
 
 def _refuse_shared_memory(tensors: List[Any]) -> None:
     spans = []
-    for tensor in tensors:
+    # A gradient that the call is given is no other tensor's any more once both are copied.
+    grads = [tensor.grad for tensor in tensors if tensor.is_leaf and tensor.grad is not None]
+    for tensor in [*tensors, *grads]:
         if tensor.is_dense() and tensor._is_initialized() and tensor.size:
             start = tensor.data_ptr()
             spans.append((start, start + tensor.size * tensor.element_size()))
