@@ -53,6 +53,12 @@ pub struct Stats {
     pub breaks: BTreeMap<String, u64>,
     /// How often each fallback was met, by reason id, text and place.
     pub fallbacks: BTreeMap<String, u64>,
+    /// Calls that verify mode compared with the program's own run,
+    pub verified: u64,
+    /// and those of them that differ from it.
+    pub differences: u64,
+    /// Calls that verify mode could not compare, by reason.
+    pub not_verified: BTreeMap<String, u64>,
     /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
 }

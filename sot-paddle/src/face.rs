@@ -6,6 +6,7 @@ use sot_python::Face;
 
 use crate::backend::run::second_passes;
 use crate::backend::{debug, PaddleBackend};
+use crate::verify;
 
 pub(crate) struct PaddleFace;
 
@@ -30,6 +31,7 @@ impl Face for PaddleFace {
 
     fn add_to(&self, module: &Bound<'_, PyModule>) -> PyResult<()> {
         second_passes::register(module)?;
+        verify::register(module)?;
         debug::register(module)
     }
 }

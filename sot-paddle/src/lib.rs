@@ -5,6 +5,7 @@
 pub mod backend;
 mod face;
 pub mod variables;
+mod verify;
 
 use crate::backend::PaddleBackend;
 

@@ -35,6 +35,7 @@ NOT_READ = (
     "SOT_BREAK_GRAPH_ON_GET_SYMBOLIC_VALUE",
     "SOT_ENABLE_0_SIZE_FALLBACK",
     "SOT_BLESS",
+    "SOT_VERIFY_RESULT",
 )
 
 
@@ -166,6 +167,16 @@ def _logs_changed() -> None:
     _logs.choose(_logs.names_in(config.logs))
 
 
+def _verify_changed() -> None:
+    try:
+        from . import _verify
+    except ImportError:
+        if config.verify:
+            raise RuntimeError(f"{__package__} has no verify mode") from None
+    else:
+        _verify.switch(config.verify)
+
+
 class Config:
     """The variables. A name or value that is not right is an error that names the nearest right one.
 
@@ -217,6 +228,14 @@ class Config:
     export: Variable[Optional[str]] = Variable(
         "SOT_EXPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
         "The folder where each graph is written as a file.",
+    )  # fmt: skip
+    verify = Variable(
+        "SOT_VERIFY", _switch, False, "True or False",
+        "Whether each call that was asked for is compared with the program's own run.", _verify_changed,
+    )  # fmt: skip
+    verify_raise = Variable(
+        "SOT_VERIFY_RAISE", _switch, False, "True or False",
+        "Whether a difference that verify mode finds is an error (`sot.VerifyError`).",
     )  # fmt: skip
     guard_memory = Variable(
         "SOT_GUARD_MEMORY", _switch, True, "True or False",
@@ -342,3 +361,5 @@ def start() -> None:
     warn_of_problems()
     _logs.set_up()
     _logs_changed()
+    if config.verify:
+        _verify_changed()

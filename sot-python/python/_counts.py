@@ -29,6 +29,12 @@ class Stats:
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
     """Frames left to CPython by reason."""
+    verified: int = 0
+    """Calls that verify mode compared with the program's own run."""
+    differences: int = 0
+    """Those of them that differ from it."""
+    not_verified: dict[str, int] = field(default_factory=dict)
+    """Calls that verify mode could not compare, by reason."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time spent by phase."""
 
@@ -51,6 +57,10 @@ class Stats:
             lines.append(f"{self.panics} panics: the frames were left to CPython")
         lines += _reasons("breaks", self.breaks)
         lines += _reasons("fallbacks", self.fallbacks)
+        if self.verified or self.not_verified:
+            lines.append(f"{self.verified} calls verified, {self.differences} differ")
+        if self.not_verified:
+            lines += _reasons("calls not verified", self.not_verified)
         if self.seconds:
             spent = ", ".join(f"{phase} {seconds * 1e3:.1f} ms" for phase, seconds in self.seconds.items())
             lines.append(f"time: {spent}")

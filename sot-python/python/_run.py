@@ -36,6 +36,8 @@ def main(asked: argparse.Namespace) -> None:
             raise
     except BaseException as error:
         status = _show(error)
+    if asked.verify:
+        print(f"python -m sot run --verify:\n{sot.stats()}", file=sys.stderr)
     if status:
         sys.exit(status)
     if asked.fail_on_break:

@@ -37,6 +37,9 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("instructions", counters.instructions)?;
     result.set_item("breaks", counters.breaks)?;
     result.set_item("fallbacks", counters.fallbacks)?;
+    result.set_item("verified", counters.verified)?;
+    result.set_item("differences", counters.differences)?;
+    result.set_item("not_verified", counters.not_verified)?;
     result.set_item("seconds", counters.seconds)?;
     Ok(result)
 }

@@ -1,5 +1,6 @@
 """Fixtures of the tests with real Paddle: a clean tracer for each test, and the comparison of translated with eager."""
 
+import logging
 import os
 
 # Read when the tracer translates: one operation is enough for a program. With 1000 instead, most graphs are replayed.
@@ -20,6 +21,19 @@ def sot_reset(monkeypatch):
     sot.reset()
     yield
     sot.reset()
+
+
+@pytest.fixture(autouse=True)
+def verified(request):
+    """Under verify mode (`SOT_VERIFY=1`) a call that differs from the program's own run fails the test."""
+    told = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())
+    logging.getLogger("sot.verify").addHandler(handler)
+    yield told
+    logging.getLogger("sot.verify").removeHandler(handler)
+    if told and not request.node.get_closest_marker("differs"):
+        pytest.fail("\n".join(told))
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_what_is_not_understood_is_said():
     for arguments, said in [
         ((), "a command is needed"),
         (("run",), "a script, or -m and a module"),
-        (("run", "--verify", "x.py"), "unrecognized arguments: --verify"),
+        (("run", "--verifies", "x.py"), "unrecognized arguments: --verifies"),
         (("runn",), "invalid choice"),
     ]:
         done = python("-m", "sot", *arguments)

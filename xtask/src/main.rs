@@ -6,6 +6,7 @@ mod bench;
 mod command;
 mod cpython_tests;
 mod demo;
+mod docs;
 mod lint;
 mod new_plugin;
 mod number_sweep;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Task::CpythonTests => cpython_tests::run(&options),
         Task::PackageTests => package_tests::run(&options),
         Task::NumberSweep => number_sweep::run(&options),
+        Task::Docs => docs::run(&options),
         Task::Lint => lint::run(&options),
         Task::Plugins => plugins::run(&options),
         Task::Wheels => wheels::run(&options),

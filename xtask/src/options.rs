@@ -31,12 +31,14 @@ Commands:
           build a wheel of sot with plug-ins in it, for the newest Python found or each --python, into target/plugin-wheels;
           CRATE is the folder of a crate, or name@version of one on crates.io, and may be repeated; --name is the name of the
           distribution, sot-paddle by default
+  docs    build the site into target/docs/site, with the output of its examples, and check links and spelling
   help    print this
 
 Options:
   --python 3.x          the interpreter to use, 3.8 to 3.13; may be repeated. Default: every supported one found as
                         python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
   --only rust|python    run only that half of the tests
+  --verify              run the Python tests in verify mode: each translated call beside the program's own run
   --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
                         at a time instead of 3 GB each";
 
@@ -54,6 +56,7 @@ pub(crate) enum Task {
     Wheel,
     NewPlugin,
     Lint,
+    Docs,
     Help,
 }
 
@@ -79,6 +82,8 @@ pub(crate) struct Options {
     pub(crate) plugin_name: Option<String>,
     /// Where a new plug-in goes.
     pub(crate) path: Option<PathBuf>,
+    /// Whether the Python tests run in verify mode.
+    pub(crate) verify: bool,
     /// What follows `--`.
     pub(crate) passed_on: Vec<String>,
 }
@@ -104,6 +109,10 @@ impl Options {
                 "--name" if task == Task::Wheel => options.plugin_name = Some(value()?),
                 "--path" if task == Task::NewPlugin => options.path = Some(value()?.into()),
                 "--only" => options.only = Some(parse_half(&value()?)?),
+                "--verify" if inline.is_none() && task == Task::Test => {
+                    options.verify = true;
+                    options.only = Some(Half::Python);
+                }
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
                 "--" => {
@@ -125,6 +134,7 @@ impl Options {
             pythons: Vec::new(),
             only: None,
             clean: false,
+            verify: false,
             plugins: Vec::new(),
             plugin_name: None,
             path: None,
@@ -152,6 +162,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("number-sweep") => Ok(Task::NumberSweep),
         Some("plugins") => Ok(Task::Plugins),
         Some("lint") => Ok(Task::Lint),
+        Some("docs") => Ok(Task::Docs),
         Some("wheels") => Ok(Task::Wheels),
         Some("wheel") => Ok(Task::Wheel),
         Some("new-plugin") => Ok(Task::NewPlugin),
@@ -212,6 +223,7 @@ mod tests {
             ("test --python", "needs a value"),
             ("test --python 3.7", "3.8, 3.9"),
             ("test -k gpt", "after --"),
+            ("demo --verify", "unknown argument --verify"),
             ("test --clean=yes", "unknown argument --clean=yes"),
             ("test --only all", "rust or python"),
         ] {

@@ -65,12 +65,12 @@ fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
     };
     let built = Cell::Passed { counts: String::new(), taken };
     if options.only == Some(Half::Python) {
-        return vec![built, left_out(), python_tests(&venv, &options.passed_on)];
+        return vec![built, left_out(), python_tests(&venv, options)];
     }
     // Both halves need one core most of the time.
     let (rust, python) = thread::scope(|scope| {
         let rust = scope.spawn(|| rust_cell(&venv, beside, &[]));
-        let python = python_tests(&venv, &options.passed_on);
+        let python = python_tests(&venv, options);
         (rust.join().unwrap_or_else(|_| Cell::failed_at_once()), python)
     });
     vec![built, rust, python]
@@ -112,9 +112,12 @@ fn library_path(first: PathBuf) -> std::ffi::OsString {
     std::env::join_paths(std::iter::once(first.clone()).chain(rest)).unwrap_or(first.into())
 }
 
-fn python_tests(venv: &Venv, passed_on: &[String]) -> Cell {
+fn python_tests(venv: &Venv, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
-    pytest.args(["-m", "pytest", "tests/python"]).args(passed_on);
+    pytest.args(["-m", "pytest", "tests/python"]).args(&options.passed_on);
+    if options.verify {
+        pytest.env("SOT_VERIFY", "1");
+    }
     cell(openly(&format!("{} Python tests", venv.base.minor), &mut pytest), pytest_counts)
 }
 

@@ -1,5 +1,5 @@
 //! `cargo xtask wheels`: what is published, below `target/dist`: a wheel for each interpreter, stripped and audited,
-//! and the source distribution. Each wheel is installed in an empty environment and tried there.
+//! and the source distribution, which builds one, too. Each wheel is installed in an empty environment and tried there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use crate::{workspace, Failure};
 
 /// The oldest systems that the wheels are for, as maturin audits it; those that build them must not be newer.
 const POLICY: &str = "manylinux_2_34";
+const TWINE: &str = "twine>=5,<8";
+const AUDITWHEEL: &str = "auditwheel>=6,<8";
 /// The largest wheel, in bytes.
 const LARGEST: u64 = 10 << 20;
 
@@ -36,8 +38,53 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let newest = found.interpreters.last().ok_or("no interpreter was found")?;
     let sources = sources(newest, &dist)?;
+    println!("\n== source distribution, CPython {} ==", newest.version);
+    wheel_of_sources(newest, &sources)?;
+    audit(newest, &dist)?;
     println!("\nIn {}:\n{}", dist.display(), names(&dist)?.join("\n"));
-    println!("The sources build with: pip wheel --no-deps {}", sources.display());
+    Ok(())
+}
+
+/// Builds a wheel of the source distribution, away from the checkout, and tries it.
+fn wheel_of_sources(python: &Interpreter, sources: &Path) -> Result<(), Failure> {
+    let venv = Venv::prepare(python)?;
+    let out = workspace::target().join("dist-sources");
+    let _ = fs::remove_dir_all(&out);
+    let mut build = venv.python_command();
+    build.args(["-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir"]).arg(&out);
+    // The same objects as those of the wheels, where cargo finds them unchanged.
+    build.arg(sources).env("CARGO_TARGET_DIR", venv.cargo_target());
+    quietly("wheel of the sources", &mut build)?;
+    let tried = try_out(python, &venv, &venv::only_wheel(&out)?);
+    let _ = fs::remove_dir_all(&out);
+    tried
+}
+
+/// Has `twine` look at the metadata and `auditwheel` at the system libraries; what is not installed here is named.
+fn audit(python: &Interpreter, dist: &Path) -> Result<(), Failure> {
+    let dir = workspace::target().join("venv/wheel-tools");
+    if !dir.join("bin/auditwheel").exists() {
+        let mut create = Command::new(&python.executable);
+        create.args(["-m", "venv", "--clear"]).arg(&dir);
+        quietly("environment of twine and auditwheel", &mut create)?;
+        let mut install = Command::new(dir.join("bin/python"));
+        install.args(["-m", "pip", "--disable-pip-version-check", "install", TWINE, AUDITWHEEL]);
+        if let Err(failure) = quietly("twine and auditwheel", &mut install) {
+            println!("{failure}\n\nNot checked by twine and auditwheel, which cannot be installed here.");
+            return Ok(());
+        }
+    }
+    let published: Vec<PathBuf> = names(dist)?.into_iter().map(|name| dist.join(name)).collect();
+    let mut twine = Command::new(dir.join("bin/twine"));
+    quietly("metadata", twine.args(["check", "--strict"]).args(&published))?;
+    for wheel in published.iter().filter(|path| path.extension().is_some_and(|extension| extension == "whl")) {
+        let mut auditwheel = Command::new(dir.join("bin/auditwheel"));
+        let shown = openly("auditwheel", auditwheel.arg("show").arg(wheel))?;
+        let newest_allowed = glibc_of(POLICY);
+        if !shown.status.success() || glibc_of(&shown.lines.join(" ")) > newest_allowed {
+            return Err(format!("auditwheel finds {} not fit for {POLICY}", wheel.display()));
+        }
+    }
     Ok(())
 }
 
@@ -107,4 +154,23 @@ fn names(dist: &Path) -> Result<Vec<String>, Failure> {
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Ok(names)
+}
+
+/// The minor version of the C library in the first tag such as `manylinux_2_34`; beyond all if there is none.
+fn glibc_of(text: &str) -> u32 {
+    let digits = text.split_once("manylinux_2_").map_or("", |(_, rest)| rest);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glibc_of;
+
+    #[test]
+    fn the_tag_that_auditwheel_names_is_read() {
+        let shown = "sot_paddle.whl is consistent with the following platform tag: \"manylinux_2_28_x86_64\".";
+        assert_eq!((glibc_of(shown), glibc_of(super::POLICY)), (28, 34));
+        assert_eq!(glibc_of("the following platform tag: \"linux_x86_64\"."), u32::MAX);
+    }
 }

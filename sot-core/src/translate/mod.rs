@@ -8,6 +8,7 @@ mod report;
 mod settle;
 mod stance;
 mod turn;
+mod verify;
 mod watched_drops;
 mod whole_program;
 
@@ -43,6 +44,7 @@ pub use crate::cache::{
 };
 pub use crate::resume::ResumeSource;
 pub use turn::compile_later;
+pub use verify::{call_verified, count_call, set_verifier};
 pub use whole_program::translate_what_meets_tensors;
 
 /// Whether a bug of ours raises.
@@ -80,6 +82,9 @@ impl FrameEvaluator for Translator {
         if cpython::is_traced(frame.py()) {
             let reason = Reason::new(ReasonId::Traced, "a trace function is set, and looks at the program's own lines");
             return left(&code, Reason { recursive: true, ..reason });
+        }
+        if let Some(verdict) = verify::verdict(runtime, &cache, frame) {
+            return verdict;
         }
         cache.refresh(forgetting::generation());
         if let Some(entry) = cache.find(frame) {

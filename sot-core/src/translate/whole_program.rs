@@ -25,11 +25,19 @@ pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_
     if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
         return false;
     }
-    let is_meant = is_given_tensors(runtime, frame) && !runtime.backend.is_written_with(&file_of(&frame.code()));
+    let is_meant = is_meant(runtime, cache, frame);
     if is_meant {
         cache.request();
     }
     !is_meant
+}
+
+/// Whether the program as a whole asks for the translation of a frame.
+pub(super) fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+    IS_ON.load(Ordering::Relaxed)
+        && !cache.is_root()
+        && is_given_tensors(runtime, frame)
+        && !runtime.backend.is_written_with(&file_of(&frame.code()))
 }
 
 /// Whether an argument is a tensor, or a container that holds one.

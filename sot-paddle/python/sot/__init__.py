@@ -39,6 +39,7 @@ from ._face import (
     symbolic_translate,
 )
 from ._install import Installation, install, install_if_asked, uninstall
+from ._verify.tell import VerifyError
 
 __all__ = [
     "BreakList",
@@ -49,6 +50,7 @@ __all__ = [
     "RecompileError",
     "Record",
     "Stats",
+    "VerifyError",
     "__version__",
     "break_on",
     "config",

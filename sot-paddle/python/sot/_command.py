@@ -18,6 +18,15 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--version", action="store_true", help="print the version of sot and leave")
     commands = result.add_subparsers(dest="command", metavar="COMMAND")
     _add_run(commands)
+    minimise = commands.add_parser(
+        "minimise",
+        help="cut a script down to what shows the difference that verify mode finds",
+        description="Runs parts of a script with verify mode, and writes the shortest one that shows the same difference.",
+    )
+    minimise.add_argument("script", metavar="SCRIPT")
+    minimise.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's own arguments")
+    minimise.add_argument("-o", "--output", metavar="FILE", help="the script to write; default: SCRIPT with .minimal.py")
+    minimise.add_argument("--seconds", type=float, default=120.0, help="how long one run may take; default 120")
     commands.add_parser(
         "doctor",
         help="check the interpreter, Paddle, the compiled part and the environment variables",
@@ -43,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     run = commands.add_parser(
         "run",
-        usage="python -m sot run [--report DIR] [--fail-on-break] (SCRIPT | -m MODULE) [ARG ...]",
+        usage="python -m sot run [--report DIR] [--verify] [--fail-on-break] (SCRIPT | -m MODULE) [ARG ...]",
         help="run a program, unchanged, with the tracer on",
         description=(
             "Runs a script or module as Python does, with functions translated that are given tensors, the forward "
@@ -52,6 +61,9 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         ),
     )
     run.add_argument("--report", metavar="DIR", help="write a report of the run into this folder (SOT_REPORT)")
+    run.add_argument(
+        "--verify", action="store_true", help="compare each translated call with the program's own run (SOT_VERIFY)"
+    )
     run.add_argument(
         "--fail-on-break",
         action="store_true",
@@ -70,7 +82,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     known = parser()
     asked = known.parse_args(ours)
     if asked.command is None and not asked.version:
-        known.error("a command is needed: run, report, doctor or plugins")
+        known.error("a command is needed: run, minimise, report, doctor or plugins")
     if asked.command == "run":
         if not asked.module and not theirs:
             known.error("run: a script, or -m and a module, is needed")
@@ -109,6 +121,8 @@ def before_import() -> None:
         from . import _doctor
 
         sys.exit(_doctor.main())
+    if asked.command == "run" and asked.verify:
+        os.environ["SOT_VERIFY"] = "1"
     if asked.command == "run" and asked.report is not None:
         os.environ["SOT_REPORT"] = asked.report
 
@@ -124,6 +138,10 @@ def main(arguments: Optional[List[str]] = None) -> None:
         from . import _report_files
 
         sys.exit(_report_files.main(asked.folder))
+    elif asked.command == "minimise":
+        from ._verify import minimise
+
+        sys.exit(minimise.main(asked.script, asked.arguments, asked.output, asked.seconds))
     elif asked.command == "run":
         from . import _run
 

@@ -49,6 +49,13 @@ def forbid(function: _F, what: str) -> _F:
 def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with the frames of this thread left to CPython."""
 
+def _set_verifier(verifier: Callable[..., Any] | None) -> None:
+    """Have frames that were asked for run the code that a callable gives; or have none do so."""
+
+def _call_verified(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call with frames translated, none of which is verified."""
+
+def _count_verified(differs: bool, not_verified: str | None) -> None: ...
 def _take_stance(name: str) -> str:
     """Take the stance of that name; the name of the one before."""
 

@@ -1,0 +1,108 @@
+//! Verify mode: the outermost frame that was asked for is handed to a callable, which runs it both as it is and
+//! translated. How it does so, and what it compares, is not known here.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyList, PyTuple};
+
+use super::whole_program;
+use crate::cache::CodeCache;
+use crate::cpython::{self, FreshFrame, Verdict};
+use crate::machine::runtime::Runtime;
+use crate::stats;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static VERIFIER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+
+thread_local! {
+    /// Whether a frame below is being verified.
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Names the callable that is given code, globals, function (`None` to 3.10), cells and arguments of a frame, and gives
+/// the code object that runs in its place, or `None`; or nobody.
+pub fn set_verifier(py: Python<'_>, verifier: Option<Py<PyAny>>) {
+    IS_ON.store(verifier.is_some(), Ordering::Relaxed);
+    let before = py.detach(|| std::mem::replace(&mut *lock(), verifier));
+    drop(before);
+}
+
+/// Calls something with its frames translated, none of which is verified.
+pub fn call_verified<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, pyo3::types::PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let _busy = Busy::begin();
+    let active = cpython::enter(callable.py());
+    let _active = active.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
+    callable.call(args, kwargs)
+}
+
+/// Counts a call that was verified, with whether it showed a difference, or why it was not.
+pub fn count_call(differs: bool, not_verified: Option<String>) {
+    stats::update(|stats| match not_verified {
+        Some(reason) => *stats.not_verified.entry(reason).or_default() += 1,
+        None => {
+            stats.verified += 1;
+            stats.differences += u64::from(differs);
+        }
+    });
+}
+
+/// The verdict on a frame that is to be verified.
+#[inline]
+pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
+    if IS_ON.load(Ordering::Relaxed) && !IS_BUSY.get() {
+        hand_over(runtime, cache, frame)
+    } else {
+        None
+    }
+}
+
+#[cold]
+fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
+    if !cache.is_root() && !whole_program::is_meant(runtime, cache, frame) {
+        return None;
+    }
+    let py = frame.py();
+    let verifier = lock().as_ref()?.clone_ref(py);
+    let _busy = Busy::begin();
+    let _quiet = cpython::suspend(py);
+    let function: Option<Bound<'_, PyFunction>> = frame.function();
+    let cells = PyTuple::new(py, (0..frame.closure_len()).map(|i| frame.closure(i))).ok()?;
+    let args = PyList::empty(py);
+    for slot in 0..frame.arg_count() {
+        args.append(frame.arg(slot)?).ok()?;
+    }
+    let given = (&*frame.code(), &*frame.globals(), function, cells, args);
+    match verifier.bind(py).call1(given) {
+        Ok(code) if code.is_none() => None,
+        Ok(code) => Some(Verdict::Replace { code: code.unbind(), disable_eval_frame: true }),
+        Err(error) => Some(Verdict::Raise(error)),
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Option<Py<PyAny>>> {
+    VERIFIER.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A stretch in which no frame of the thread is verified.
+struct Busy {
+    before: bool,
+}
+
+impl Busy {
+    fn begin() -> Self {
+        Busy { before: IS_BUSY.replace(true) }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        IS_BUSY.set(self.before);
+    }
+}

@@ -1,0 +1,229 @@
+"""`python -m sot minimise script.py`: cuts a script down to what still shows the difference that verify mode finds.
+
+Each try is a fork of this process, which has imported Paddle, and runs what is left of the script. Statements are cut
+out in ever smaller groups, and blocks are replaced by what stands in them, until nothing more can go.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple
+
+from .. import _command, _run
+from .._config import config
+
+_HEAD = '''"""Shows a difference between translated code and the program's own run: {told}"""
+import os, sys
+if "sot" not in sys.modules:
+    os.environ["SOT_VERIFY"] = "1"
+    os.execv(sys.executable, [sys.executable, "-m", "sot", "run", __file__, *{arguments!r}])
+'''
+_RESULT = "SOT_VERIFY_RESULT"
+
+Cut = Tuple[int, int, List[str]]
+"""Lines from, to (exclusive), and what stands in their place."""
+
+
+def main(script: str, arguments: List[str], output: Optional[str], seconds: float) -> int:
+    """Write the shortest script found; the exit status."""
+    source = Path(script).read_text(encoding="utf-8")
+    target = Path(output) if output else Path(script).with_suffix(".minimal.py")
+    tries = _Tries(Path(script), arguments, seconds)
+    first = tries.difference(source)
+    if first is None:
+        print(f"{script}: verify mode finds no difference", file=sys.stderr)
+        return 1
+    tries.wanted = first
+    print(f"{first['function']}: {first['text']}", file=sys.stderr)
+    lines = shortest(source.splitlines(), tries.shows)
+    target.write_text(_script(lines, first, Path(script), arguments), encoding="utf-8")
+    print(f"{target}: {len(lines)} of {len(source.splitlines())} lines, after {tries.count} runs", file=sys.stderr)
+    return 0
+
+
+def _script(lines: List[str], first: Dict[str, Any], script: Path, arguments: List[str]) -> str:
+    """A script that runs by itself."""
+    told = f"{first['kind']} of {first['function']}"
+    title, *head = _HEAD.format(told=told, arguments=arguments).splitlines()
+    future = [line for line in lines if line.startswith("from __future__ ")]
+    beside = [f"sys.path.insert(1, {str(script.resolve().parent)!r})"] if _imports_beside(lines, script) else []
+    return "\n".join([title, *future, *head, *beside, *(line for line in lines if line not in future)]) + "\n"
+
+
+def _imports_beside(lines: List[str], script: Path) -> bool:
+    names = set()
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return any((script.parent / name).exists() or (script.parent / f"{name}.py").exists() for name in names)
+
+
+class _Tries:
+    """Runs of what is left of a script."""
+
+    def __init__(self, script: Path, arguments: List[str], seconds: float) -> None:
+        self.script = script
+        self.arguments = arguments
+        self.seconds = seconds
+        self.count = 0
+        self.wanted: Dict[str, Any] = {}
+
+    def shows(self, lines: List[str]) -> bool:
+        """Whether a script shows the difference that is looked for."""
+        found = self.difference("\n".join(lines) + "\n")
+        return found is not None and all(found[name] == self.wanted[name] for name in ("kind", "function"))
+
+    def difference(self, source: str) -> Optional[Dict[str, Any]]:
+        """The first difference that a script shows."""
+        self.count += 1
+        with tempfile.TemporaryDirectory() as folder:
+            result, program = Path(folder) / "difference.json", Path(folder) / self.script.name
+            program.write_text(source, encoding="utf-8")
+            child = os.fork()
+            if child == 0:
+                self._run(program, result)
+            if not _ends(child, self.seconds) or not result.exists():
+                return None
+            told: Dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+            return told
+
+    def _run(self, program: Path, result: Path) -> NoReturn:
+        """Run a script in this process, a fork, and end it."""
+        try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nothing, stream)
+            os.environ[_RESULT] = str(result)
+            # Modules beside the script are found.
+            sys.path.insert(1, str(self.script.resolve().parent))
+            config.verify = True
+            _run.main(_command.parse(["run", str(program), *self.arguments]))
+        finally:
+            # What is to be done at exit is the parent's.
+            os._exit(0)
+
+
+def _ends(child: int, seconds: float) -> bool:
+    """Whether a process ends in time; it is ended if not."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def shortest(lines: List[str], shows: Any) -> List[str]:
+    """Lines of a script from which nothing more can be cut without `shows` becoming false."""
+    while True:
+        before = lines
+        size = max(1, len(_statements(lines)) // 2)
+        while size:
+            lines = _without_groups(lines, size, shows)
+            size //= 2
+        lines = _without_blocks(lines, shows)
+        if lines == before:
+            return [line for line in lines if line.strip()]
+
+
+def _without_groups(lines: List[str], size: int, shows: Any) -> List[str]:
+    """Cuts out runs of so many statements, the last ones first: nothing that is left needs those."""
+    at = len(_statements(lines))
+    while at > 0:
+        statements = _statements(lines)
+        at = min(at, len(statements))
+        group = statements[max(0, at - size) : at]
+        shorter = _cut(lines, [(first, last, filler) for first, last, filler in group])
+        if shorter != lines and _parses(shorter) and shows(shorter):
+            lines = shorter
+        at -= size
+    return lines
+
+
+def _without_blocks(lines: List[str], shows: Any) -> List[str]:
+    """Puts the body of an `if`, `for`, `with` or `try` in its place."""
+    position = 0
+    while True:
+        blocks = list(_blocks(lines))
+        if position >= len(blocks):
+            return lines
+        shorter = _cut(lines, [blocks[position]])
+        if _parses(shorter) and shows(shorter):
+            lines = shorter
+        else:
+            position += 1
+
+
+def _parses(lines: List[str]) -> bool:
+    try:
+        ast.parse("\n".join(lines) + "\n")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _cut(lines: List[str], cuts: List[Cut]) -> List[str]:
+    result = list(lines)
+    outer: List[Cut] = []
+    for cut in sorted(cuts, key=lambda cut: (cut[0], -cut[1])):
+        # What stands in something that is cut out goes with it.
+        if not outer or cut[0] >= outer[-1][1]:
+            outer.append(cut)
+    for first, last, filler in reversed(outer):
+        result[first:last] = filler
+    return result
+
+
+def _statements(lines: List[str]) -> List[Cut]:
+    """Every statement, in the order of the lines, with what must stand in its place."""
+    found: List[Cut] = []
+
+    def look(body: List[ast.stmt], needs_one: bool) -> None:
+        for statement in body:
+            first, last = _first_line(statement) - 1, statement.end_lineno or statement.lineno
+            alone = needs_one and len(body) == 1
+            is_pass = isinstance(statement, ast.Pass)
+            if not (alone and is_pass):
+                indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+                found.append((first, last, [f"{indent}pass"] if alone else []))
+            for inner in _bodies(statement):
+                look(inner, True)
+
+    look(ast.parse("\n".join(lines) + "\n").body, False)
+    return sorted(found, key=lambda cut: (cut[0], -cut[1]))
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: List[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _bodies(statement: ast.stmt) -> Iterator[List[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        body = getattr(statement, name, None)
+        if isinstance(body, list) and body:
+            yield body
+    for handler in getattr(statement, "handlers", []):
+        yield handler.body
+
+
+def _blocks(lines: List[str]) -> Iterator[Cut]:
+    for node in ast.walk(ast.parse("\n".join(lines) + "\n")):
+        if isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try)):
+            body = node.body
+            first, last = body[0].lineno - 1, body[-1].end_lineno or body[-1].lineno
+            if first < node.lineno:
+                continue
+            extra = body[0].col_offset - node.col_offset
+            yield node.lineno - 1, node.end_lineno or last, [line[extra:] for line in lines[first:last]]

@@ -1,0 +1,164 @@
+"""All that a call reaches, as it is before the call: copies of its tensors, and how its writes are taken back."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+from typing import Any, Callable, Dict, List, Tuple
+
+import paddle
+
+from .outside import NotVerifiable
+from .state import Walk, dict_of, is_a
+from .writes import replace_parts, restores_of
+
+
+class Snapshot:
+    """All that a call reaches, as it is now."""
+
+    def __init__(self, roots: Dict[str, Any], strict: bool = True) -> None:
+        walk = Walk(strict)
+        for name, root in roots.items():
+            walk.visit(name, root)
+        self._paths = {key: path for key, (path, _) in walk.found.items()}
+        spaces = list(walk.spaces.values())
+        self._objects = [found for _, found in walk.found.values()] + spaces
+        self._restores: List[Callable[[], None]] = []
+        self.tensors = [found for found in self._objects if is_a(found, paddle.Tensor)]
+        self._copies: Dict[int, Any] = {}
+        self.backward = _Backward()
+        if strict:
+            _refuse_shared_memory(self.tensors)
+            self._pristine = {id(tensor): _kept(tensor) for tensor in self.tensors}
+        for found in self._objects:
+            self._restores += restores_of(found)
+
+    def restore(self) -> None:
+        """Take back all writes but those to tensors."""
+        for restore in self._restores:
+            restore()
+
+    def put_copies(self) -> List[Tuple[str, Any]]:
+        """Put copies of the tensors in their places; those that gradients are asked for."""
+        self.backward = _Backward()
+        self._copies = {}
+        for tensor in self.tensors:
+            self._copies[id(tensor)] = self._copy(tensor)
+        self._states = {key: _backward_state(copied) for key, copied in self._copies.items()}
+        # Nothing is rebuilt that holds no tensor.
+        for found in self._objects:
+            replace_parts(found, self.copied)
+        return [
+            (self._paths[id(tensor)], self._copies[id(tensor)])
+            for tensor in self.tensors
+            if not tensor.stop_gradient
+        ]
+
+    def inputs(self) -> List[Tuple[str, Any]]:
+        """The tensors themselves that gradients are asked for."""
+        return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
+
+    def writes_with_gradients(self) -> bool:
+        """Whether the run on copies wrote to a tensor what a backward pass sees, which cannot be taken back."""
+        return any(_backward_state(self._copies[key]) != state for key, state in self._states.items())
+
+    def restore_tensors(self) -> None:
+        """Take back the writes to tensors."""
+        for tensor in self.tensors:
+            # Kernels write to running statistics without counting it.
+            kept = self._pristine[id(tensor)][0].numpy()
+            if tensor.numpy().tobytes() != kept.tobytes():
+                tensor.get_tensor().set(kept, paddle.framework._current_expected_place())
+
+    def copied(self, found: Any) -> Any:
+        """What stands for an object in the run on copies."""
+        if is_a(found, paddle.Tensor):
+            return self._copies.get(id(found), found)
+        if is_a(found, tuple):
+            items = [self.copied(item) for item in tuple.__iter__(found)]
+            if all(new is old for new, old in zip(items, tuple.__iter__(found))):
+                return found
+            result: Any = tuple.__new__(type(found), items)
+            if dict_of(found):
+                result.__dict__.update(dict_of(found))
+            return result
+        if is_a(found, types.MethodType):
+            owner = self.copied(found.__self__)
+            return found if owner is found.__self__ else types.MethodType(found.__func__, owner)
+        if type(found) is functools.partial:
+            args, keywords = self.copied(found.args), {name: self.copied(arg) for name, arg in found.keywords.items()}
+            if args is found.args and all(keywords[name] is arg for name, arg in found.keywords.items()):
+                return found
+            return functools.partial(found.func, *args, **keywords)
+        return found
+
+    def _copy(self, tensor: Any) -> Any:
+        kept, grad = self._pristine[id(tensor)]
+        with paddle.no_grad():
+            if isinstance(tensor, _parameter_type()):
+                result = copy.deepcopy(kept)
+            else:
+                result = kept.clone()
+        if not tensor.is_leaf and not tensor.stop_gradient:
+            result.stop_gradient = False
+            result.register_hook(self.backward.note_beyond)
+            with paddle.set_grad_enabled(True):
+                result = paddle.assign(result)
+        else:
+            result.stop_gradient = tensor.stop_gradient
+            if not tensor.stop_gradient:
+                result.register_hook(self.backward.note)
+        result.name = tensor.name
+        result.persistable = tensor.persistable
+        if grad is not None:
+            result.grad = grad.clone()
+        result.__dict__.update(tensor.__dict__)
+        return result
+
+
+def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
+    return tensor.is_leaf, tensor.stop_gradient, 0 if tensor.stop_gradient else tensor.inplace_version
+
+
+class _Backward:
+    """Whether a backward pass ran, and whether it reached what was computed before the call.
+
+    Hooks hold this object, and not the copies, which hold the hooks.
+    """
+
+    ran = False
+    went_beyond = False
+
+    def note(self, grad: Any) -> None:
+        self.ran = True
+
+    def note_beyond(self, grad: Any) -> None:
+        self.ran = self.went_beyond = True
+
+
+def _parameter_type() -> Any:
+    return paddle.base.framework.EagerParamBase
+
+
+def _kept(tensor: Any) -> Tuple[Any, Any]:
+    """A copy of a tensor's elements, and of its gradient's."""
+    if not tensor.is_dense() or not tensor._is_initialized():
+        raise NotVerifiable("a tensor that is not dense")
+    with paddle.no_grad():
+        kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else tensor.detach().clone()
+        grad = None if tensor.grad is None else tensor.grad.detach().clone()
+    return kept, grad
+
+
+def _refuse_shared_memory(tensors: List[Any]) -> None:
+    spans = []
+    # A gradient that the call is given is no other tensor's any more once both are copied.
+    grads = [tensor.grad for tensor in tensors if tensor.is_leaf and tensor.grad is not None]
+    for tensor in [*tensors, *grads]:
+        if tensor.is_dense() and tensor._is_initialized() and tensor.size:
+            start = tensor.data_ptr()
+            spans.append((start, start + tensor.size * tensor.element_size()))
+    spans.sort()
+    if any(before[1] > after[0] for before, after in zip(spans, spans[1:])):
+        raise NotVerifiable("tensors that share memory")

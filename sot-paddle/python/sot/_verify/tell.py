@@ -1,0 +1,85 @@
+"""Tells of a difference: the function, what differs, and the graphs and guards of its translations."""
+
+from __future__ import annotations
+
+import dis
+import json
+import logging
+import os
+import types
+from typing import Any, Dict, List
+from weakref import WeakSet
+
+from .. import _sot
+from .._config import config
+from .._logs import _Stderr
+from .image import Difference
+
+logger = logging.getLogger("sot.verify")
+logger.addHandler(_Stderr())
+
+
+class VerifyError(AssertionError):
+    """A translated call differs from the program's own run (`SOT_VERIFY_RAISE=1`)."""
+
+
+_MOST_GUARDS = 40
+
+# Functions of which a difference was told: the first one of each.
+_told: WeakSet[types.CodeType] = WeakSet()
+
+
+def tell(function: types.FunctionType, difference: Difference) -> None:
+    """Log a difference; raise it, if that is asked for."""
+    code = function.__code__
+    where = f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
+    text = "\n".join([f"sot verify: {where} differs", f"  {difference}", *_translations(code)])
+    if code not in _told:
+        _told.add(code)
+        logger.error("%s", text, extra={"function": function.__qualname__, "kind": difference.kind})
+    _write_result(function, difference)
+    if config.verify_raise:
+        raise VerifyError(text)
+
+
+def _write_result(function: types.FunctionType, difference: Difference) -> None:
+    """Where `minimise` runs a program it asks for the first difference."""
+    path = os.environ.get("SOT_VERIFY_RESULT")
+    if path and not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"function": function.__qualname__, "kind": difference.kind, "text": str(difference)}, file)
+
+
+def _translations(code: types.CodeType) -> List[str]:
+    """The graphs and guards of the function's translations, with their lines."""
+    told: Dict[str, Any] = json.loads(_sot.report_data(0))
+    last = max(line for _, line in dis.findlinestarts(code) if line is not None)
+    lines = []
+    for translation in told["translations"]:
+        # Without hits it is of a function that is gone.
+        is_alive, file, line = translation["hits"] is not None, translation["file"], translation["line"]
+        if is_alive and file == code.co_filename and code.co_firstlineno <= line <= last:
+            lines += _text_of(translation)
+    return lines
+
+
+def _text_of(translation: Dict[str, Any]) -> List[str]:
+    name, line, hits = translation["function"], translation["line"], translation["hits"]
+    lines = [f"  translation {translation['id']}: {name}, line {line}, {hits} hits"]
+    for graph in translation["graphs"]:
+        lines.append(f"    graph {graph['name']}:")
+        lines += [f"      {_place(translation, statement)}{statement['text']}" for statement in graph["statements"]]
+    if translation["guards"]:
+        lines.append("    guards:")
+        lines += [f"      {guard['text']}" for guard in translation["guards"][:_MOST_GUARDS]]
+    if len(translation["guards"]) > _MOST_GUARDS:
+        lines.append(f"      and {len(translation['guards']) - _MOST_GUARDS} more, which a report shows (SOT_REPORT)")
+    return lines
+
+
+def _place(translation: Dict[str, Any], statement: Dict[str, Any]) -> str:
+    """The line of a statement of a graph."""
+    try:
+        return f"line {translation['places'][statement['place']]['line']}: "
+    except (KeyError, IndexError, TypeError):
+        return ""

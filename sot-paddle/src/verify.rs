@@ -1,0 +1,36 @@
+//! Verify mode's side of the extension; the Python package `sot._verify` does the work.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use sot_core::translate;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_set_verifier, module)?)?;
+    module.add_function(wrap_pyfunction!(_call_verified, module)?)?;
+    module.add_function(wrap_pyfunction!(_count_verified, module)?)
+}
+
+/// Has frames that were asked for run the code that a callable gives; or has none do so.
+#[pyfunction]
+#[pyo3(signature = (verifier))]
+fn _set_verifier(py: Python<'_>, verifier: Option<Py<PyAny>>) {
+    translate::set_verifier(py, verifier);
+}
+
+/// `callable(*args)` with frames translated, none of which is verified.
+#[pyfunction]
+#[pyo3(signature = (callable, *args, **kwargs))]
+fn _call_verified<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    translate::call_verified(callable, args, kwargs)
+}
+
+/// Counts a call that was verified, or why it was not.
+#[pyfunction]
+#[pyo3(signature = (differs, not_verified))]
+fn _count_verified(differs: bool, not_verified: Option<String>) {
+    translate::count_call(differs, not_verified);
+}

@@ -1,0 +1,236 @@
+"""Verify mode: wrong registrations are told of, sound programs are not, and nothing of the second run stays."""
+
+import random
+import subprocess
+import sys
+import time
+
+import numpy as np
+import paddle
+import pytest
+from paddle import nn
+
+import sot
+
+
+@pytest.fixture(autouse=True)
+def verify():
+    with sot.config.patch(verify=True):
+        yield
+
+
+def seen(verified=1, differences=0, not_verified=None):
+    stats = sot.stats()
+    assert stats.graphs, f"nothing was translated\n{stats}"
+    counted = stats.verified, stats.differences, stats.not_verified
+    assert counted == (verified, differences, not_verified or {}), f"\n{stats}"
+
+
+def doubled(x):
+    return x * 2
+
+
+def tripled(x):
+    return x * 3
+
+
+@pytest.mark.differs
+def test_a_wrong_substitute_is_told_of(verified):
+    def forward(x):
+        return doubled(x) + 1
+
+    with sot.register.substitute(doubled, tripled):
+        result = sot.symbolic_translate(forward)(paddle.ones([2]))
+    assert result.tolist() == [4.0, 4.0]
+    seen(1, 1)
+    (text,) = verified
+    assert "forward" in text and "result: result is float32[2] [4, 4]" in text and "float32[2] [3, 3]" in text
+    assert "__mul__ ((var_0, 3), {})" in text and "guards:" in text and "line " in text
+
+
+@pytest.mark.differs
+def test_an_impure_function_registered_as_pure_is_told_of():
+    calls = []
+
+    def tick():
+        calls.append(1)
+        return len(calls)
+
+    with sot.register.pure(tick):
+        fast = sot.symbolic_translate(lambda x: x + tick())
+        fast(paddle.ones([2]))
+        fast(paddle.ones([2]))
+    assert sot.stats().differences == 1
+
+
+@pytest.mark.differs
+def test_gradients_are_compared():
+    with sot.register.substitute(doubled, lambda x: x.detach() * 2):
+        x = paddle.ones([2])
+        x.stop_gradient = False
+        sot.symbolic_translate(lambda x: doubled(x) + x)(x)
+    assert sot.stats().differences == 1
+
+
+@pytest.mark.differs
+def test_a_difference_raises_if_asked_for():
+    with sot.register.substitute(doubled, tripled), sot.config.patch(verify_raise=True):
+        with pytest.raises(sot.VerifyError, match="differs"):
+            sot.symbolic_translate(lambda x: doubled(x) + 1)(paddle.ones([2]))
+
+
+class Net(nn.Layer):
+    """Writes to attributes, lists, globals and running statistics, and draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(4, 4), nn.BatchNorm1D(4), nn.Linear(4, 2)
+        self.calls, self.means = 0, []
+        self.state = paddle.zeros([4])
+
+    def forward(self, x, noted=None):
+        global last
+        self.calls += 1
+        last = self.calls
+        h = nn.functional.dropout(self.norm(self.first(x)), 0.5)
+        self.means.append(h.mean())
+        self.state = self.state + h.sum(0).detach()
+        if noted is not None:
+            noted["h"] = h
+        return self.second(h), {"calls": self.calls}
+
+
+last = 0
+
+
+def run(translate):
+    global last
+    last = 0
+    paddle.seed(7)
+    random.seed(7)
+    net = Net()
+    call = sot.symbolic_translate(net.forward) if translate else net.forward
+    optimizer = paddle.optimizer.Adam(parameters=net.parameters())
+    found = []
+    for _ in range(3):
+        noted = {}
+        out, told = call(paddle.rand([3, 4]), noted)
+        out.square().mean().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        found += [out.numpy(), told, noted["h"].numpy(), len(net.means), last]
+    state = {name: value.numpy() for name, value in net.state_dict().items()}
+    return found, sorted(state), list(state.values()), net.state.numpy(), paddle.rand([2]).numpy()
+
+
+def test_training_is_not_disturbed(same):
+    with sot.config.patch(verify=False):
+        expected = run(False)
+    same(run(True), expected)
+    assert not sot.stats().differences and sot.stats().verified == 3, f"\n{sot.stats()}"
+
+
+def step(net, optimizer, x):
+    loss = net(x)[0].square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.clear_grad()
+    return loss
+
+
+def test_a_whole_training_step():
+    paddle.seed(3)
+    net = Net()
+    optimizer = paddle.optimizer.Adam(parameters=net.parameters())
+    fast = sot.symbolic_translate(step)
+    for _ in range(2):
+        fast(net, optimizer, paddle.rand([3, 4]))
+    assert (net.calls, len(net.means)) == (2, 2)
+    assert not sot.stats().differences and sot.stats().verified == 2, f"\n{sot.stats()}"
+
+
+def written(x, where, array, held):
+    where.append(x * 2)
+    array += 1
+    held["n"] = held.get("n", 0) + 1
+    if held["n"] == 3:
+        raise ValueError("three")
+    return x + held["n"]
+
+
+def test_writes_and_exceptions():
+    where, array, held = [], np.zeros(2), {}
+    fast = sot.symbolic_translate(written)
+    for _ in range(2):
+        fast(paddle.ones([2]), where, array, held)
+    with pytest.raises(ValueError, match="three"):
+        fast(paddle.ones([2]), where, array, held)
+    assert len(where) == 3 and array.tolist() == [3.0, 3.0] and held == {"n": 3}
+    assert not sot.stats().differences and sot.stats().verified == 3, f"\n{sot.stats()}"
+
+
+def test_what_cannot_be_taken_back_runs_once(tmp_path):
+    path = tmp_path / "log"
+
+    def logs(x):
+        with open(path, "a") as file:
+            file.write("line\n")
+        return x + 1
+
+    sot.symbolic_translate(logs)(paddle.ones([2]))
+    assert path.read_text() == "line\n"
+    assert list(sot.stats().not_verified) == [f"I/O: open({str(path)!r})"]
+
+
+def test_objects_that_cannot_be_copied_are_counted():
+    numbers = iter([1.0, 2.0])
+    fast = sot.symbolic_translate(lambda x, numbers: x + next(numbers))
+    assert fast(paddle.ones([1]), numbers).tolist() == [2.0]
+    assert list(sot.stats().not_verified) == ["an object cannot be copied: builtins.list_iterator"]
+
+
+def test_what_differs_by_itself_is_no_difference():
+    fast = sot.symbolic_translate(lambda x: x + time.perf_counter_ns() % 1009)
+    fast(paddle.ones([1], "float64"))
+    assert sot.stats().not_verified == {"two runs of the program itself differ": 1}
+
+
+SCRIPT = """
+import paddle
+import sot
+
+unused = [1, 2, 3]
+
+def doubled(x):
+    return x * 2
+
+def tripled(x):
+    y = x + 0
+    return x * 3
+
+sot.register.substitute(doubled, tripled)
+
+def forward(x):
+    for _ in range(1):
+        x = x + 1
+    return doubled(x)
+
+def main():
+    print("begins")
+    for _ in range(2):
+        forward(paddle.ones([2]))
+
+main()
+"""
+
+
+def test_the_minimiser_writes_a_script_that_shows_it(tmp_path):
+    script, minimal = tmp_path / "wrong.py", tmp_path / "minimal.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "sot", "minimise", "-o", str(minimal), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    text = minimal.read_text()
+    assert "substitute(doubled, tripled)" in text and "unused" not in text and "range(" not in text and "print" not in text
+    shown = subprocess.run([sys.executable, str(minimal)], capture_output=True, text=True, timeout=100)
+    assert "forward" in shown.stderr and "differs" in shown.stderr, shown.stderr

@@ -1,0 +1,93 @@
+//! `cargo xtask docs`: the site, in `target/docs/site`: pages of `docs/` with the output of their examples, the Python
+//! package's API from its docstrings, rustdoc. Links and spelling are checked. What builds it has an environment of its
+//! own; where the packages cannot be installed the command says so, and that is no failure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::quietly;
+use crate::options::Options;
+use crate::python::{self, Interpreter};
+use crate::venv::Venv;
+use crate::{workspace, Failure};
+
+const REQUIREMENTS: &str = "docs/site/requirements.txt";
+/// What is spelled right.
+const SPELLED: [&str; 6] = ["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples"];
+
+/// Builds and checks it.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let found = python::find(&options.pythons)?;
+    let newest = found.interpreters.last().ok_or("no interpreter was found")?;
+    let tools = match environment(newest) {
+        Ok(tools) => tools,
+        Err(failure) => {
+            println!("{failure}\n\nThe site is not built: the packages that build it cannot be installed here.");
+            return Ok(());
+        }
+    };
+    let run = |program: &str| {
+        let mut command = Command::new(tools.join("bin").join(program));
+        command.current_dir(workspace::root());
+        command
+    };
+    let mut spelling = run("codespell");
+    spelling.args(["--skip", "*.svg,*.png,*.json", "--ignore-words", "docs/site/words.txt"]).args(SPELLED);
+    quietly("spelling", &mut spelling)?;
+    let examples = with_extension(newest)?;
+    let mut build = run("mkdocs");
+    build.args(["build", "--strict", "--quiet"]).env("SOT_DOCS_PYTHON", examples);
+    // It warns of a release of its own that is not there yet.
+    build.env("NO_MKDOCS_2_WARNING", "1").env("DISABLE_MKDOCS_2_WARNING", "true");
+    quietly("site", &mut build)?;
+    let site = workspace::target().join("docs/site");
+    rustdoc(newest, &site)?;
+    let mut links = run("python");
+    links.arg("docs/site/check_links.py").arg(&site);
+    quietly("links", &mut links)?;
+    println!("{}", site.join("index.html").display());
+    Ok(())
+}
+
+/// The environment with the packages that build the site.
+fn environment(python: &Interpreter) -> Result<PathBuf, Failure> {
+    python.require_venv()?;
+    let dir = workspace::target().join("docs/venv");
+    let wanted = fs::read_to_string(workspace::root().join(REQUIREMENTS)).map_err(|error| error.to_string())?;
+    let stamp = dir.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(dir);
+    }
+    let mut create = Command::new(&python.executable);
+    create.args(["-m", "venv", "--clear"]).arg(&dir);
+    quietly("environment of the site", &mut create)?;
+    let mut install = Command::new(dir.join("bin/python"));
+    install.args(["-m", "pip", "--disable-pip-version-check", "install", "-r"]);
+    quietly("packages of the site", install.arg(workspace::root().join(REQUIREMENTS)))?;
+    fs::write(&stamp, wanted).map_err(|error| error.to_string())?;
+    Ok(dir)
+}
+
+/// An interpreter with Paddle and this version of the package, which runs the examples: the one that
+/// `SOT_DOCS_PYTHON` names, or that of the tests.
+fn with_extension(python: &Interpreter) -> Result<PathBuf, Failure> {
+    if let Some(given) = std::env::var_os("SOT_DOCS_PYTHON") {
+        return Ok(given.into());
+    }
+    let venv = Venv::prepare(python)?;
+    venv.install_extension()?;
+    Ok(venv.python())
+}
+
+fn rustdoc(python: &Interpreter, site: &Path) -> Result<(), Failure> {
+    let target = workspace::target().join(format!("py{}", python.minor));
+    let mut doc = Command::new(workspace::cargo());
+    doc.current_dir(workspace::root()).args(["doc", "--workspace", "--no-deps", "--exclude", "xtask"]);
+    doc.env("CARGO_TARGET_DIR", &target).env("PYO3_PYTHON", &python.executable);
+    quietly("rustdoc", &mut doc)?;
+    let rust = site.join("rust");
+    let _ = fs::remove_dir_all(&rust);
+    let mut copy = Command::new("cp");
+    quietly("copy of rustdoc", copy.arg("-r").arg(target.join("doc")).arg(&rust)).map(drop)
+}
