@@ -363,7 +363,7 @@ fn module_of(one: &impl OfPath, package: Option<&str>) -> Result<String, Registr
         (None, _) => Ok(module.to_owned()),
         (Some(below), Some(package)) => Ok(format!("{package}.{below}")),
         (Some(_), None) => {
-            Err(error(one, format!("{:?} is in a package, and the tracer was started for none", one.path())))
+            Err(error(one, format!("{:?} is in a package, and the tracer was started for no package", one.path())))
         }
     }
 }
