@@ -13,8 +13,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Has frames that were asked for run the code that a callable gives; or has none do so.
 #[pyfunction]
 #[pyo3(signature = (verifier))]
-fn _set_verifier(py: Python<'_>, verifier: Option<Py<PyAny>>) {
-    translate::set_verifier(py, verifier);
+fn _set_verifier(verifier: Option<Py<PyAny>>) {
+    translate::set_verifier(verifier);
 }
 
 /// `callable(*args)` with frames translated, none of which is verified.

@@ -37,7 +37,8 @@ def main(asked: argparse.Namespace) -> None:
     except BaseException as error:
         status = _show(error)
     if asked.verify:
-        print(f"python -m sot run --verify:\n{sot.stats()}", file=sys.stderr)
+        package = sys.modules[str(__package__)]
+        print(f"python -m {__package__} run --verify:\n{package.stats()}", file=sys.stderr)
     if status:
         sys.exit(status)
     if asked.fail_on_break:

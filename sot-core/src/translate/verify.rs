@@ -24,9 +24,10 @@ thread_local! {
 
 /// Names the callable that is given code, globals, function (`None` to 3.10), cells and arguments of a frame, and gives
 /// the code object that runs in its place, or `None`; or nobody.
-pub fn set_verifier(py: Python<'_>, verifier: Option<Py<PyAny>>) {
+pub fn set_verifier(verifier: Option<Py<PyAny>>) {
     IS_ON.store(verifier.is_some(), Ordering::Relaxed);
-    let before = py.detach(|| std::mem::replace(&mut *lock(), verifier));
+    let before = std::mem::replace(&mut *lock(), verifier);
+    // Code of the program's may run as it goes: not with the lock held.
     drop(before);
 }
 
