@@ -10,7 +10,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
-use sot_core::cpython::{self, Place, Recorder};
+use sot_core::cpython::{self, Place, Recorder, Snapshot};
 use sot_core::opcode;
 
 use crate::backend::calls::layer;
@@ -27,6 +27,8 @@ pub(crate) struct Foundation {
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
     replaced: Option<String>,
+    /// The memory that told last that all is as it was.
+    memory: Mutex<Option<Arc<Snapshot>>>,
 }
 
 /// What is looked up in one place.
@@ -133,7 +135,7 @@ impl Foundations {
             return Ok(known);
         }
         let (parts, replaced) = search()?;
-        let found = Arc::new(Foundation { of: of.clone().unbind(), parts, replaced });
+        let found = Arc::new(Foundation { of: of.clone().unbind(), parts, replaced, memory: Mutex::default() });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -156,8 +158,38 @@ impl Foundation {
             .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
+    /// Whether all is as it was. Hundreds of names are looked up only where memory does not tell.
     fn stands(&self, py: Python<'_>) -> bool {
-        self.parts.iter().all(|part| part.stands(py))
+        let memory = self.memory().clone();
+        if memory.is_some_and(|memory| memory.check(py, &[]).is_ok()) {
+            return true;
+        }
+        let stands = self.parts.iter().all(|part| part.stands(py));
+        if stands && cpython::blind_spot().is_none() {
+            let mut recorder = Recorder::default();
+            let told = self.note(py, &mut recorder);
+            let before = std::mem::replace(&mut *self.memory(), told.then(|| Arc::new(recorder.finish())));
+            drop(before);
+        }
+        stands
+    }
+
+    /// Records the memory that the answer rests on; whether it tells.
+    fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
+        self.parts.iter().all(|part| match &part.holder {
+            Holder::Namespace(dict) => {
+                let dict = recorder.keep(dict.bind(py).as_any());
+                recorder.dict(&dict)
+            }
+            Holder::Class(class) => {
+                let class = recorder.keep(class.bind(py).as_any());
+                recorder.lookups_of(&class)
+            }
+        })
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Arc<Snapshot>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,17 +212,7 @@ impl ObjectTest for Unreplaced {
     }
 
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
-        let py = place.py();
-        self.0.parts.iter().all(|part| match &part.holder {
-            Holder::Namespace(dict) => {
-                let dict = recorder.keep(dict.bind(py).as_any());
-                recorder.dict(&dict)
-            }
-            Holder::Class(class) => {
-                let class = recorder.keep(class.bind(py).as_any());
-                recorder.lookups_of(&class)
-            }
-        })
+        self.0.note(place.py(), recorder)
     }
 
     fn describe(&self, subject: &str) -> String {
