@@ -23,8 +23,14 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
     let result = compare_to_test(cx, op, lhs, rhs)?;
     cx.claims.truth(result, AnswerUse::Leave, Vec::new());
     match to_bool(cx, result) {
-        // Of a tensor the truth is not known here, and nothing was done: the branch that follows asks for it again.
-        Err(Unwind::BreakGraph(_)) if cx.see(result)?.form() == Form::Tensor => Ok(result),
+        // Of a tensor the truth is not known here. The branch that follows asks for it again, unless a function of the
+        // program's was followed for it: that breaks at a place of its own, or has taken the claim.
+        Err(Unwind::BreakGraph(reason)) if reason.stack.is_empty() && cx.see(result)?.form() == Form::Tensor => {
+            match cx.claims.take() {
+                Some((asked, _)) if asked == result => Ok(result),
+                _ => Err(Unwind::BreakGraph(reason)),
+            }
+        }
         known => known,
     }
 }

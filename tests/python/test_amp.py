@@ -8,6 +8,7 @@ import warnings
 
 import types
 
+import numpy as np
 import paddle
 import pytest
 from paddle import nn
@@ -159,6 +160,40 @@ def test_equals_eager_on_the_cpu(fn, same):
         assert dtypes(found) == dtypes(expected)
         same(found, expected)
         assert state() == before
+
+
+X = np.random.RandomState(5).randn(4, 4).astype("float32")
+LISTS = [{}, {"custom_white_list": ["scale", "tanh"]}, {"custom_black_list": {"matmul", "matmul_v2", "scale"}}]
+
+
+@pytest.mark.filterwarnings("ignore:amp_guard can only be enabled")
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("lists", LISTS, ids=["", "white", "black"])
+@pytest.mark.parametrize("level", ["O0", "OD", "O1", "O2"])
+def test_levels_and_lists_have_the_bits_of_eager_mode(level, lists, inside, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+    def block():
+        return paddle.amp.auto_cast(level=level, dtype="bfloat16", **lists)
+
+    def f(x):
+        with block() if inside else contextlib.nullcontext():
+            y = product(x)
+            return y, paddle.tanh(y + 1) * 0.3, F.softmax(y).mean()
+
+    def run(fn):
+        x = paddle.to_tensor(X)
+        x.stop_gradient = False
+        with contextlib.nullcontext() if inside else block():
+            results = fn(x)
+        results[2].backward()
+        return dtypes(results), [result.numpy().tobytes() for result in (*results, x.grad)]
+
+    fast, expected = sot.symbolic_translate(f), run(f)
+    for _ in range(2):
+        assert run(fast) == expected
+    stats = sot.stats()
+    assert stats.graphs == 1 and not stats.replayed and not stats.breaks and not stats.fallbacks, f"\n{stats}"
 
 
 def test_a_small_graph_is_called_under_the_state_of_its_statements(casting, monkeypatch):

@@ -104,6 +104,94 @@ def test_methods_that_were_replaced(same, monkeypatch, name):
     assert len(asked) == 2
 
 
+ORIGINAL = paddle.Tensor.__bool__
+
+
+def compared(x):
+    y = x * 2
+    if y.sum() > 0:
+        return y + 1
+    return y - 1
+
+
+def not_compared(x):
+    y = x * 2
+    return y + 1 if not y.sum() < 0 else y - 1
+
+
+def compared_in_a_helper(x):
+    return helper(x * 2) + helper(x * -2)
+
+
+def compared_and_kept(x):
+    y = (x.sum() > 0) and x * 2
+    return y, bool(x.max() > 3)
+
+
+def compared_in_a_comprehension(x):
+    return [n for n in range(3) if x.sum() > n], x + 1
+
+
+def compared_in_a_loop(x):
+    return loop(x.abs())
+
+
+class Spies:
+    """Functions for `__bool__`, and how often they were called."""
+
+    def __init__(self):
+        self.asked = []
+
+    def asks_on(self, tensor):
+        self.asked.append("on")
+        return ORIGINAL(tensor)
+
+    def reads(self, tensor):
+        self.asked.append("reads")
+        return tensor.item() > 0
+
+    def knows(self, tensor):
+        self.asked.append(tensor.ndim)
+        return tensor.ndim == 0
+
+
+PROGRAMS = [compared, not_compared, compared_in_a_helper, compared_and_kept, compared_in_a_comprehension, compared_in_a_loop]
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+@pytest.mark.parametrize("name", ["asks_on", "reads", "knows"])
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+def test_a_method_of_the_programs_is_called_once_for_a_question(same, monkeypatch, fn, name, value):
+    if fn is compared_in_a_loop and name == "knows":
+        pytest.skip("it does not end")
+    spies = Spies()
+    spy = getattr(spies, name)
+    monkeypatch.setattr(paddle.Tensor, "__bool__", lambda tensor: spy(tensor))
+    x = paddle.full([1], value)
+    expected = fn(x)
+    asked, spies.asked[:] = list(spies.asked), []
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        found, seen = fast(x), list(spies.asked)
+        spies.asked.clear()
+        same(found, expected)
+        spies.asked.clear()
+        assert seen == asked
+    assert sot.stats().translations and not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize("answer", [lambda tensor: 1, lambda tensor: tensor, lambda tensor: ORIGINAL(tensor) + 1, lambda tensor: 1 // 0])
+@pytest.mark.parametrize("fn", [compared, not_compared], ids=lambda fn: fn.__name__)
+def test_a_method_of_the_programs_that_gives_no_truth(monkeypatch, fn, answer):
+    asked = []
+    monkeypatch.setattr(paddle.Tensor, "__bool__", lambda tensor: asked.append(tensor.ndim) or answer(tensor))
+    fast, x = sot.symbolic_translate(fn), paddle.ones([1])
+    for _ in range(2):
+        assert outcome(fast, x) == outcome(fn, x)
+        assert asked == [0, 0]
+        asked.clear()
+
+
 def test_a_subclass_that_answers_itself(same):
     class Odd(paddle.Tensor):
         def __bool__(self):

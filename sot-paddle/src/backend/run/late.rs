@@ -10,7 +10,7 @@ use sot_core::{cpython, graph, log, translate};
 
 use crate::backend::graph::planned::Planned;
 use crate::backend::run::saved_tensors;
-use crate::backend::run::second_passes::{self, Trial};
+use crate::backend::run::second_passes::{self, Histories, Trial};
 use crate::backend::run::Graph;
 
 /// The callable of a graph with gradients that also exists as `calls` of its statements. Who says by `MIN_GRAPH_SIZE` which
@@ -23,17 +23,21 @@ pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
     if planned.must_be_calls() {
         return Ok(calls);
     }
+    let histories = Histories::new(py, &planned.paddle, &planned.partial, &planned.parameters)?;
     let late = if graph::said_min_size().is_none() {
         let undecided = Undecided { planned, trial: Arc::default() };
-        Late { calls, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
+        Late { calls, histories, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
     } else {
-        Late { calls, undecided: Mutex::default(), graph: OnceLock::from(Arc::new(planned.compile(py)?)) }
+        let graph = OnceLock::from(Arc::new(planned.compile(py)?));
+        Late { calls, histories, undecided: Mutex::default(), graph }
     };
     cpython::graph_function(py, move |py, args| late.call(py, args).map(Bound::unbind))
 }
 
 struct Late {
     calls: Py<PyAny>,
+    /// Calls that are given one are made one by one, whatever becomes of the graph.
+    histories: Histories,
     /// `None` once it is settled what becomes of it. The lock is never held over a call into Python.
     undecided: Mutex<Option<Undecided>>,
     /// The program, if it has become one.
@@ -47,7 +51,7 @@ struct Undecided {
 
 impl Late {
     fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-        if saved_tensors::have_hooks() {
+        if saved_tensors::have_hooks() || self.histories.are_there(py, inputs)? {
             return self.call_one_by_one(py, inputs);
         }
         if let Some(graph) = self.graph.get() {

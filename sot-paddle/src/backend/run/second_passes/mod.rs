@@ -25,6 +25,7 @@ use sot_core::forgetting;
 
 use crate::backend::run::collector::{Collector, Stretch};
 
+mod histories;
 mod late_hooks;
 mod made;
 mod partial_grad;
@@ -36,6 +37,7 @@ mod through;
 mod trial;
 mod unreached;
 
+pub(crate) use histories::Histories;
 pub(crate) use made::{key as made_key, Made};
 use partial_grad::run_partial_grad;
 pub(crate) use past_run::{Chances, PastRun, Tenancy};
