@@ -1,5 +1,5 @@
-"""States that outlive a training step with what they were computed from, and that the loss does not come from: a backward pass does not
-come to them in eager mode, and so it is for programs."""
+"""States that outlive a training step with what they were computed from, and that the loss does not come from: a backward
+pass does not come to them in eager mode, and so it is for programs."""
 
 import numpy as np
 import paddle
@@ -197,11 +197,11 @@ KEEPING = [InAList, TotalLoss, Statistics, Buffer, InPlace, Cell, Unit, BehindAB
 PASSES = [two_at_a_time, gradients, kept_in_between]
 
 
-@pytest.mark.parametrize(
-    "make, pass_through",
-    [*((it, usual) for it in KEEPING), *((it, other) for it in (InAList, Cell) for other in PASSES), (InTheState, every_third)],
-    ids=lambda it: it.__name__,
-)
+OTHERS = [(make, other) for make in (InAList, Cell) for other in PASSES]
+TRAININGS = [*((make, usual) for make in KEEPING), *OTHERS, (InTheState, every_third)]
+
+
+@pytest.mark.parametrize("make, pass_through", TRAININGS, ids=lambda it: it.__name__)
 def test_training(make, pass_through):
     expected = train(make, pass_through, False)
     sot.reset()
@@ -237,7 +237,7 @@ def test_state_from_outside():
 
 
 def test_gradients_along_both():
-    """The loss and the other result come from a tensor of their own each, and both are gone through, or one in turns."""
+    """Two results come from a tensor of their own each, and both are gone through, or one, in turns."""
 
     def run(translate):
         one, other, lin = paddle.ones([4]), paddle.full([4], 2.0), nn.Linear(4, 4)

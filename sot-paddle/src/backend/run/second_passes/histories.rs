@@ -1,6 +1,7 @@
-//! Inputs that have been computed with gradients before the graph, and that only some of its results come from: a total that
-//! each step adds to, a state that is kept. A backward pass from another result does not come to them in eager mode. A program
-//! gives them zeros, which go on to what computed them, and there may meet an earlier run that a pass has let go of.
+//! Inputs that have been computed with gradients before the graph, and that only some of its results come from: a total
+//! that each step adds to, a state that is kept. A backward pass from another result does not come to them in eager
+//! mode. A program gives them zeros, which go on to what computed them, and there may meet an earlier run that a pass
+//! has let go of.
 
 use pyo3::intern;
 use pyo3::prelude::*;
