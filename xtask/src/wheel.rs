@@ -70,6 +70,7 @@ fn generate(name: &str, plugins: &[Plugin]) -> Result<PathBuf, Failure> {
     let files = [
         ("Cargo.toml", cargo_toml(plugins)),
         ("pyproject.toml", pyproject(name)?),
+        ("README.md", fs::read_to_string(workspace::root().join("sot-paddle/README.md")).unwrap_or_default()),
         ("src/lib.rs", library(plugins)),
         // The versions that were tested together.
         ("Cargo.lock", fs::read_to_string(workspace::root().join("Cargo.lock")).unwrap_or_default()),
