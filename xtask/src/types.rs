@@ -9,7 +9,8 @@ use std::process::Command;
 
 use crate::command::quietly;
 use crate::python::Interpreter;
-use crate::{workspace, Failure};
+use crate::workspace::{self, Links};
+use crate::Failure;
 
 /// New releases find new things: they are taken on purpose.
 const TOOLS: [&str; 2] = ["mypy==2.4.1", "pyright==1.1.414"];
@@ -48,24 +49,9 @@ fn assemble() -> Result<PathBuf, Failure> {
     let settings = "pyproject.toml";
     fs::copy(paddle.join(settings), package.join(settings)).map_err(|error| shown(&package, error))?;
     for folder in [paddle.join("python/sot"), workspace::root().join("sot-python/python")] {
-        copy_files(&folder, &modules).map_err(|error| shown(&folder, error))?;
+        workspace::copy_files(&folder, &modules, Links::LeftOut).map_err(|error| shown(&folder, error))?;
     }
     Ok(package)
-}
-
-/// Copies the files of a folder and of those in it, but for what CPython has compiled. Links stand for files elsewhere.
-fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in from.read_dir()? {
-        let entry = entry?;
-        let (kind, name) = (entry.file_type()?, entry.file_name());
-        if kind.is_dir() && name != "__pycache__" {
-            copy_files(&entry.path(), &to.join(name))?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), to.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 /// The environment's folder of programs; it is made anew when other releases are wanted.

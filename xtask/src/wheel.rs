@@ -9,7 +9,8 @@ use crate::command::quietly;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
 use crate::venv::{self, Venv};
-use crate::{workspace, Failure};
+use crate::workspace::{self, Links};
+use crate::Failure;
 
 /// What the distribution is called unless something else is asked for: it takes the place of the plain one.
 const NAME: &str = "sot-paddle";
@@ -22,7 +23,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     venv::require_c_compiler()?;
     let plugins = options.plugins.iter().map(|text| Plugin::of(text)).collect::<Result<Vec<_>, _>>()?;
     let name = options.plugin_name.as_deref().unwrap_or(NAME);
-    let manifest = generate(name, &plugins)?;
+    let manifest = generate(&workspace::target().join("with-plugins"), name, &plugins)?;
     let found = python::find(&options.pythons)?;
     let first = if options.pythons.is_empty() { found.interpreters.len() - 1 } else { 0 };
     for python in &found.interpreters[first..] {
@@ -64,9 +65,8 @@ fn package_name(manifest: &str) -> Option<String> {
     Some(line.split('"').nth(1)?.to_owned())
 }
 
-/// Writes the crate; where its `Cargo.toml` is.
-fn generate(name: &str, plugins: &[Plugin]) -> Result<PathBuf, Failure> {
-    let dir = workspace::target().join("with-plugins");
+/// Writes the crate into a folder; where its `Cargo.toml` is.
+fn generate(dir: &Path, name: &str, plugins: &[Plugin]) -> Result<PathBuf, Failure> {
     let files = [
         ("Cargo.toml", cargo_toml(plugins)),
         ("pyproject.toml", pyproject(name)?),
@@ -83,6 +83,9 @@ fn generate(name: &str, plugins: &[Plugin]) -> Result<PathBuf, Failure> {
             fs::write(&path, text).map_err(failed)?;
         }
     }
+    let (from, to) = (workspace::root().join("sot-paddle/python"), dir.join("python"));
+    let _ = fs::remove_dir_all(&to);
+    workspace::copy_files(&from, &to, Links::Followed).map_err(|error| format!("{}: {error}", to.display()))?;
     Ok(dir.join("Cargo.toml"))
 }
 
@@ -91,7 +94,7 @@ fn cargo_toml(plugins: &[Plugin]) -> String {
     let mut text = format!(
         "[package]\nname = \"sot-with-plugins\"\nversion = \"{version}\"\nedition = \"2021\"\npublish = false\n\n\
          [workspace]\n\n[lib]\nname = \"sot_with_plugins\"\ncrate-type = [\"cdylib\"]\n\n\
-         [profile.release]\nlto = \"thin\"\ncodegen-units = 4\n\n\
+         [profile.release]\nlto = \"thin\"\ncodegen-units = 4\nstrip = true\n\n\
          [dependencies]\nsot_paddle = {{ package = \"sot-paddle\", path = \"{root}/sot-paddle\" }}\n",
         version = env!("CARGO_PKG_VERSION"),
     );
@@ -114,7 +117,6 @@ fn pyproject(name: &str) -> Result<String, Failure> {
     let path = dir.join("pyproject.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = replaced(&text, "name = \"sot-paddle\"", &format!("name = {name:?}"))?;
-    let text = replaced(&text, "python-source = \"python\"", &format!("python-source = \"{}/python\"", dir.display()))?;
     replaced(&text, "data = \"wheel\"", &format!("data = \"{}/wheel\"", dir.display()))
 }
 
@@ -131,7 +133,14 @@ fn build(python: &Interpreter, manifest: &Path) -> Result<PathBuf, Failure> {
     // What was made with other plug-ins must not be taken for this one.
     let _ = fs::remove_dir_all(&out);
     quietly(&format!("{} wheel with plug-ins", python.minor), &mut venv.maturin_of(manifest, &out, "linux"))?;
-    venv::only_wheel(&out)
+    let wheel = venv::only_wheel(&out)?;
+    let listed = venv.python_command().args(["-m", "zipfile", "-l"]).arg(&wheel).output();
+    let names = listed.map_err(|error| format!("{}: {error}", wheel.display()))?.stdout;
+    if String::from_utf8_lossy(&names).contains("sot/__init__.py") {
+        Ok(wheel)
+    } else {
+        Err(format!("{} lacks the Python files of the package", wheel.display()))
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +161,17 @@ mod tests {
     #[test]
     fn the_project_file_is_that_of_the_plain_wheel() {
         let text = pyproject("sot-more").expect("valid");
-        assert!(text.contains("name = \"sot-more\"") && text.contains("/sot-paddle/python\""), "{text}");
+        assert!(text.contains("name = \"sot-more\"") && text.contains("/sot-paddle/wheel\""), "{text}");
+        assert!(text.contains("python-source = \"python\""), "{text}");
+    }
+
+    #[test]
+    fn the_crate_has_the_files_of_the_package() {
+        let dir = workspace::target().join("test-with-plugins");
+        let manifest = generate(&dir, "sot-more", &[]).expect("written");
+        let package = manifest.with_file_name("python").join("sot");
+        assert!(package.join("__init__.py").is_file() && package.join("_verify/__init__.py").is_file());
+        // A link in the package.
+        assert!(package.join("_face.pyi").is_file());
     }
 }
