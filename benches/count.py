@@ -1,4 +1,4 @@
-"""How many instructions a hit takes, counted by callgrind: the same in every run, unlike times.
+"""How many instructions a hit takes, counted by callgrind: within a percent the same in every run, unlike times.
 
 `cargo xtask bench --python 3.12 -- --count` runs this, prints the table and writes it into docs/performance.md. Each case is
 warmed up outside of the count, and then called `CALLS` times; what a loop over an empty function takes is subtracted.
