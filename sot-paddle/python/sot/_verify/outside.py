@@ -78,8 +78,8 @@ def kept_inside() -> Iterator[None]:
     _watch.seen = None
     _watch.is_on = True
     try:
-        # Its end makes the program's warnings new again, so that the second run shows them.
-        with warnings.catch_warnings():
+        # Warnings are lost, too. The end of this makes them new again, so that the second run shows them.
+        with warnings.catch_warnings(record=True):
             yield
     finally:
         _watch.is_on = False

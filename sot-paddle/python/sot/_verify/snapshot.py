@@ -60,8 +60,11 @@ class Snapshot:
         return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
     def writes_with_gradients(self) -> bool:
-        """Whether the run on copies wrote to a tensor what a backward pass sees, which cannot be taken back."""
-        return any(_backward_state(self._copies[key]) != state for key, state in self._states.items())
+        """Whether the run on copies wrote what a backward pass sees, or a gradient, which cannot be taken back."""
+        return any(
+            _backward_state(self._copies[key]) != state or _has_other_gradient(self._copies[key], self._pristine[key][1])
+            for key, state in self._states.items()
+        )
 
     def restore_tensors(self) -> None:
         """Take back the writes to tensors."""
@@ -99,7 +102,7 @@ class Snapshot:
             if isinstance(tensor, _parameter_type()):
                 result = copy.deepcopy(kept)
             else:
-                result = kept.clone()
+                result = _laid_out_alike(kept)
         if not tensor.is_leaf and not tensor.stop_gradient:
             result.stop_gradient = False
             result.register_hook(self.backward.note_beyond)
@@ -107,6 +110,10 @@ class Snapshot:
                 result = paddle.assign(result)
         else:
             result.stop_gradient = tensor.stop_gradient
+            if grad is not None and not tensor.grad.stop_gradient and result.is_leaf and not result.stop_gradient:
+                # One that is set forgets its `stop_gradient`.
+                paddle.autograd.backward([result], [grad])
+                grad = None
             if not tensor.stop_gradient:
                 result.register_hook(self.backward.note)
         result.name = tensor.name
@@ -119,6 +126,13 @@ class Snapshot:
 
 def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
     return tensor.is_leaf, tensor.stop_gradient, 0 if tensor.stop_gradient else tensor.inplace_version
+
+
+def _has_other_gradient(tensor: Any, kept: Any) -> bool:
+    grad = tensor.grad if tensor.is_leaf else kept
+    if grad is None or kept is None:
+        return grad is not kept
+    return bool(grad.numpy().tobytes() != kept.numpy().tobytes())
 
 
 class _Backward:
@@ -146,9 +160,18 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
     if not tensor.is_dense() or not tensor._is_initialized():
         raise NotVerifiable("a tensor that is not dense")
     with paddle.no_grad():
-        kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else tensor.detach().clone()
+        kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
         grad = None if tensor.grad is None else tensor.grad.detach().clone()
     return kept, grad
+
+
+def _laid_out_alike(tensor: Any) -> Any:
+    """A copy that lies in memory as a tensor does, where that is a transposed one."""
+    if not hasattr(tensor, "strides") or tensor.is_contiguous():
+        return tensor.clone()
+    strides = tensor.strides
+    order = sorted(range(tensor.ndim), key=lambda axis: -strides[axis])
+    return tensor.transpose(order).clone().transpose([order.index(axis) for axis in range(tensor.ndim)])
 
 
 def _refuse_shared_memory(tensors: List[Any]) -> None:
