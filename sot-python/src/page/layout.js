@@ -11,16 +11,18 @@ function layered(nodes, edges) {
   nodes.forEach(({ width, height }, index) => graph.setNode(String(index), { width, height }));
   edges.forEach(([from, to]) => graph.setEdge(String(from), String(to), {}));
   dagre.layout(graph);
-  // dagre names the middle of a box.
+  // dagre names the middle of a box, and does not count lines that run outside of all boxes.
+  const bendsOf = edges.map(([from, to]) => graph.edge(String(from), String(to)).points.slice(1, -1));
+  const left = Math.min(0, ...bendsOf.flat().map((point) => point.x));
   nodes.forEach((node, index) => {
     const { x, y } = graph.node(String(index));
-    Object.assign(node, { x: x - node.width / 2, y: y - node.height / 2 });
+    Object.assign(node, { x: x - left - node.width / 2, y: y - node.height / 2 });
   });
-  const { width, height } = graph.graph();
+  const width = Math.max(graph.graph().width, ...bendsOf.flat().map((point) => point.x)) - left;
+  const { height } = graph.graph();
   const end = ({ x, y, width: wide, height: high }) => ({ x: x + wide / 2, y, height: high });
-  const ways = edges.map(([from, to]) => {
-    const { points } = graph.edge(String(from), String(to));
-    const bends = points.slice(1, -1).map(({ x, y }) => ({ x, y, height: 0 }));
+  const ways = edges.map(([from, to], index) => {
+    const bends = bendsOf[index].map(({ x, y }) => ({ x: x - left, y, height: 0 }));
     return [end(nodes[from]), ...bends, end(nodes[to])];
   });
   return { width: Math.max(0, width), height: Math.max(0, height), ways };

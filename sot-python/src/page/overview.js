@@ -58,8 +58,8 @@ function timeline() {
   const last = Math.max(...translations.map((translation) => translation.began + seconds(translation)));
   const keys = [["simulate", "simulate bytecode"], ["build", "build statements"], ["compile", "compile graph, code, guards"],
     ["thrown", "attempts thrown away"]];
-  const head = [["function"], ["when (of " + time(last - first) + ")"], ["time", 1], ["statements", 1], ["repeated layers"],
-    ["graphs", 1], ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
+  const head = [["function"], ["when (of " + time(last - first) + ")"], ["time", 1], ["statements", 1], ["graphs", 1],
+     ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
   return [
     h("p", null, keys.map(([name, text]) => h("span", { class: "key" }, h("i", { class: name }), text))),
     h("div", { class: "scroll" },
@@ -74,9 +74,9 @@ function timelineRow(translation, first, length) {
   const number = (value) => h("td", { class: "number" }, value === null ? "–" : value.toLocaleString("en"));
   return h("tr", null,
     h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
-    h("td", null, phasesBar(translation, first, length)),
+    h("td", null, phasesBar(translation, first, length), h("span", { class: "repeats" }, repeatedTags(translation))),
     h("td", { class: "number" }, time(seconds(translation) + thrownAway(translation))),
-    number(translation.statements), h("td", null, repeatedTags(translation)), number(translation.graph_count), number(translation.guard_count),
+    number(translation.statements), number(translation.graph_count), number(translation.guard_count),
     number(translation.attempts.length), number(translation.hits), h("td", null, outcome(translation)));
 }
 

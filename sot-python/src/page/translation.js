@@ -180,13 +180,20 @@ function trackersTab(translation) {
   return [
     h("p", { class: "soft" }, all ? "All values that guards look at or the graph takes, and what each is found in."
       : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`),
-    h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
+    inTheMiddle(h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
       svg("svg", { width: width + 2 * PAD, height: height + 2 * PAD }, svg("g", { transform: `translate(${PAD} ${PAD})` },
-        ways.map(([from, to]) => svg("path", { class: "edge", d: `M${from.x} ${from.y + from.height}L${to.x} ${to.y}` })),
+        ways.map(([from, ...rest]) => svg("path", { class: "edge",
+          d: `M${from.x} ${from.y + from.height}${rest.map((to) => `L${to.x} ${to.y}`).join("")}` })),
         nodes.map(({ tracker, x, y, width: wide, height: high }) => svg("g", { class: tracker.symbol ? "node step" : "node", transform: `translate(${x} ${y})` },
           svg("title", null, tracker.text), svg("rect", { width: wide, height: high, rx: 6 }),
           svg("text", { x: wide / 2, y: 18, "text-anchor": "middle" }, tracker.step),
-          tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol))))))];
+          tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol)))))))];
+}
+
+// A picture that is wider than its frame begins in the middle, where the first boxes are.
+function inTheMiddle(picture) {
+  requestAnimationFrame(() => { picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2; });
+  return picture;
 }
 
 // The callables that new code ends with: they drive the functions that go on behind a break.

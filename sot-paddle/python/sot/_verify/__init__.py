@@ -57,9 +57,8 @@ def _code_for(
     call = _Call(function, slots)
     # A constant of the code, so that names of the program mean nothing here.
     constants: Any = tuple(call if constant == _CALL else constant for constant in stub.co_consts)
-    return stub.replace(
-        co_consts=constants, co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
-    )
+    # In tracebacks it stands with the rest of verify mode, above the program's own frame.
+    return stub.replace(co_consts=constants, co_name=code.co_name, co_filename=__file__)
 
 
 _CALL = "the call that is verified"

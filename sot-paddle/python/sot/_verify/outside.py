@@ -89,6 +89,16 @@ def kept_inside() -> Iterator[None]:
         raise NotVerifiable(_watch.seen)
 
 
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """What the tracer itself writes is no act of the run that is taken back."""
+    before, _watch.is_on = _watch.is_on, False
+    try:
+        yield
+    finally:
+        _watch.is_on = before
+
+
 class World:
     """What programs change of the process: random numbers, the default type, whether gradients are recorded."""
 
