@@ -18,9 +18,9 @@ from .. import _sot
 from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, kept_inside, keep_watch
 from .snapshot import Snapshot
-from .tell import VerifyError, tell
+from .tell import tell
 
-__all__ = ["VerifyError", "switch"]
+__all__ = ["switch"]
 
 _is_on = False
 
