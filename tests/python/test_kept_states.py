@@ -147,7 +147,10 @@ def gradients(net, call, x):
     loss = call(x)
     found = paddle.grad(loss, list(net.parameters()), allow_unused=True)
     for parameter, gradient in zip(net.parameters(), found):
-        parameter.grad = gradient
+        if gradient is None:
+            parameter.clear_gradient(False)  # Paddle 3.0 sets no gradient to `None`.
+        else:
+            parameter.grad = gradient
 
 
 def kept_in_between(net, call, x):

@@ -252,6 +252,17 @@ def test_writes_to_a_module_that_is_given_are_taken_back():
     seen(3)
 
 
+def test_what_stands_in_two_places_is_one_object_in_both_runs():
+    layer = nn.Linear(2, 2)
+    layer.states = (paddle.ones([2]),)
+
+    def f(states):
+        return states[0] * 2 if states is layer.states else states[0] * 3
+
+    assert sot.symbolic_translate(f)(layer.states).tolist() == [2.0, 2.0]
+    seen()
+
+
 def test_a_warning_is_seen_once():
     def f(x):
         warnings.warn("once a call")

@@ -85,7 +85,8 @@ pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
     with(|store| {
         if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
             kept.entry = Some(entry);
-            kept.translation.times = guards.map(|taken| TimesReport { guards: taken.as_secs_f64(), ..Default::default() });
+            kept.translation.times =
+                guards.map(|taken| TimesReport { guards: taken.as_secs_f64(), ..Default::default() });
         }
     });
 }

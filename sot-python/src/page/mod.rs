@@ -54,7 +54,10 @@ mod tests {
 
     #[test]
     fn source_code_cannot_end_the_data() {
-        let page = page("report", "a <b> & c", r#"{"text": "</script><!-- {{ title }} &amp;"}"#).ok().flatten().expect("a page");
+        let page = page("report", "a <b> & c", r#"{"text": "</script><!-- {{ title }} &amp;"}"#)
+            .ok()
+            .flatten()
+            .expect("a page");
         assert!(page.contains(r#"{"text": "\u003c/script\u003e\u003c!-- {{ title }} \u0026amp;"}"#));
         assert!(page.contains("<title>a &lt;b&gt; &amp; c</title>"));
         assert_eq!(page.matches("</script>").count(), 3);

@@ -27,6 +27,8 @@ class Snapshot:
         self._restores: List[Callable[[], None]] = []
         self.tensors = [found for found in self._objects if is_a(found, paddle.Tensor)]
         self._copies: Dict[int, Any] = {}
+        # What was made anew for its tensors, with what it stands for: one for each, as the program may ask with `is`.
+        self._rebuilt: Dict[int, Tuple[Any, Any]] = {}
         self.backward = _Backward()
         if strict:
             _refuse_shared_memory(self.tensors)
@@ -42,7 +44,7 @@ class Snapshot:
     def put_copies(self) -> List[Tuple[str, Any]]:
         """Put copies of the tensors in their places; those that gradients are asked for."""
         self.backward = _Backward()
-        self._copies = {}
+        self._copies, self._rebuilt = {}, {}
         for tensor in self.tensors:
             self._copies[id(tensor)] = self._copy(tensor)
         self._states = {key: _backward_state(copied) for key, copied in self._copies.items()}
@@ -78,6 +80,14 @@ class Snapshot:
         """What stands for an object in the run on copies."""
         if is_a(found, paddle.Tensor):
             return self._copies.get(id(found), found)
+        if id(found) not in self._rebuilt:
+            new = self._with_copies(found)
+            if new is found:
+                return found
+            self._rebuilt[id(found)] = found, new
+        return self._rebuilt[id(found)][1]
+
+    def _with_copies(self, found: Any) -> Any:
         if is_a(found, tuple):
             items = [self.copied(item) for item in tuple.__iter__(found)]
             if all(new is old for new, old in zip(items, tuple.__iter__(found))):
