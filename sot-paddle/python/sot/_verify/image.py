@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy
 import paddle
+from paddle.base import layer_helper_base
 
 from .outside import numbers_to_come
 from .state import Walk, attributes_of, attributes_of_class, has_state, is_a, items_of, state_of, text_of
@@ -18,7 +19,7 @@ _TOLERANCE = {
 }  # fmt: skip
 
 # What layers of Paddle note for themselves: of calls, and their automatic names, as those of tensors (a known divergence).
-_PRIVATE = ("_built", "_full_name", "_helper")
+_PRIVATE = ("_built", "_full_name")
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
         return []  # Its names are those of a namespace.
     if is_a(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
+    if is_a(found, layer_helper_base.LayerHelperBase):
+        return []  # That of a layer has the layer's name.
     private = _PRIVATE if is_a(found, paddle.nn.Layer) else ()
     attributes = [(f".{name}", value) for name, value in attributes_of(found).items() if name not in private]
     return [*items_of(found), *attributes]
