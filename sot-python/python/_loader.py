@@ -42,7 +42,7 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         if compiled:
             code = marshal.loads(compiled)
             # As importlib does with a compiled file that has been moved.
-            _imp._fix_co_filename(code, self.get_filename(fullname))
+            _imp._fix_co_filename(code, self.get_filename(fullname))  # type: ignore[attr-defined]
             return code
         return compile(self.get_source(fullname), self.get_filename(fullname), "exec", dont_inherit=True)
 
