@@ -167,6 +167,7 @@ def observe(program, make):
     return seen
 
 
+@pytest.mark.alone("verify mode holds what a call reaches until it has been compared")
 @pytest.mark.parametrize(("program", "make"), PROGRAMS, ids=lambda part: part.__name__)
 def test_values_die_between_the_same_lines(program, make):
     eager = observe(program, make)

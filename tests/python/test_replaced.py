@@ -129,6 +129,7 @@ def replaced(request):
         put(owner, name, was)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("disguised", [True, False], ids=["decorated", "plain"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_spy_runs_as_often(place, disguised):
@@ -150,6 +151,7 @@ def test_a_spy_runs_as_often(place, disguised):
         end()
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("name", ["shape", "T", "ndim"])
 def test_a_property_in_the_place_of_an_attribute_runs_as_often(name):
     was, calls = vars(Tensor)[name], []
@@ -200,6 +202,7 @@ class Counting:
         return self.function(*args, **kwargs)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("kind", ["object", "partial", "mock", "another of Paddle's"])
 @pytest.mark.parametrize("program", [lambda x: F.relu(x) + 1, lambda x, layer=nn.ReLU(): layer(x) + 1], ids=["function", "layer"])
 def test_what_is_no_function_of_the_program(kind, program, replaced):
@@ -216,6 +219,7 @@ def test_what_is_no_function_of_the_program(kind, program, replaced):
     compare(program, [begin, "call", "call", end, "call"], calls)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_the_program_replaces_a_function_while_it_runs(replaced):
     calls, original, layer = [], F.relu, nn.ReLU()
 
@@ -239,6 +243,7 @@ def test_the_program_replaces_a_function_while_it_runs(replaced):
         assert str(observe(sot.symbolic_translate(program), ["call"] * 3, calls)) == str(eager)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_what_does_not_matter_keeps_translations(replaced):
     layer = nn.Linear(3, 3)
 
@@ -259,6 +264,7 @@ def test_what_does_not_matter_keeps_translations(replaced):
     assert (after.translations, after.hits - before.hits) == (before.translations, 3)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_a_spy_on_a_function_is_part_of_one_graph(check, replaced):
     calls, original, layer = [], F.relu, nn.ReLU()
 

@@ -217,7 +217,7 @@ fn translate_in_turn(
         }
     }
     let entry = Arc::new(translation.entry.of_translation(id));
-    collect::attach(id, &entry);
+    collect::attach(id, &entry, frame);
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }
