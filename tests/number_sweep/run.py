@@ -14,6 +14,7 @@ Child processes do the work, since some of eager mode's own calls end the proces
 import argparse
 import collections
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -34,6 +35,7 @@ BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 PROBES = ("0", "1", "0.1", "True")
 SECONDS = 120  # A case that takes longer hangs.
 MEMORY = 3 << 30  # What a case may take beside what the libraries have.
+ENDLESS = "skipped: eager mode does not end"
 NO_MEMORY = "more memory than a case may have"
 PART = 100  # So many groups of cases are done before what they came to is kept.
 
@@ -223,7 +225,7 @@ def child(work, progress_file):
 
 def run(groups, breaks=False):
     """Outcomes of cases: counts, and the different ones as `(place, dtype, mode, label, text)`."""
-    counts, different = collections.Counter(), []
+    counts, different, groups = collections.Counter(), [], list(groups)
 
     def count(what, at, labels, text=""):
         counts[what] += len(labels)
@@ -238,7 +240,7 @@ def run(groups, breaks=False):
         stand = Stand(0, groups[0][3] if groups else ())
         while stand.at < len(groups):
             progress_file.write_text("")
-            watch(child(lambda worker: worker.run(groups, stand), progress_file), progress_file)
+            ends = watch(child(lambda worker: worker.run(groups, stand), progress_file), progress_file)
             told = None
             for line in progress_file.read_text().splitlines():
                 told = json.loads(line)
@@ -261,9 +263,17 @@ def run(groups, breaks=False):
                 count("different", at, labels, "the translated call ends the process")
                 stand.without(labels)
             elif what == "eager":
-                count("eager mode ends the process", at, [label for label in labels if label in stand.labels])
+                what = "eager mode ends the process" if ends else ENDLESS
+                count(what, at, [label for label in labels if label in stand.labels])
                 stand.dead.update(labels)
                 stand.without(labels)
+                if not ends:
+                    # So it is for other element types.
+                    for later in range(at + 1, len(groups)):
+                        name, dtype, mode, numbers = groups[later]
+                        if name == groups[at][0]:
+                            count(ENDLESS, later, [label for label in numbers if label in labels])
+                            groups[later] = (name, dtype, mode, [label for label in numbers if label not in labels])
             elif what != "done":
                 count("eager mode ends the process", at, stand.labels)
                 stand = Stand(at + 1, groups[at + 1][3] if at + 1 < len(groups) else ())
@@ -271,7 +281,7 @@ def run(groups, breaks=False):
 
 
 def watch(number, progress_file):
-    """Waits for a process, and ends it if it writes nothing for long."""
+    """Waits for a process, and ends it if it writes nothing for long: whether it has ended by itself."""
     size, since = -1, time.time()
     while os.waitpid(number, os.WNOHANG) == (0, 0):
         time.sleep(0.05)
@@ -280,6 +290,9 @@ def watch(number, progress_file):
             size, since = now, time.time()
         elif time.time() - since > SECONDS:
             os.kill(number, signal.SIGKILL)
+            os.waitpid(number, 0)
+            return False
+    return True
 
 
 def run_in_parts(cases, options):
@@ -324,9 +337,9 @@ def chosen(options):
                 if numbers:
                     groups.append((name, dtype, mode, numbers))
     if options.sample:
-        each = [(*group[:3], [label]) for group in groups for label in group[3]]
-        each = random.Random(options.seed).sample(each, min(options.sample, len(each)))
-        return each
+        random.Random(options.seed).shuffle(groups)
+        counts = itertools.accumulate(len(group[3]) for group in groups)
+        return [group for group, count in zip(groups, counts) if count <= options.sample]
     return groups
 
 
@@ -337,7 +350,7 @@ def main():
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--number", default="", help="only these numbers, as `cases.py` names them, with commas between")
     parser.add_argument("--breaks", action="store_true", help="list the cases that end a graph, with the reason")
-    parser.add_argument("--sample", type=int, help="so many cases, chosen by the seed")
+    parser.add_argument("--sample", type=int, help="whole groups of at most so many cases, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the cases that differ")
     parser.add_argument("--keep", type=Path, help="a file that keeps what was done; with the same options it goes on from there")
