@@ -33,7 +33,8 @@ MODES = ("known", "changing", "replayed")
 BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 # Where these raise, the element type is nothing that is taken there.
 PROBES = ("0", "1", "0.1", "True")
-SECONDS = 120  # A case that takes longer hangs.
+SECONDS = 120  # A case that takes longer hangs,
+COMPUTED = 5  # and so does one that computes so many seconds.
 MEMORY = 3 << 30  # What a case may take beside what the libraries have.
 ENDLESS = "skipped: eager mode does not end"
 NO_MEMORY = "more memory than a case may have"
@@ -282,17 +283,23 @@ def run(groups, breaks=False):
 
 def watch(number, progress_file):
     """Waits for a process, and ends it if it writes nothing for long: whether it has ended by itself."""
-    size, since = -1, time.time()
+    size, since, computed = -1, time.time(), 0.0
     while os.waitpid(number, os.WNOHANG) == (0, 0):
         time.sleep(0.05)
         now = progress_file.stat().st_size
         if now != size:
-            size, since = now, time.time()
-        elif time.time() - since > SECONDS:
+            size, since, computed = now, time.time(), seconds_of(number)
+        elif time.time() - since > SECONDS or seconds_of(number) - computed > COMPUTED:
             os.kill(number, signal.SIGKILL)
             os.waitpid(number, 0)
             return False
     return True
+
+
+def seconds_of(number):
+    """How many seconds a process has computed."""
+    fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_in_parts(cases, options):

@@ -13,7 +13,7 @@ import sot
 
 F = paddle.nn.functional
 SWEEP = Path(__file__).parent.parent / "number_sweep" / "run.py"
-SAMPLE = 1500
+SAMPLE = 800
 
 
 def test_a_sample_of_all_numbers():

@@ -59,7 +59,9 @@ pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
     }
     let class = py.get_type::<PyFunction>();
     ATTRIBUTES.iter().enumerate().all(|(at, attribute)| {
-        let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else { return false };
+        let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else {
+            return false;
+        };
         // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name, which
         // is compared, lies before the setter.
         unsafe {
