@@ -278,3 +278,80 @@ def test_a_spy_on_a_function_is_part_of_one_graph(check, replaced):
     replaced(F, "relu", spy)
     check(program, paddle.ones([3]))
     assert len(calls) == 3
+
+
+def other(x, *rest, **named):
+    return x * 2 + 5
+
+
+# A function of Paddle's in Python that is given other code, and a program whose operations come to it.
+GIVEN_CODE = {
+    "function": (F.tanhshrink, lambda x: F.tanhshrink(x) + 1),
+    "held by the program": (F.tanhshrink, lambda x, function=F.tanhshrink: function(x) + 1),
+    "method": (Tensor.sum, lambda x: x.sum() * 3),
+    "function below a layer": (F.relu, lambda x, layer=nn.ReLU(): layer(x) + 1),
+    "forward": (nn.ReLU.forward, lambda x, layer=nn.ReLU(): layer(x) + 1),
+    "function below a function": (paddle.mean, lambda x: F.npair_loss(x.reshape([1, 3]), x.reshape([1, 3]), paddle.ones([1]))),
+}
+
+
+@pytest.mark.parametrize("place", GIVEN_CODE)
+def test_a_function_is_given_other_code(place):
+    function, program = GIVEN_CODE[place]
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    own = function.__code__
+
+    def give():
+        function.__code__ = (forward if place == "forward" else other).__code__
+
+    def give_back():
+        function.__code__ = own
+
+    try:
+        eager = compare(program, ["call", "call", "call", give, "call", "call", give_back, "call", "call"])
+        assert eager[2] != eager[3] == eager[4] != eager[5]
+        compare(program, [give, "call", "call", give_back, "call", "call"])
+    finally:
+        give_back()
+
+
+def forward(self, x):
+    return x * 2 + 5
+
+
+@pytest.mark.parametrize("program", [lambda x: F.elu(x) + 1, lambda x, layer=nn.ELU(): layer(x) + F.elu(x)], ids=["function", "layer"])
+def test_a_function_is_given_other_defaults(program):
+    function = F.elu
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    own = function.__defaults__
+
+    def give():
+        function.__defaults__ = (0.25, *own[1:])
+
+    def give_back():
+        function.__defaults__ = own
+
+    try:
+        eager = compare(program, ["call", "call", "call", give, "call", "call", give_back, "call", "call"])
+        assert eager[2] != eager[3]
+    finally:
+        give_back()
+
+
+def test_other_functions_that_are_given_code_keep_translations():
+    def mine(x):
+        return x
+
+    fast = sot.symbolic_translate(lambda x: F.relu(x) + 1)
+    x = paddle.ones([3])
+    for _ in range(3):
+        fast(x)
+    before = sot.stats()
+    mine.__code__ = (lambda x: x + 1).__code__
+    mine.__defaults__ = (3,)
+    for _ in range(3):
+        fast(x)
+    after = sot.stats()
+    assert (after.translations, after.hits - before.hits) == (before.translations, 3)

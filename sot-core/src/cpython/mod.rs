@@ -25,6 +25,7 @@ pub use hook::self_test::{self_test, LayoutError};
 pub use hook::session::{begin_disabled, end_disabled, enter, is_active, suspend, Active, HookError, Suspended};
 pub use hook::signals::{defer_signals, has_signals, signal_waits, take_held, Deferred};
 pub use hook::signature::{flatten_signature, total_arg_count};
+pub use hook::thread_exceptions::{hold_exceptions, HeldExceptions};
 pub use hook::times::{call_times, forget_call_times, time_calls, CallTimes};
 pub use hook::tracing::{has_debugger, is_profiled, is_traced};
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
@@ -39,6 +40,7 @@ pub use objects::function::{
     function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_frame, new_function,
     set_cell_contents,
 };
+pub use objects::function_changes::on_function_change;
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
 pub use objects::lru::LruCache;

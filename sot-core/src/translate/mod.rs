@@ -170,7 +170,7 @@ fn translate_in_turn(
     let py = frame.py();
     let code = frame.code();
     let _one_at_a_time = turn::wait(py);
-    let _signals = cpython::defer_signals(py);
+    let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
     }

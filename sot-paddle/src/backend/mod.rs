@@ -49,6 +49,7 @@ impl PaddleBackend {
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let paddle = Arc::new(Paddle::import(py)?);
         saved_tensors::watch(py)?;
+        foundation::watch_functions(py);
         Ok(PaddleBackend { paddle, layers: Arc::new(Layers::default()) })
     }
 

@@ -23,6 +23,7 @@ pub(super) mod signals;
 pub(super) mod signature;
 #[cfg(Py_3_11)]
 pub(super) mod stack_frame;
+pub(super) mod thread_exceptions;
 pub(super) mod times;
 pub(super) mod tracing;
 

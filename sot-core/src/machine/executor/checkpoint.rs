@@ -154,6 +154,18 @@ impl OpcodeExecutor<'_> {
         })
     }
 
+    /// The watched values that a frame may hold alone: its arguments, and what the trace has reached in containers that it
+    /// has written to.
+    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.watched_drops.iter().filter_map(|watched| match watched {
+            WatchedDrop::Itself(value) => Some(*value),
+            WatchedDrop::Inside { holder, object } => {
+                let is_written = self.effects.written().any(|written| written == *holder);
+                is_written.then(|| self.met(object.bind(self.py))).flatten()
+            }
+        })
+    }
+
     /// Whether the destruction of the value is observable.
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
         let is_watched = |watched: &WatchedDrop| match watched {

@@ -65,7 +65,8 @@ impl Patience {
         Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
     }
 
-    /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
+    /// The handler of a signal runs when the trace has ended, and does not wait for a long one. So it is with what
+    /// another thread raises.
     fn look_for_signals(&mut self) -> Flow<()> {
         if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());
@@ -74,7 +75,7 @@ impl Patience {
         if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
-        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
+        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits, or what another thread raises"))
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes

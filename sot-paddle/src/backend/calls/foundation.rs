@@ -4,14 +4,15 @@
 //! found by scanning it, which finds more than is used.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
 use sot_core::cpython::{self, Place, Recorder, Snapshot};
-use sot_core::opcode;
+use sot_core::{forgetting, opcode};
 
 use crate::backend::calls::layer;
 use crate::backend::calls::origin::{self, Value};
@@ -27,6 +28,8 @@ pub(crate) struct Foundation {
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
     replaced: Option<String>,
+    /// How many changes of functions had been seen when it was found.
+    changes: u64,
     /// The memory that told last that all is as it was.
     memory: Mutex<Option<Arc<Snapshot>>>,
 }
@@ -57,6 +60,27 @@ enum Holder {
 
 /// That what a call rests on is what it was.
 pub(crate) struct Unreplaced(Arc<Foundation>);
+
+/// The addresses of the functions that calls rest on.
+static FUNCTIONS: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+
+/// How often one of them has been given other code or other defaults.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+fn functions() -> std::sync::MutexGuard<'static, HashSet<usize>> {
+    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on it is seen when a function that calls rest on is given other code or other defaults. It is rare: every
+/// translation is forgotten then, and none has to look.
+pub(crate) fn watch_functions(py: Python<'_>) {
+    cpython::on_function_change(py, |function| {
+        if functions().contains(&(function.as_ptr() as usize)) {
+            CHANGES.fetch_add(1, Ordering::Relaxed);
+            forgetting::everything();
+        }
+    });
+}
 
 /// Builtins that ask tensors by a method.
 const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
@@ -134,8 +158,10 @@ impl Foundations {
         if let Some(known) = known.filter(|known| known.stands(of.py())) {
             return Ok(known);
         }
+        let changes = CHANGES.load(Ordering::Relaxed);
         let (parts, replaced) = search()?;
-        let found = Arc::new(Foundation { of: of.clone().unbind(), parts, replaced, memory: Mutex::default() });
+        let found = Foundation { of: of.clone().unbind(), parts, replaced, changes, memory: Mutex::default() };
+        let found = Arc::new(found);
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -160,6 +186,9 @@ impl Foundation {
 
     /// Whether all is as it was. Hundreds of names are looked up only where memory does not tell.
     fn stands(&self, py: Python<'_>) -> bool {
+        if self.changes != CHANGES.load(Ordering::Relaxed) {
+            return false;
+        }
         let memory = self.memory().clone();
         if memory.is_some_and(|memory| memory.check(py, &[]).is_ok()) {
             return true;
@@ -272,6 +301,7 @@ impl<'a, 'py> Search<'a, 'py> {
         }
         match origin::value_of(value)? {
             Value::Function(function) => {
+                functions().insert(function.as_ptr() as usize);
                 for enclosed in origin::enclosed(&function)? {
                     self.value(&enclosed)?;
                 }
