@@ -19,7 +19,7 @@ opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_na
 opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
 
 fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     require_own_import(cx, &name)?;
     let level = cx.known_int(level)?.ok_or_else(|| not_loaded(&name))?;
     let full = absolute_name(cx, &name, level)?;
@@ -83,7 +83,7 @@ fn require_missing(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str, full:
 }
 
 fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     match cx.find_attr(module, &name)? {
         Some(value) => Ok(value),
         None => match submodule(cx, module, &name)? {
@@ -113,10 +113,10 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
     if level == 0 {
         return Ok(name.to_owned());
     }
-    if cx.frame().global_names.is_some() {
+    if cx.stack.frame().global_names.is_some() {
         return Err(not_loaded(name));
     }
-    let globals = cx.frame().globals.dict.bind(cx.py);
+    let globals = cx.stack.frame().globals.dict.bind(cx.py);
     let package = globals.get_item("__package__")?.and_then(|package| package.extract::<String>().ok());
     let mut package = package.filter(|package| !package.is_empty()).ok_or_else(|| not_loaded(name))?;
     for _ in 1..level {

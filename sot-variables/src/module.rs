@@ -134,7 +134,7 @@ impl Variable for ModuleVariable {
         if !module.is_exact_instance_of::<PyModule>() {
             return Err(refuse());
         }
-        let globals = cx.frame().globals.dict.bind(cx.py).clone();
+        let globals = cx.stack.frame().globals.dict.bind(cx.py).clone();
         if cx.runtime.backend.calls_by_name(&module, name, &globals) {
             let text = format!("putting something in the place of {name} of {}", self.text(cx));
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));

@@ -100,7 +100,7 @@ impl WeakReferenceVariable {
 fn is_held(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
     let holds =
         |cell: &VarId| cx.vars.as_kind::<CellVariable>(*cell).is_some_and(|cell| cell.contents() == Some(object));
-    cx.frames.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
+    cx.stack.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
 }
 
 /// Whether the frame still holds all that it was given, and has written nothing: what was alive at its start is.

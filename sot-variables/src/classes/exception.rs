@@ -71,7 +71,7 @@ pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)
 
 /// The exception that is being handled, if it can be told that there is one or none.
 pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-    match cx.handled_exception() {
+    match cx.stack.handled_exception() {
         None if !cx.nothing_is_handled() => {
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
         }

@@ -55,11 +55,11 @@ impl FunctionVariable {
 
     /// A function made in the trace.
     pub fn build(cx: &mut OpcodeExecutor<'_>, new: NewFunction) -> Flow<VarId> {
-        if cx.frame().global_names.is_some() {
+        if cx.stack.frame().global_names.is_some() {
             let text = "a function whose globals are a dict made in the function";
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
-        let globals = cx.frame().globals.share(cx.py);
+        let globals = cx.stack.frame().globals.share(cx.py);
         Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
     }
 

@@ -49,9 +49,9 @@ pub struct SuperVariable {
 
 /// Class and first argument of the running method, as `super()` finds them.
 fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
-    let code = Rc::clone(&cx.frame().code);
-    let cells = cx.frame().cells.clone();
-    let first = if let Some(first) = cx.local(0) {
+    let code = Rc::clone(&cx.stack.frame().code);
+    let cells = cx.stack.frame().cells.clone();
+    let first = if let Some(first) = cx.stack.local(0) {
         Some(first)
     } else {
         let name = code.varnames.first().cloned();

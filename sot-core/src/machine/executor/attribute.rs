@@ -53,7 +53,7 @@ impl OpcodeExecutor<'_> {
 
     /// `object.name`, or `None` where reading it raises `AttributeError`.
     pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
-        let depth = self.frames.len();
+        let depth = self.stack.len();
         let found = self.see(object)?.get_attr(self, object, name);
         if let Err(Unwind::Raise(exception)) = found {
             self.note_reader(exception, depth, object, name)?;

@@ -107,7 +107,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the
     /// comparison runs natively, and each answer is gone on with by itself.
     fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
-        if !self.history.is_resumed || self.frames.len() > 1 {
+        if !self.history.is_resumed || self.stack.len() > 1 {
             return Ok(());
         }
         if self.history.translations < policy::MAX_PATHS && !self.branches_much() {

@@ -179,10 +179,10 @@ impl OpcodeExecutor<'_> {
 
     fn is_held(&self, value: VarId) -> bool {
         let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
-        if self.frames.iter().any(directly) {
+        if self.stack.iter().any(directly) {
             return true;
         }
-        let frames = self.frames.iter();
+        let frames = self.stack.iter();
         // What is handled is held by the thread.
         let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
         let mut pending: Vec<VarId> = frames
@@ -205,8 +205,8 @@ impl OpcodeExecutor<'_> {
     pub(super) fn save(&mut self) {
         self.saves += 1;
         let marks = (self.marks(), self.patience.steps());
-        let depth = self.frames.len();
-        let frame = &self.frames[depth - 1];
+        let depth = self.stack.len();
+        let frame = &self.stack[depth - 1];
         self.checkpoints.truncate(depth);
         match self.checkpoints.get_mut(depth - 1) {
             Some(saved) => saved.renew(frame, marks, self.saves),
@@ -228,7 +228,7 @@ impl OpcodeExecutor<'_> {
     /// have.
     pub fn note_frame_read(&mut self) {
         // A frame without a checkpoint of its own is only run as a whole.
-        if let Some(saved) = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
+        if let Some(saved) = self.stack.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
             self.frame_reads.insert(saved.step);
         }
     }
@@ -237,7 +237,7 @@ impl OpcodeExecutor<'_> {
     /// a generator.
     pub fn note_step(&mut self, value: VarId) {
         // Not that of the last instruction: it may be one of a function that has returned meanwhile.
-        let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
+        let frame = self.stack.len().min(self.checkpoints.len()).checked_sub(1);
         let step = frame.map_or(self.saves, |frame| self.checkpoints[frame].step);
         if self.raised.steps.get(value).is_none() {
             self.raised.steps.insert(value, step);
@@ -309,11 +309,11 @@ impl OpcodeExecutor<'_> {
     /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
     /// the call of the innermost frame runs natively.
     pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
-        let call = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
+        let call = self.stack.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
         let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
         let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
         let mut reason = Reason::new(ReasonId::Raises, text);
-        reason.stack = self.user_stack();
+        reason.stack = self.stack.locations();
         Err(Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
@@ -344,19 +344,19 @@ impl OpcodeExecutor<'_> {
     /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
     /// to the graph.
     pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
-        let (present, running) = (self.marks(), self.frames.len() - 1);
+        let (present, running) = (self.marks(), self.stack.len() - 1);
         let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
         let is_long = self.patience.steps() - call.instructions >= instructions;
         let mut reason = Reason::new(ReasonId::TraceTooLong, text);
-        reason.stack = self.user_stack();
+        reason.stack = self.stack.locations();
         is_long.then(|| Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
     /// What an attempt gives that leaves no trace but its guards.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
-        let (marks, frames) = (self.marks(), self.frames.len());
+        let (marks, frames) = (self.marks(), self.stack.len());
         let outcome = attempt(self);
-        self.frames.truncate(frames);
+        self.stack.truncate(frames);
         self.go_back(marks);
         outcome
     }

@@ -145,7 +145,7 @@ impl OpcodeExecutor<'_> {
     /// What the C function being called does behind its next call of `function` is to call another one with these
     /// arguments and the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
-        let null = self.null();
+        let null = self.stack.null();
         let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
         self.claims.above(function, Finish::Apply(args.len() as u32 + 1), below);
     }

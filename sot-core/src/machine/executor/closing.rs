@@ -25,7 +25,7 @@ pub enum Closing {
 impl OpcodeExecutor<'_> {
     /// What a suspended frame of a generator does with an exception, if that is all that shows, whenever it happens.
     pub fn closing(&mut self, frame: Frame, exception: VarId) -> Option<Closing> {
-        self.frames.push(frame);
+        self.stack.enter(frame);
         let mut raised = self.handle_exception(exception);
         let mut yields = 0;
         let done = |closing, yields| Some(if yields > 0 { Closing::Yields } else { closing });
@@ -38,13 +38,13 @@ impl OpcodeExecutor<'_> {
             raised = match self.step() {
                 Ok(Next::Continue) => Ok(()),
                 Ok(Next::Jump(label)) => {
-                    self.frame_mut().pc = label;
+                    self.stack.frame_mut().pc = label;
                     Ok(())
                 }
                 Ok(Next::Return(_)) => return done(Closing::Returns, yields),
                 Ok(Next::Yield(value)) if yields < MOST_YIELDS => {
                     yields += 1;
-                    self.push(value);
+                    self.stack.push(value);
                     self.handle_exception(exception)
                 }
                 Ok(Next::Yield(_)) => return None,
@@ -56,7 +56,7 @@ impl OpcodeExecutor<'_> {
 
     /// Whether the next instruction gives the same whenever it runs, and does nothing to what others see.
     fn is_of_handlers(&self, exception: VarId) -> bool {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         let Some(&Instruction { opcode, arg, .. }) = frame.code.code.instructions.get(frame.pc.index()) else {
             return false;
         };

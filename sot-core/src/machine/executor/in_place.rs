@@ -153,7 +153,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         if !sharing.is_empty() {
-            let called_directly = self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+            let called_directly = self.stack.iter().skip(1).all(|frame| frame.claim.is_some());
             if !called_directly || !self.reachable(self.roots()).is_disjoint(&sharing) {
                 return Err(refuse("a tensor in place that may share memory with another one"));
             }
@@ -184,7 +184,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// What the program can still get at: by the frames, and by its writes.
     fn roots(&self) -> Vec<VarId> {
         let mut roots = Vec::new();
-        for frame in &self.frames {
+        for frame in self.stack.iter() {
             roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
             roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
             roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));

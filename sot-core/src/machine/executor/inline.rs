@@ -117,14 +117,14 @@ impl OpcodeExecutor<'_> {
     }
 
     fn run_frame_from(&mut self, frame: Frame, raised: Option<VarId>) -> Flow<(Exit, Frame)> {
-        self.frames.push(frame);
+        self.stack.enter(frame);
         let exit = match raised {
             Some(exception) => self.handle_exception(exception).and_then(|()| self.run()),
             None => self.run(),
         };
-        let frame = self.frames.pop();
+        let frame = self.stack.leave();
         if exit.is_ok() {
-            self.checkpoints.truncate(self.frames.len());
+            self.checkpoints.truncate(self.stack.len());
         }
         match (exit, frame) {
             (Ok(exit), Some(frame)) => Ok((exit, frame)),

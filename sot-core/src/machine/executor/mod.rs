@@ -25,6 +25,7 @@ mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
+mod stack;
 mod statements;
 mod stores;
 mod switches;
@@ -72,6 +73,7 @@ pub use patience::Patience;
 use raised::Raised;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
+pub use stack::FrameStack;
 pub use switches::Switches;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
@@ -119,8 +121,8 @@ pub struct OpcodeExecutor<'py> {
     pub effects: SideEffects,
     /// The global state it changes.
     pub switches: Switches<'py>,
-    /// The frames being simulated, outermost first.
-    pub frames: Vec<Frame>,
+    /// The frames being simulated.
+    pub stack: FrameStack,
     identities: IdentityMap,
     stand_in_classes: StandInClasses,
     // One for each frame of the chain of direct calls, the outermost first.
@@ -135,8 +137,6 @@ pub struct OpcodeExecutor<'py> {
     watched_drops: Vec<WatchedDrop>,
     /// What the present instruction asks or calls, and all that it does besides.
     pub claims: Claims,
-    root_globals: Py<PyDict>,
-    null: VarId,
     /// How long the trace may go on.
     pub patience: Patience,
     simulated: OpcodeSet,
@@ -184,7 +184,7 @@ impl<'py> OpcodeExecutor<'py> {
             met_objects: HashSet::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
-            frames: Vec::new(),
+            stack: FrameStack::new(null, globals.clone().unbind()),
             identities: IdentityMap::default(),
             stand_in_classes: StandInClasses::default(),
             checkpoints: Vec::new(),
@@ -194,8 +194,6 @@ impl<'py> OpcodeExecutor<'py> {
             rounds: Rounds::default(),
             watched_drops: Vec::new(),
             claims: Claims::default(),
-            root_globals: globals.clone().unbind(),
-            null,
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
@@ -207,24 +205,24 @@ impl<'py> OpcodeExecutor<'py> {
     /// Simulates the innermost frame until it returns or yields. On a break or fallback the frames are left as they
     /// were before the instruction that could not be simulated.
     pub fn run(&mut self) -> Flow<Exit> {
-        let depth = self.frames.len();
+        let depth = self.stack.len();
         if depth > policy::MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
         self.refuse_full_stack()?;
-        let resumable = depth <= policy::MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+        let resumable = depth <= policy::MAX_RESUMABLE && self.stack.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
                 self.save();
                 if let Some(dropped) = self.dropped() {
                     let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
-                    let frame = self.frame_mut();
+                    let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
                     return Err(self.place(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
                 }
                 if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
-                    let frame = self.frame_mut();
+                    let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
                     let unwind = if planned.reads_frame {
                         self.leave_frame(planned.reason)
@@ -238,17 +236,17 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Continue) => {}
                 Ok(Next::Jump(label)) => {
                     if let Some(unwind) = if resumable { self.round_begins(label) } else { None } {
-                        let frame = self.frame_mut();
+                        let frame = self.stack.frame_mut();
                         (frame.at, frame.pc) = (label, label);
                         self.save();
                         return Err(self.place(unwind));
                     }
-                    self.frame_mut().pc = label;
+                    self.stack.frame_mut().pc = label;
                 }
                 Ok(Next::Return(value)) => return Ok(Exit::Return(value)),
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
-                    self.frames.truncate(depth);
+                    self.stack.truncate(depth);
                     self.refuse_longer_traceback(exception).map_err(|unwind| self.place(unwind))?;
                     self.refuse_unknown_context(exception).map_err(|unwind| self.place(unwind))?;
                     self.handle_exception(exception).map_err(|unwind| self.place(unwind))?;
@@ -261,7 +259,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn step(&mut self) -> Flow<Next> {
         self.claims.clear();
         self.count_step()?;
-        let frame = self.frame_mut();
+        let frame = self.stack.frame_mut();
         let at = frame.pc;
         let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
             return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the code ends without a return"));
@@ -292,13 +290,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the program drops what the instruction gives.
     pub fn drops_result(&self) -> bool {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         let next = frame.code.code.instructions.get(frame.pc.index());
         next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
     }
 
     fn log_step(&self, operand: &Operand) {
-        let stack: Vec<String> = self.frame().stack.iter().map(|&v| self.text(v)).collect();
+        let stack: Vec<String> = self.stack.frame().stack.iter().map(|&v| self.text(v)).collect();
         let name = self.runtime.opcode_name(self.py, operand.opcode);
         log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
     }
@@ -308,13 +306,13 @@ impl<'py> OpcodeExecutor<'py> {
         let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
             if reason.stack.is_empty() {
-                reason.stack = self.user_stack();
+                reason.stack = self.stack.locations();
                 let why = reason.id;
                 let forbids = |frame: &&Frame| {
                     let code = frame.code.object.bind(self.py);
                     cache::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
                 };
-                reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
+                reason.forbidden_by = self.stack.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
         }
         unwind
@@ -323,7 +321,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// What leaves the innermost frame to CPython. A call of an inlined function breaks the graph; then that function's
     /// frame comes to the same by itself.
     pub fn leave_frame(&self, reason: Reason) -> Unwind {
-        if self.frames.len() == 1 {
+        if self.stack.len() == 1 {
             return Unwind::Fallback(Box::new(reason));
         }
         Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
@@ -334,15 +332,10 @@ impl<'py> OpcodeExecutor<'py> {
         !self.graph.is_empty() || self.graph.has_inputs()
     }
 
-    /// The user's source positions, innermost first.
-    pub fn user_stack(&self) -> Vec<Location> {
-        self.frames.iter().rev().map(Frame::location).collect()
-    }
-
     /// A reason placed at the present instruction.
     pub fn reason(&self, id: ReasonId, text: impl Into<String>) -> Reason {
         let mut reason = Reason::new(id, text);
-        reason.stack = self.user_stack();
+        reason.stack = self.stack.locations();
         reason
     }
 
@@ -353,14 +346,14 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the innermost frame is that of a resume function which is still laying out what it was given.
     pub fn is_resuming(&self) -> bool {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
         code.and_then(cache::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
     }
 
     /// Whether the outermost frame goes on where a loop has just been given an item.
     pub fn begins_with_item(&self) -> bool {
-        let code = &self.frames[0].code;
+        let code = &self.stack[0].code;
         let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(cache::prologue_of);
         let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
         let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
@@ -387,58 +380,10 @@ impl<'py> OpcodeExecutor<'py> {
         self.units.values().cloned().collect()
     }
 
-    /// The innermost frame.
-    pub fn frame(&self) -> &Frame {
-        self.frames.last().expect("an executor runs with at least one frame")
-    }
-
-    /// The innermost frame.
-    pub fn frame_mut(&mut self) -> &mut Frame {
-        self.frames.last_mut().expect("an executor runs with at least one frame")
-    }
-
-    /// Pushes onto the stack of the innermost frame.
-    pub fn push(&mut self, value: VarId) {
-        self.frame_mut().stack.push(value);
-    }
-
-    /// Pops from the stack of the innermost frame.
-    pub fn pop(&mut self) -> Flow<VarId> {
-        self.frame_mut().stack.pop().ok_or_else(stack_underflow)
-    }
-
-    /// Pops a fixed number of items; the first of the result lay deepest.
-    pub fn pop_array<const N: usize>(&mut self) -> Flow<[VarId; N]> {
-        let items = self.pop_many(N)?;
-        items.try_into().map_err(|_| stack_underflow())
-    }
-
-    /// Pops `n` items; the first of the result lay deepest.
-    pub fn pop_many(&mut self, n: usize) -> Flow<Vec<VarId>> {
-        let stack = &mut self.frame_mut().stack;
-        let split = stack.len().checked_sub(n).ok_or_else(stack_underflow)?;
-        Ok(stack.split_off(split))
-    }
-
-    /// The `n`-th item from the top, 1 being the top.
-    pub fn peek(&self, n: usize) -> Flow<VarId> {
-        let stack = &self.frame().stack;
-        stack.len().checked_sub(n).and_then(|i| stack.get(i)).copied().ok_or_else(stack_underflow)
-    }
-
-    /// The empty stack slot of calls.
-    pub fn null(&self) -> VarId {
-        self.null
-    }
-
     /// The value for logs.
     pub fn text(&self, id: VarId) -> String {
         self.vars.get(id).text(self)
     }
-}
-
-fn stack_underflow() -> Unwind {
-    pyo3::exceptions::PyRuntimeError::new_err("the simulated stack ran out of items").into()
 }
 
 pub use crate::entity::Name;

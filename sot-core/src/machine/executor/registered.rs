@@ -100,7 +100,7 @@ impl<'py> OpcodeExecutor<'py> {
         let by = by.bind(self.py).clone();
         if let Ok(function) = by.cast::<PyFunction>() {
             let code = cpython::function_code(function);
-            if self.frames.iter().any(|frame| frame.code.object.bind(self.py).is(&code)) {
+            if self.stack.iter().any(|frame| frame.code.object.bind(self.py).is(&code)) {
                 return Ok(None);
             }
         }

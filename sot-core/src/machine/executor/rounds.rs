@@ -31,12 +31,12 @@ impl<'py> OpcodeExecutor<'py> {
     /// trace.
     /// `again`: it is not the first round that begins in the trace.
     pub fn ends_with_round(&mut self, again: bool) -> bool {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         self.ends_before(frame.at, again)
     }
 
     fn ends_before(&mut self, head: Label, again: bool) -> bool {
-        let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
+        let code = self.stack.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
         let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
         let Some(cache) = cache::cache_of(&code) else { return false };
         if cache.unrolled(head) >= policy::MAX_UNROLLED
@@ -53,7 +53,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump
     /// back to.
     pub(super) fn round_begins(&mut self, head: Label) -> Option<Unwind> {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
         if head > frame.at || frame.code.code.instructions.get(head.index()).is_some_and(steps) {
             return None;
@@ -61,7 +61,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !is_in_loop(self.py, frame, head) {
             return None;
         }
-        let begun = !self.rounds.begun.insert((Rc::as_ptr(&self.frame().code) as usize, head));
+        let begun = !self.rounds.begun.insert((Rc::as_ptr(&self.stack.frame().code) as usize, head));
         if !self.ends_before(head, begun) {
             return None;
         }
@@ -87,7 +87,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// A local variable of the outermost frame, which is that of a resume function, and the original code.
     pub(super) fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
         let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
-        let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
+        let running = self.stack.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
         let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
         // What else a resume function is given has no name in the program.
         let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
@@ -101,7 +101,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     pub(super) fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
-        let [frame] = &self.frames[..] else { return None };
+        let [frame] = &self.stack[..] else { return None };
         cache::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
     }
 

@@ -80,8 +80,8 @@ impl OpcodeExecutor<'_> {
         }
         let Traceback::Known(next) = self.traceback_known(exception) else { return };
         let py = self.py;
-        let place = self.frame_mut().place(py);
-        let entry = Rc::new(TracebackEntry { place, at: self.frame().at, next });
+        let place = self.stack.frame_mut().place(py);
+        let entry = Rc::new(TracebackEntry { place, at: self.stack.frame().at, next });
         self.raised.tracebacks.insert(exception, Traceback::Known(Some(entry)));
     }
 
@@ -183,7 +183,7 @@ impl OpcodeExecutor<'_> {
 
     /// The traceback of the exception being handled, which before 3.11 stays what it was when that began.
     pub fn handled_traceback(&mut self) -> Option<VarId> {
-        let handled = self.frames.iter().rev().find_map(|frame| frame.handled.last()).copied()?;
+        let handled = self.stack.handled()?;
         Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
     }
 

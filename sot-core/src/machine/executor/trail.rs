@@ -14,7 +14,7 @@ const SELF: &str = "self";
 impl OpcodeExecutor<'_> {
     /// Notes the line of the innermost frame.
     pub(super) fn note_line(&mut self) {
-        let (Some(trail), Some(frame)) = (&mut self.trail, self.frames.last()) else { return };
+        let (Some(trail), Some(frame)) = (&mut self.trail, self.stack.last()) else { return };
         let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
         if let Some(line) = line {
             trail.note_line(&frame.code, line);
@@ -25,7 +25,7 @@ impl OpcodeExecutor<'_> {
     pub(super) fn place_of_statement(&mut self) -> Option<u32> {
         let mut trail: Trail = self.trail.take()?;
         let mut parent = None;
-        for frame in &self.frames {
+        for frame in self.stack.iter() {
             let (scope, class) = self.scope(frame).unzip();
             let function = trail.function(&frame.code);
             let line = frame.location().line;

@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTraceback, PyTuple, PyType};
 
 use super::object_model::type_variable;
-use super::{Block, CallArgs, Handled, OpcodeExecutor};
+use super::stack::bug;
+use super::{CallArgs, Handled, OpcodeExecutor};
 use crate::backend::StateTest;
 use crate::bytecode::Label;
 use crate::cpython;
@@ -51,7 +52,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether no exception is being handled, in the trace or by a caller; if so, it is assumed.
     pub fn nothing_is_handled(&mut self) -> bool {
-        if self.handled_exception().is_some() || cpython::is_handling(self.py) {
+        if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {
             return false;
         }
         if !self.raised.assumes_nothing_handled {
@@ -64,25 +65,19 @@ impl<'py> OpcodeExecutor<'py> {
     /// What is raised while a caller handles an exception has that as its context, which the trace does not know: where
     /// it would be caught, and so seen, it must be raised for real.
     pub(super) fn refuse_unknown_context(&mut self, exception: VarId) -> Flow<()> {
-        let known = self.handled_exception().is_some() || self.trackers.is_loadable(self.vars.tracker(exception));
-        if known || !self.catches() || self.nothing_is_handled() {
+        let known = self.stack.handled_exception().is_some() || self.trackers.is_loadable(self.vars.tracker(exception));
+        if known || !self.stack.catches() || self.nothing_is_handled() {
             return Ok(());
         }
         let text = format!("{} is raised and caught while a caller handles another", self.class_name(exception));
         Err(Unwind::break_graph(ReasonId::Raises, text))
     }
 
-    /// Whether the innermost frame has a handler for what its instruction raises.
-    fn catches(&self) -> bool {
-        let frame = self.frame();
-        frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
-    }
-
     /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
     /// be caught after that, it must be raised for real.
     pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
         let left_a_frame = self.raised.leaving.take() == Some(exception);
-        if !left_a_frame || !self.catches() {
+        if !left_a_frame || !self.stack.catches() {
             return Ok(());
         }
         self.refuse_kept_by_traceback(exception)?;
@@ -99,33 +94,23 @@ impl<'py> OpcodeExecutor<'py> {
         ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
     }
 
-    /// The exception being handled, in this frame or the nearest caller that handles one.
-    pub fn handled_exception(&self) -> Option<VarId> {
-        self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
-    }
-
     /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here
     /// on. The answer is what that is, as far as this frame knows.
     pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
         let traceback = self.kept_traceback(exception);
-        let frame = self.frame_mut();
+        let frame = self.stack.frame_mut();
         let previous = frame.handled.last().map(|handled| handled.exception);
         frame.handled.push(Handled { depth: frame.stack.len(), exception, traceback });
         previous
     }
 
-    /// The innermost frame handles again what it handled before.
-    pub fn end_handling(&mut self) -> Flow<()> {
-        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
-    }
-
     fn unwind_blocks(&mut self, exception: VarId) -> Flow<bool> {
-        while let Some(block) = self.frame_mut().blocks.pop() {
+        while let Some(block) = self.stack.frame_mut().blocks.pop() {
             if block.in_handler {
-                self.drop_handler(block)?;
+                self.stack.drop_handler(block)?;
                 continue;
             }
-            self.frame_mut().stack.truncate(block.depth);
+            self.stack.frame_mut().stack.truncate(block.depth);
             self.enter_handler(block.handler, exception)?;
             return Ok(true);
         }
@@ -133,12 +118,11 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn enter_handler(&mut self, handler: Label, exception: VarId) -> Flow<()> {
-        let depth = self.frame().stack.len();
-        self.frame_mut().blocks.push(Block { handler, depth, in_handler: true });
+        self.stack.add_block(handler, true);
         let previous = self.begin_handling(exception);
         self.push_exception(previous)?;
         self.push_exception(Some(exception))?;
-        self.frame_mut().pc = handler;
+        self.stack.frame_mut().pc = handler;
         Ok(())
     }
 
@@ -146,65 +130,23 @@ impl<'py> OpcodeExecutor<'py> {
     fn push_exception(&mut self, exception: Option<VarId>) -> Flow<()> {
         let items = match exception {
             Some(exception) => [self.traceback(exception), exception, type_variable(self, exception)?],
-            None => [self.null(), self.null(), self.none()],
+            None => [self.stack.null(), self.stack.null(), self.none()],
         };
-        self.frame_mut().stack.extend(items);
+        self.stack.frame_mut().stack.extend(items);
         Ok(())
     }
 
     fn unwind_by_table(&mut self, exception: VarId) -> bool {
-        let frame = self.frame();
+        let frame = self.stack.frame();
         let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
-        self.frame_mut().stack.truncate(handler.depth as usize);
+        self.stack.frame_mut().stack.truncate(handler.depth as usize);
         if handler.lasti {
             let last = self.bookkeeping(BookkeepingVariable::LastInstruction);
-            self.push(last);
+            self.stack.push(last);
         }
-        self.push(exception);
-        self.frame_mut().pc = handler.target;
+        self.stack.push(exception);
+        self.stack.frame_mut().pc = handler.target;
         true
-    }
-
-    /// Sets up a block: exceptions go to `handler` from here on.
-    pub fn push_block(&mut self, handler: Label) {
-        let depth = self.frame().stack.len();
-        self.frame_mut().blocks.push(Block { handler, depth, in_handler: false });
-    }
-
-    /// Ends the innermost block.
-    pub fn pop_block(&mut self) -> Flow<Block> {
-        self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
-    }
-
-    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value
-    /// that is being returned may lie below them.
-    pub fn leave_handler(&mut self) -> Flow<()> {
-        self.pop_handler()?;
-        self.handle_previous()
-    }
-
-    /// Ends a handler, with whatever it has left on the stack.
-    pub fn abandon_handler(&mut self) -> Flow<()> {
-        let block = self.pop_handler()?;
-        self.drop_handler(block)
-    }
-
-    fn pop_handler(&mut self) -> Flow<Block> {
-        let block = self.pop_block()?;
-        if !block.in_handler {
-            return Err(bug("a handler ends that did not begin"));
-        }
-        Ok(block)
-    }
-
-    fn drop_handler(&mut self, block: Block) -> Flow<()> {
-        self.frame_mut().stack.truncate(block.base());
-        self.handle_previous()
-    }
-
-    fn handle_previous(&mut self) -> Flow<()> {
-        self.pop_many(3)?;
-        self.end_handling()
     }
 
     /// A variable for what handlers keep on the stack.
@@ -237,7 +179,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What a bare `raise` unwinds with.
     pub fn reraise(&mut self) -> Unwind {
-        match self.handled_exception() {
+        match self.stack.handled_exception() {
             Some(exception) => match self.handled_traceback() {
                 Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
                 None => self.raise_on(exception),
@@ -263,7 +205,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(cause) = cause {
             self.set_cause(exception, cause)?;
         }
-        if let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) {
+        if let Some(handled) = self.stack.handled_exception().filter(|handled| *handled != exception) {
             self.replace_context(exception, handled);
         }
         Ok(exception)
@@ -311,7 +253,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The exception being handled when another is raised becomes the other's context. No one else can hold an
     /// exception that was made in the trace, so its context is all written in the trace.
     fn set_context(&mut self, exception: VarId) {
-        let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
+        let Some(handled) = self.stack.handled_exception().filter(|handled| *handled != exception) else { return };
         let loadable = self.trackers.is_loadable(self.vars.tracker(exception));
         if !loadable && self.context_of(exception).is_none() {
             self.replace_context(exception, handled);
@@ -383,10 +325,6 @@ fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
         let exception = object.py().get_type::<PyBaseException>();
         class.mro().iter().any(|base| base.is(&exception))
     })
-}
-
-fn bug(what: &str) -> Unwind {
-    PyRuntimeError::new_err(what.to_owned()).into()
 }
 
 /// What handlers keep on the stack besides exceptions.
