@@ -26,7 +26,7 @@ opcode! {
 opcode! {
     RERAISE [3.11..3.14] (exception -- )
         .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
-        => |cx, _| Flow::<()>::Err(cx.raise_on(exception))
+        => |cx, _| Flow::<()>::Err(cx.raised.again(exception))
 }
 
 opcode! {

@@ -56,6 +56,6 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
     match stop_value(cx, exception)? {
         Some(value) => Ok([cx.none(), value]),
-        None => Err(cx.raise_on(exception)),
+        None => Err(cx.raised.again(exception)),
     }
 }

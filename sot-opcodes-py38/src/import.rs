@@ -148,7 +148,7 @@ fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
 /// The module as `sys.modules` has it, where another may stand in the next call.
 fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
+    if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
         // The program itself has looked into it, and may have changed it.
         let key = cx.string(name);
         let is_there = cx.contains(dict, key, false)?;
@@ -168,7 +168,7 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 /// Loads a module of the standard library, if nothing of what the trace has written could be seen meanwhile.
 fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
-    let looked_at = cx.met(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
+    let looked_at = cx.identities.of(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
     if !looked_at && cx.effects.is_empty() && !modules.contains(name)? && is_of_standard_library(cx.py, name) {
         // What it raises the program's own import will raise.
         let _ = cx.py.import(name);

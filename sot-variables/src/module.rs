@@ -142,7 +142,7 @@ impl Variable for ModuleVariable {
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         // Where that is reached as a dict, too, the dict would not show the write.
-        if cx.met(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
+        if cx.identities.of(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
             return Err(refuse());
         }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {

@@ -183,7 +183,7 @@ impl Variable for WeakReferenceVariable {
         match referent {
             None => Ok(cx.none()),
             Some(referent) => {
-                let met = cx.met(&referent).is_some_and(|met| is_held(cx, met));
+                let met = cx.identities.of(&referent).is_some_and(|met| is_held(cx, met));
                 if !met && !referent.is_instance_of::<PyType>() && !holds_what_it_was_given(cx) {
                     return Err(refuse("a weak reference to what may be dead"));
                 }

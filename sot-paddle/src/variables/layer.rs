@@ -135,7 +135,7 @@ impl LayerVariable {
                 break;
             }
             if let Some((dict, _)) = self.store(cx, this, store)? {
-                if cx.met(dict.as_any()).is_some_and(|met| written.contains(&met)) {
+                if cx.identities.of(dict.as_any()).is_some_and(|met| written.contains(&met)) {
                     return Ok(true);
                 }
             }

@@ -111,7 +111,7 @@ fn code_of(cx: &mut OpcodeExecutor<'_>, name: &str, source: VarId) -> Flow<Rc<Co
             cx.known(code)?.ok_or_else(|| cannot("eval() or exec() of something that is not known while tracing"))?
         }
     };
-    let unit = cx.code_unit(&code)?;
+    let unit = cx.met.code_unit(&code)?;
     if unit.code.flags & (OPTIMIZED | SUSPENDS) != 0 || !unit.code.freevars.is_empty() {
         return Err(cannot("eval() or exec() of the code of a function"));
     }

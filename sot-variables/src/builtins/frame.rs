@@ -64,7 +64,7 @@ builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     if cx.stack[above].global_names.is_some() {
         return Err(refuse());
     }
-    let place = cx.stack[above].place(cx.py);
+    let place = cx.stack.place(above, cx.py);
     Ok(view(cx, &place))
 } }
 

@@ -67,7 +67,7 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         None => match real_filters(cx, filters)? {
             Some(real) => {
                 // Code that reads the filters finds the trace's.
-                cx.is_reached_as(&real, filters);
+                cx.identities.insert(&real, filters);
                 real.into_any()
             }
             None => return Ok(()),

@@ -439,7 +439,7 @@ impl ExceptionVariable {
             "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
             "message" if self.members.is_some() => self.args.first().copied(),
             "exceptions" if self.members.is_some() => self.members,
-            "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),
+            "__traceback__" if cx.raised.step_of(this).is_some() => Some(cx.traceback(this)),
             "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
             "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
             _ => {
@@ -566,7 +566,7 @@ impl Variable for ExceptionVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Once it was raised it has a traceback that new code could not give it.
-        if cg.cx().raised_at(this).is_some() {
+        if cg.cx().raised.step_of(this).is_some() {
             return Err(cg.cx().plan_to_raise(this));
         }
         let py = cg.py();

@@ -60,7 +60,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     let mut own = true;
     let object = new(cx, variable, &mut own)?;
     cx.stand_for(&object, variable);
-    cx.complete_stand_in(variable, own);
+    cx.identities.complete_stand_in(variable, own);
     *exact &= own;
     Ok(object)
 }

@@ -226,7 +226,7 @@ fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, function: &Bound<'py
     let closure = closure_of(cx, function, of);
     let defaults = cpython::function_defaults(function).map(Bound::unbind);
     let keyword_defaults = cpython::function_kwdefaults(function).map(Bound::unbind);
-    let code = cx.code_unit(code.as_any())?;
+    let code = cx.met.code_unit(code.as_any())?;
     let first = code.code.arg_count as usize;
     Ok(FunctionParts {
         variable: this,
@@ -283,7 +283,7 @@ fn keyword_default(
     let Some(defaults) = defaults else { return Ok(lacks_part(cx, of, Part::KwDefaults)) };
     let defaults = defaults.bind(cx.py).clone();
     let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
-    if cx.met(defaults.as_any()).is_some_and(|met| cx.effects.written().any(|written| written == met)) {
+    if cx.identities.of(defaults.as_any()).is_some_and(|met| cx.effects.written().any(|written| written == met)) {
         let text = "a function whose defaults were written to";
         return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
     }
@@ -542,7 +542,7 @@ impl NewFunctionVariable {
         let code = cx.known(self.new.code)?;
         let code =
             code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
-        let code = cx.code_unit(&code)?;
+        let code = cx.met.code_unit(&code)?;
         let closure = match self.new.closure {
             Some(cells) => cx.unpack_all(cells)?,
             None => Vec::new(),

@@ -212,7 +212,7 @@ impl SuperVariable {
 }
 
 fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyAny>, index: usize) -> TrackerId {
-    if let Some(met) = cx.met(base).filter(|_| cx.trackers.is_made(of)) {
+    if let Some(met) = cx.identities.of(base).filter(|_| cx.trackers.is_made(of)) {
         return cx.vars.tracker(met);
     }
     if !cx.trackers.is_sourced(of) {

@@ -107,12 +107,12 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         self.refuse_full_stack()?;
-        if self.nesting == MAX_NESTED {
+        if self.patience.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        self.nesting += 1;
+        self.patience.nesting += 1;
         let result = payload.call(self, callable, args);
-        self.nesting -= 1;
+        self.patience.nesting -= 1;
         result
     }
 

@@ -66,7 +66,7 @@ impl<'py> OpcodeExecutor<'py> {
         match (self.runtime.factories.exception)(self, &exception) {
             Ok(exception) => {
                 if has_traceback {
-                    self.lose_traceback(exception);
+                    self.raised.lose_traceback(exception);
                 }
                 Unwind::Raise(exception)
             }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
+use super::rounds::Rounds;
 use super::{OpcodeExecutor, Refusals, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
@@ -58,6 +59,10 @@ pub struct Learnt {
     pub(crate) refusals: Refusals,
     /// What is to be assumed from now on.
     pub(crate) matters: Vec<Matters>,
+    /// How the trace has gone round loops.
+    pub(super) rounds: Rounds,
+    /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
+    pub lacks_own_cell: bool,
     notes: Vec<CodeNote>,
 }
 

@@ -92,7 +92,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// There is one truth about the variables of a module, but not where they are written through the dict that holds
     /// them.
     pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
-        match self.met(names.as_any()) {
+        match self.identities.of(names.as_any()) {
             Some(met) if self.effects.written().any(|written| written == met) => {
                 let text = "a variable of a module whose __dict__ is written as a dict, too";
                 Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))

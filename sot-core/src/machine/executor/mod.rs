@@ -15,6 +15,7 @@ mod history;
 mod in_place;
 mod inline;
 mod load_store;
+mod met;
 mod misfit;
 pub mod object_model;
 mod operators;
@@ -35,27 +36,24 @@ mod unwinding;
 pub mod warnings;
 mod wrap;
 
-use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
 use crate::compiler;
-use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::error::{Flow, Forbidden, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
 use crate::machine::observer::{self, Told};
-use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
+use crate::machine::opcode::{self, AtBreak, Next, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
 use crate::policy;
 use crate::report::{self, Trail};
 use crate::side_effects::SideEffects;
-use crate::tracker::{TrackerId, Trackers};
+use crate::tracker::Trackers;
 
 pub use crate::bytecode::CodeUnit;
 pub use crate::open_sizes::Sizes;
@@ -68,17 +66,18 @@ pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
+use checkpoint::Checkpoints;
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use patience::Patience;
-use raised::Raised;
+pub use met::Met;
+pub use raised::Raised;
+use statements::StatementInProgress;
 pub(crate) use refused::{Refusals, Refused};
-use rounds::Rounds;
 pub use stack::FrameStack;
 pub use switches::Switches;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
-use wrap::StandInClasses;
 
 /// How a stretch of simulation ended.
 pub enum Exit {
@@ -86,6 +85,14 @@ pub enum Exit {
     Return(VarId),
     /// A generator frame yielded.
     Yield(VarId),
+}
+
+/// What is kept for those who look on: reports and observers.
+pub(crate) struct Observed {
+    /// What reports show of the way, if details are asked for.
+    pub(crate) trail: Option<Trail>,
+    /// What observers have been told.
+    pub(crate) told: Told,
 }
 
 /// The state of one translation.
@@ -105,48 +112,32 @@ pub struct OpcodeExecutor<'py> {
     /// What earlier calls and attempts have shown.
     pub history: History,
     /// What this attempt has.
-    learnt: Learnt,
+    pub learnt: Learnt,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
-    /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
-    pub lacks_own_cell: bool,
-    /// What the statement being made takes.
-    takes: statements::Takes,
-    /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
-    /// statement exists.
-    pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
-    /// The addresses of what was called and looked at, of which the program may register something.
-    pub(crate) met_objects: HashSet<usize>,
+    /// The statement being made.
+    pub(crate) statement: StatementInProgress,
+    /// What the trace has come across.
+    pub met: Met,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
     pub switches: Switches<'py>,
     /// The frames being simulated.
     pub stack: FrameStack,
-    identities: IdentityMap,
-    stand_in_classes: StandInClasses,
-    // One for each frame of the chain of direct calls, the outermost first.
-    checkpoints: Vec<Checkpoint>,
-    saves: u64,
-    planned: Option<PlannedBreak>,
-    /// The instructions that read their frame's variables, as `eval` does.
-    frame_reads: HashSet<u64>,
-    raised: Raised,
-    rounds: Rounds,
+    /// Which variable an object is.
+    pub identities: IdentityMap,
+    checkpoints: Checkpoints,
+    /// The exceptions that the trace has raised.
+    pub raised: Raised,
     // Values whose destruction is observable and that this frame may own last.
     watched_drops: Vec<WatchedDrop>,
     /// What the present instruction asks or calls, and all that it does besides.
     pub claims: Claims,
     /// How long the trace may go on.
     pub patience: Patience,
-    simulated: OpcodeSet,
-    /// How many calls are being made for other calls.
-    nesting: usize,
-    units: HashMap<usize, Rc<CodeUnit>>,
-    /// What reports show of the way, if details are asked for.
-    pub(crate) trail: Option<Trail>,
-    /// What observers have been told.
-    pub(crate) told: Told,
+    /// What is kept for those who look on.
+    pub(crate) observed: Observed,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -174,31 +165,20 @@ impl<'py> OpcodeExecutor<'py> {
             guards,
             graph: FunctionGraph::new(py, &*runtime.backend),
             sizes: std::mem::take(&mut history.sizes),
-            planned: history.planned.take(),
+            checkpoints: Checkpoints::new(history.planned.take()),
             patience: Patience::new(history.effort, history.gave_way),
             history,
             learnt: Learnt::default(),
-            lacks_own_cell: false,
-            takes: statements::Takes::default(),
-            assumed_objects: Vec::new(),
-            met_objects: HashSet::new(),
+            statement: StatementInProgress::default(),
+            met: Met::default(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             stack: FrameStack::new(null, globals.clone().unbind()),
             identities: IdentityMap::default(),
-            stand_in_classes: StandInClasses::default(),
-            checkpoints: Vec::new(),
-            saves: 0,
-            frame_reads: HashSet::new(),
             raised: Raised::default(),
-            rounds: Rounds::default(),
             watched_drops: Vec::new(),
             claims: Claims::default(),
-            simulated: OpcodeSet::default(),
-            nesting: 0,
-            units: HashMap::new(),
-            trail: report::has_details().then(Trail::default),
-            told: Told::default(),
+            observed: Observed { trail: report::has_details().then(Trail::default), told: Told::default() },
         })
     }
 
@@ -221,7 +201,7 @@ impl<'py> OpcodeExecutor<'py> {
                     frame.at = frame.pc;
                     return Err(self.place(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
                 }
-                if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
+                if let Some(planned) = self.checkpoints.due() {
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
                     let unwind = if planned.reads_frame {
@@ -267,7 +247,7 @@ impl<'py> OpcodeExecutor<'py> {
         let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
         frame.at = at;
         frame.pc = Label(at.0 + 1);
-        if self.trail.is_some() {
+        if self.observed.trail.is_some() {
             self.note_line();
         }
         if log::enabled(log::TRACE) {
@@ -283,7 +263,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
         };
         if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
-            self.simulated.insert(operand.opcode);
+            self.met.opcode(operand.opcode);
         }
         next
     }
@@ -339,11 +319,6 @@ impl<'py> OpcodeExecutor<'py> {
         reason
     }
 
-    /// The opcodes whose handlers went through, or raised what the program raises.
-    pub fn simulated(&self) -> OpcodeSet {
-        self.simulated
-    }
-
     /// Whether the innermost frame is that of a resume function which is still laying out what it was given.
     pub fn is_resuming(&self) -> bool {
         let frame = self.stack.frame();
@@ -358,26 +333,6 @@ impl<'py> OpcodeExecutor<'py> {
         let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
         let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
         head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
-    }
-
-    /// A code object decoded; each is decoded once.
-    pub fn code_unit(&mut self, code: &Bound<'py, PyAny>) -> Flow<Rc<CodeUnit>> {
-        if let Some(unit) = self.units.get(&(code.as_ptr() as usize)) {
-            return Ok(Rc::clone(unit));
-        }
-        let unit = CodeUnit::new(code).map_err(|error| {
-            Unwind::break_graph(
-                ReasonId::UnsupportedCall,
-                format!("the bytecode of a function cannot be read: {error}"),
-            )
-        })?;
-        self.units.insert(code.as_ptr() as usize, Rc::clone(&unit));
-        Ok(unit)
-    }
-
-    /// The code objects decoded so far.
-    pub(crate) fn followed(&self) -> Vec<Rc<CodeUnit>> {
-        self.units.values().cloned().collect()
     }
 
     /// The value for logs.

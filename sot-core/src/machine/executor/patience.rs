@@ -52,6 +52,8 @@ pub struct Patience {
     signal: Option<u64>,
     /// Whether the trace goes on though one waits.
     ignores_signals: bool,
+    /// How many calls are being made for other calls.
+    pub(super) nesting: usize,
 }
 
 impl Patience {
@@ -62,7 +64,7 @@ impl Patience {
             Effort::Asked => left_of(&ASKED),
             Effort::All => ASKED.first,
         };
-        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
+        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
 
     /// The handler of a signal runs when the trace has ended, and does not wait for a long one.

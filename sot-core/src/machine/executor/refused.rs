@@ -92,12 +92,12 @@ impl<'py> OpcodeExecutor<'py> {
             return follow(self);
         }
         let placed = self.place(Unwind::BreakGraph(Box::new(reason)));
-        let step = self.last_step();
+        let step = self.checkpoints.last_step();
         let outcome = follow(self);
         self.history.refusals.is_following = false;
         match (outcome, step, placed) {
             (Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)), Some(step), Unwind::BreakGraph(reason)) => {
-                Err(Unwind::Restart(Some(Box::new(self.stop_at(step, *reason)))))
+                Err(Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, *reason)))))
             }
             (outcome, ..) => outcome,
         }

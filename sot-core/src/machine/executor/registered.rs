@@ -55,19 +55,9 @@ fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Notes that the translation rests on what is registered for an object, or that nothing is.
-    pub fn meet(&mut self, object: &Bound<'py, PyAny>) {
-        self.met_objects.insert(object.as_ptr() as usize);
-        self.met_objects.insert(object.get_type_ptr() as usize);
-        if let Ok(function) = object.cast::<PyFunction>() {
-            self.met_objects.insert(cpython::function_globals(function).as_ptr() as usize);
-            self.met_objects.extend(registered::module_of(object).map(|module| registered::mark_of(&module)));
-        }
-    }
-
     /// Breaks the graph at a call of what the program has asked so for.
     pub fn refuse_listed(&mut self, callable: &Bound<'py, PyAny>) -> Flow<()> {
-        self.meet(callable);
+        self.met.object(callable);
         let Some(registration) = registered::break_of(callable) else { return Ok(()) };
         let name = tracker::name(callable);
         Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration))))

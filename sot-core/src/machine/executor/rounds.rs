@@ -44,8 +44,8 @@ impl<'py> OpcodeExecutor<'py> {
         {
             return true;
         }
-        if again && self.rounds.again.insert((code.as_ptr() as usize, head)) {
-            self.rounds.codes.push(code.unbind());
+        if again && self.learnt.rounds.again.insert((code.as_ptr() as usize, head)) {
+            self.learnt.rounds.codes.push(code.unbind());
         }
         false
     }
@@ -61,7 +61,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !is_in_loop(self.py, frame, head) {
             return None;
         }
-        let begun = !self.rounds.begun.insert((Rc::as_ptr(&self.stack.frame().code) as usize, head));
+        let begun = !self.learnt.rounds.begun.insert((Rc::as_ptr(&self.stack.frame().code) as usize, head));
         if !self.ends_before(head, begun) {
             return None;
         }
@@ -107,7 +107,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Notes for later translations how this one has gone round loops.
     pub(crate) fn note_rounds(&mut self) {
-        let rounds = std::mem::take(&mut self.rounds);
+        let rounds = std::mem::take(&mut self.learnt.rounds);
         for code in &rounds.codes {
             let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
             let address = code.as_ptr() as usize;

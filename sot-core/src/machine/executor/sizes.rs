@@ -355,12 +355,12 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The value as an argument of the statement being made.
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
-        if self.takes.sizes && self.is_open_argument(id) {
+        if self.statement.takes_sizes && self.is_open_argument(id) {
             let value = self.open_value(id)?;
-            self.takes.sizes = true;
+            self.statement.takes_sizes = true;
             return self.see(value)?.graph_argument(self, value);
         }
-        if self.sizes.floats_are_taken && self.is_open_float(id) {
+        if self.statement.takes_floats && self.is_open_float(id) {
             let value = self.float_value(id)?;
             return self.see(value)?.graph_argument(self, value);
         }
@@ -373,12 +373,12 @@ impl<'py> OpcodeExecutor<'py> {
             return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
         };
         self.graph.note_size_taken();
-        let assumed_objects = std::mem::take(&mut self.assumed_objects);
+        let assumed_objects = std::mem::take(&mut self.statement.assumed_objects);
         let value = match &number.made {
             Made::Size(tensor, axis) => {
                 let of = self.see(*tensor)?.graph_argument(self, *tensor)?.text;
                 if let Some(known) = self.graph.known_size(&of, *axis) {
-                    self.assumed_objects = assumed_objects;
+                    self.statement.assumed_objects = assumed_objects;
                     return Ok(known);
                 }
                 let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
@@ -392,7 +392,7 @@ impl<'py> OpcodeExecutor<'py> {
                     || self.is_natural(*lhs) && self.is_natural(*rhs);
                 let exact = |id| self.integer_in(id).is_none_or(|number| number.abs() <= EXACT);
                 if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
-                    self.assumed_objects = assumed_objects;
+                    self.statement.assumed_objects = assumed_objects;
                     let Some(number) = self.in_python(id)? else { return Err(self.needs(id)) };
                     return if self.is_open_argument(number) { self.number_value(number) } else { Ok(number) };
                 }
@@ -404,7 +404,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             Made::Elements { product, .. } => self.open_value(*product)?,
         };
-        self.assumed_objects = assumed_objects;
+        self.statement.assumed_objects = assumed_objects;
         Ok(value)
     }
 
@@ -426,7 +426,7 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(now) = self.lazy_float(id) else { return Err(self.needs_number(id)) };
         let tracker = self.vars.tracker(id);
         self.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
-        if self.sizes.floats_are_checked {
+        if self.statement.checks_floats {
             self.guards.add(tracker, Test::Object(Box::new(Ordinary)));
         }
         self.given_number(id, &now, "float64")
@@ -478,7 +478,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
     fn is_open_float(&self, id: VarId) -> bool {
         let (Some(now), Some(enough)) = (self.lazy_float(id), self.opens_after_for(id)) else { return false };
-        if self.sizes.floats_are_checked && !Ordinary.check(&now) {
+        if self.statement.checks_floats && !Ordinary.check(&now) {
             return false;
         }
         // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.

@@ -2,11 +2,12 @@
 //! blocks and the exceptions it handles. Nothing here looks at a value.
 
 use std::ops::Deref;
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Block, Frame, Handled, Name};
+use super::{Block, Frame, Handled, Name, TracedFrame};
 use crate::bytecode::Label;
 use crate::error::{Flow, Location, Unwind};
 use crate::machine::variable::VarId;
@@ -56,6 +57,11 @@ impl FrameStack {
     /// The innermost frame.
     pub fn frame_mut(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("an executor runs with at least one frame")
+    }
+
+    /// The frame at a depth as tracebacks know it; 0 is the outermost.
+    pub fn place(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
+        self.frames[depth].place(py)
     }
 
     /// The user's source positions, innermost first.

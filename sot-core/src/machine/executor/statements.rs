@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 
 use super::{object_model, CallArgs, OpcodeExecutor, Refused};
-use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -14,15 +14,32 @@ use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 use crate::registered;
-use crate::tracker;
+use crate::tracker::{self, TrackerId};
 
-/// What the statement being made takes, besides numbers.
+/// The statement being made: what it takes besides numbers, and what it rests on.
 #[derive(Default)]
-pub(super) struct Takes {
-    /// Arrays that are values of the graph.
-    arrays: bool,
-    /// Sizes that are values of the graph.
-    pub(super) sizes: bool,
+pub(crate) struct StatementInProgress {
+    /// Whether it takes arrays that are values of the graph.
+    takes_arrays: bool,
+    /// Whether it takes sizes that are values of the graph.
+    pub(super) takes_sizes: bool,
+    /// Whether it takes a `float` that differs from call to call.
+    pub(super) takes_floats: bool,
+    /// Whether it may refuse such a `float` that is not finite, or too large.
+    pub(super) checks_floats: bool,
+    /// Objects whose identity it depends on, with their trackers: guarded once the statement exists.
+    pub(super) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
+}
+
+impl StatementInProgress {
+    /// The next statement, of which nothing is known but its callee.
+    fn begin(&mut self, backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) {
+        self.assumed_objects.clear();
+        self.takes_sizes = backend.takes_sizes(kind, callee);
+        self.takes_floats = backend.takes_floats(kind, callee);
+        self.takes_arrays = backend.takes_arrays(kind, callee);
+        self.checks_floats = backend.checks_floats(kind, callee);
+    }
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -73,7 +90,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
     pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
-        if !self.takes.arrays {
+        if !self.statement.takes_arrays {
             return Ok(None);
         }
         let known = self.graph.external.get(&variable).copied();
@@ -112,11 +129,7 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
-        self.assumed_objects.clear();
-        self.takes.sizes = self.runtime.backend.takes_sizes(kind, callee);
-        self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
-        self.takes.arrays = self.runtime.backend.takes_arrays(kind, callee);
-        self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
+        self.statement.begin(&*self.runtime.backend, kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {
@@ -158,7 +171,7 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.constant_tracker(object);
             self.guards.add(tracker, Test::Object(test));
         }
-        for (object, tracker) in std::mem::take(&mut self.assumed_objects) {
+        for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }
         if let Some(at) = given_back(kind, callee, &positional, &result) {

@@ -78,37 +78,19 @@ impl OpcodeExecutor<'_> {
         if std::mem::take(&mut self.raised.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception)) {
             return;
         }
-        let Traceback::Known(next) = self.traceback_known(exception) else { return };
+        let Traceback::Known(next) = self.raised.traceback(exception) else { return };
         let py = self.py;
         let place = self.stack.frame_mut().place(py);
         let entry = Rc::new(TracebackEntry { place, at: self.stack.frame().at, next });
-        self.raised.tracebacks.insert(exception, Traceback::Known(Some(entry)));
-    }
-
-    fn traceback_known(&self, exception: VarId) -> Traceback {
-        self.raised.tracebacks.get(exception).cloned().unwrap_or(Traceback::Known(None))
+        self.raised.set_traceback(exception, Some(entry));
     }
 
     /// What an operation gives that CPython has frames for which the trace does not.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
-            self.lose_traceback(exception);
+            self.raised.lose_traceback(exception);
         }
         outcome
-    }
-
-    /// Nothing is known of an exception's traceback from here on.
-    pub fn lose_traceback(&mut self, exception: VarId) {
-        self.raised.tracebacks.insert(exception, Traceback::Unknown);
-    }
-
-    /// The first entry of the traceback of an exception made in the trace, if it is known.
-    #[allow(clippy::option_option, reason = "none and unknown are two answers")]
-    pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<TracebackEntry>>> {
-        match self.traceback_known(exception) {
-            Traceback::Known(entry) => Some(entry),
-            Traceback::Unknown => None,
-        }
     }
 
     /// The traceback of an exception as handlers and `__exit__` get it.
@@ -116,9 +98,9 @@ impl OpcodeExecutor<'_> {
         if self.trackers.is_loadable(self.vars.tracker(exception)) {
             return self.bookkeeping(BookkeepingVariable::Traceback(exception));
         }
-        match self.traceback_known(exception) {
+        match self.raised.traceback(exception) {
             Traceback::Known(Some(entry)) => self.traceback_variable(exception, entry),
-            Traceback::Known(None) if self.raised_at(exception).is_some() => self.none(),
+            Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
             _ => self.bookkeeping(BookkeepingVariable::Traceback(exception)),
         }
     }
@@ -155,10 +137,10 @@ impl OpcodeExecutor<'_> {
             None => return Ok(false),
         };
         // New code could not give it to a new exception.
-        if given.is_some() || self.raised_at(exception).is_some() {
+        if given.is_some() || self.raised.step_of(exception).is_some() {
             self.note_step(exception);
         }
-        self.raised.tracebacks.insert(exception, Traceback::Known(given));
+        self.raised.set_traceback(exception, given);
         Ok(true)
     }
 
@@ -173,12 +155,6 @@ impl OpcodeExecutor<'_> {
         }
         let text = "an exception is raised again with the traceback that it had";
         Ok(Unwind::break_graph(ReasonId::Raises, text))
-    }
-
-    /// Raises an exception again with the traceback that it has.
-    pub fn raise_on(&mut self, exception: VarId) -> Unwind {
-        self.raised.raises_again = true;
-        Unwind::Raise(exception)
     }
 
     /// The traceback of the exception being handled, which before 3.11 stays what it was when that began.
@@ -240,7 +216,7 @@ impl Variable for TracebackVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let present = cg.cx().traceback_entry(self.exception).flatten();
+        let present = cg.cx().raised.traceback_entry(self.exception).flatten();
         if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
             return Err(cg.cx().plan_to_raise(self.exception));
         }

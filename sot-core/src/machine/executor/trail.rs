@@ -14,7 +14,7 @@ const SELF: &str = "self";
 impl OpcodeExecutor<'_> {
     /// Notes the line of the innermost frame.
     pub(super) fn note_line(&mut self) {
-        let (Some(trail), Some(frame)) = (&mut self.trail, self.stack.last()) else { return };
+        let (Some(trail), Some(frame)) = (&mut self.observed.trail, self.stack.last()) else { return };
         let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
         if let Some(line) = line {
             trail.note_line(&frame.code, line);
@@ -23,7 +23,7 @@ impl OpcodeExecutor<'_> {
 
     /// The place of the statement that is being made.
     pub(super) fn place_of_statement(&mut self) -> Option<u32> {
-        let mut trail: Trail = self.trail.take()?;
+        let mut trail: Trail = self.observed.trail.take()?;
         let mut parent = None;
         for frame in self.stack.iter() {
             let (scope, class) = self.scope(frame).unzip();
@@ -31,7 +31,7 @@ impl OpcodeExecutor<'_> {
             let line = frame.location().line;
             parent = Some(trail.place(PlaceReport { parent, function, line, scope, class }));
         }
-        self.trail = Some(trail);
+        self.observed.trail = Some(trail);
         parent
     }
 
@@ -45,7 +45,7 @@ impl OpcodeExecutor<'_> {
 
     /// An object of the framework that is called as a whole, as the program finds it.
     pub(super) fn way_to_object(&self, object: &Bound<'_, PyAny>) -> Option<String> {
-        self.way_to(self.met(object)?)
+        self.way_to(self.identities.of(object)?)
     }
 
     fn way_to(&self, variable: VarId) -> Option<String> {

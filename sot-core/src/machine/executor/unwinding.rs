@@ -158,7 +158,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
         match self.prepare_raise(exception, cause) {
             Ok(exception) => {
-                self.forget_part(exception);
+                self.raised.forget_part(exception);
                 Unwind::Raise(exception)
             }
             Err(unwind) => unwind,
@@ -182,7 +182,7 @@ impl<'py> OpcodeExecutor<'py> {
         match self.stack.handled_exception() {
             Some(exception) => match self.handled_traceback() {
                 Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
-                None => self.raise_on(exception),
+                None => self.raised.again(exception),
             },
             None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
             None => {

@@ -29,6 +29,7 @@ pub struct IdentityMap {
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
     stand_ins: HashMap<VarId, StandIn>,
+    classes: StandInClasses,
 }
 
 /// A real object that stands for a variable made in the trace.
@@ -47,7 +48,20 @@ impl IdentityMap {
         self.stand_ins.retain(|variable, _| *variable < first);
     }
 
-    fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
+    /// The variable of an object, if the trace has reached it.
+    pub fn of(&self, object: &Bound<'_, PyAny>) -> Option<VarId> {
+        self.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
+    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
+    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
+        if let Some(stand_in) = self.stand_ins.get_mut(&id) {
+            stand_in.exact = exact;
+        }
+    }
+
+    /// From here on the object is the variable.
+    pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.objects.push(object.clone().unbind());
     }
@@ -55,7 +69,7 @@ impl IdentityMap {
 
 /// Real classes that stand for those made in the trace. Their bases forget them when the translation is over.
 #[derive(Default)]
-pub(super) struct StandInClasses(Vec<Py<PyType>>);
+struct StandInClasses(Vec<Py<PyType>>);
 
 impl Drop for StandInClasses {
     fn drop(&mut self) {
@@ -103,7 +117,7 @@ impl<'py> OpcodeExecutor<'py> {
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
-        if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
+        if let Some(known) = self.identities.of(object) {
             self.assume_same(known, tracker, object);
             return known;
         }
@@ -125,29 +139,12 @@ impl<'py> OpcodeExecutor<'py> {
         false
     }
 
-    /// The variable of an object, if the trace has reached it.
-    pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
-        self.identities.variables.get(&(object.as_ptr() as usize)).copied()
-    }
-
-    /// From here on the object is the variable.
-    pub fn is_reached_as(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
-        self.identities.insert(object, id);
-    }
-
     /// From here on the object is the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);
         let (payload, writes) = (self.vars.get(id), self.effects.len());
         let stand_in = StandIn { object: object.clone().unbind(), exact: false, payload, writes };
         self.identities.stand_ins.insert(id, stand_in);
-    }
-
-    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
-    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
-        if let Some(stand_in) = self.identities.stand_ins.get_mut(&id) {
-            stand_in.exact = exact;
-        }
     }
 
     /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the
@@ -166,7 +163,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// A variable made in the trace for which a real object stands.
     pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
         if let Ok(class) = object.cast::<PyType>() {
-            self.stand_in_classes.0.push(class.clone().unbind());
+            self.identities.classes.0.push(class.clone().unbind());
         }
         let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
         let id = self.vars.add(payload, tracker);
@@ -286,7 +283,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
         let object = lazy.object.bind(self.py).clone();
-        self.met_objects.insert(object.get_type_ptr() as usize);
+        self.met.class_of(&object);
         let Some(kind) = self.runtime.kinds.find(&object) else {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
             return Err(Unwind::break_graph(
@@ -358,7 +355,7 @@ impl<'py> OpcodeExecutor<'py> {
             let items = self.tuple(items);
             return self.iter(items);
         }
-        self.met_objects.insert(object.get_type_ptr() as usize);
+        self.met.class_of(&object);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
