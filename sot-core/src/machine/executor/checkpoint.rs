@@ -207,20 +207,15 @@ impl OpcodeExecutor<'_> {
         self.watched_drops.push(watched);
     }
 
-    /// A watched value that no frame holds any more.
-    pub(super) fn dropped(&self) -> Option<VarId> {
-        self.all_dropped().next()
-    }
-
     /// The watched values that no frame holds any more.
     pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
         self.watched_drops.iter().filter_map(|watched| match watched {
-            WatchedDrop::Itself(value) => (!self.is_held(*value)).then_some(*value),
+            WatchedDrop::Itself(value) => (!is_held(self, *value)).then_some(*value),
             WatchedDrop::Inside { holder, object } => {
                 // What the trace has not written to holds what it held.
-                let untouched = || self.is_held(*holder) && !self.effects.written().any(|written| written == *holder);
+                let untouched = || is_held(self, *holder) && !self.effects.written().any(|written| written == *holder);
                 let reached = self.identities.of(object.bind(self.py));
-                let held = reached.map_or_else(untouched, |reached| self.is_held(reached) || untouched());
+                let held = reached.map_or_else(untouched, |reached| is_held(self, reached) || untouched());
                 (!held).then(|| reached.unwrap_or(*holder))
             }
         })
@@ -230,7 +225,9 @@ impl OpcodeExecutor<'_> {
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
         let is_watched = |watched: &WatchedDrop| match watched {
             WatchedDrop::Itself(own) => *own == value,
-            WatchedDrop::Inside { holder, object } => *holder == value || self.identities.of(object.bind(self.py)) == Some(value),
+            WatchedDrop::Inside { holder, object } => {
+                *holder == value || self.identities.of(object.bind(self.py)) == Some(value)
+            }
         };
         self.watched_drops.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
@@ -244,30 +241,6 @@ impl OpcodeExecutor<'_> {
             }
             if seen.insert(value) {
                 pending.extend(self.vars.get(value).children());
-            }
-        }
-        false
-    }
-
-    fn is_held(&self, value: VarId) -> bool {
-        let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
-        if self.stack.iter().any(directly) {
-            return true;
-        }
-        let frames = self.stack.iter();
-        // What is handled is held by the thread.
-        let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
-        let mut pending: Vec<VarId> = frames
-            .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
-            .chain(handled)
-            .collect();
-        let mut seen = HashSet::new();
-        while let Some(holder) = pending.pop() {
-            if holder == value {
-                return true;
-            }
-            if seen.insert(holder) {
-                pending.extend(self.vars.get(holder).children());
             }
         }
         false
@@ -293,14 +266,6 @@ impl OpcodeExecutor<'_> {
         let step = self.checkpoints.step_at(self.stack.len());
         if self.raised.steps.get(value).is_none() {
             self.raised.steps.insert(value, step);
-        }
-    }
-
-    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
-    /// raised.
-    pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
-        if let Some(saved) = self.checkpoints.of_depth(depth).or(self.checkpoints.last()) {
-            self.raised.steps.insert(exception, saved.step);
         }
     }
 
@@ -332,21 +297,10 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
-    /// the call of the innermost frame runs natively.
-    pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
-        let call = self.checkpoints.of_depth(self.stack.len());
-        let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
-        let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
-        let mut reason = Reason::new(ReasonId::Raises, text);
-        reason.stack = self.stack.locations();
-        Err(Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(call.step, reason)))))
-    }
-
     /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph that may have
     /// effects, and the builder cannot take them back.
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
-        self.leave_what_cannot_resume(reason);
+        leave_what_cannot_resume(self, reason);
         let saved = self.checkpoints.last()?;
         let left_behind = !self.graph.has_memory() && self.graph.mark() != saved.marks.graph;
         left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
@@ -367,17 +321,6 @@ impl OpcodeExecutor<'_> {
         BreakPoint { frames, reason }
     }
 
-    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
-    /// to the graph.
-    pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
-        let (present, running) = (self.marks(), self.stack.len() - 1);
-        let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
-        let is_long = self.patience.steps() - call.instructions >= instructions;
-        let mut reason = Reason::new(ReasonId::TraceTooLong, text);
-        reason.stack = self.stack.locations();
-        is_long.then(|| Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(call.step, reason)))))
-    }
-
     /// What an attempt gives that leaves no trace but its guards.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
         let (marks, frames) = (self.marks(), self.stack.len());
@@ -386,56 +329,113 @@ impl OpcodeExecutor<'_> {
         self.go_back(marks);
         outcome
     }
+}
 
-    /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
-    /// them.
-    fn leave_what_cannot_resume(&mut self, reason: &Reason) {
-        let frames = &self.checkpoints;
-        let mut depth = frames.len();
-        // What the frame itself is asked for is not to be found in another one.
-        let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
-        let last = &frames[depth - 1];
-        if depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
-            depth -= 1;
-        }
-        // To go on in the middle of what a library does without tensors is of no use to the graph.
-        while depth > 1 && self.is_without_tensors(depth - 1) {
-            depth -= 1;
-        }
-        self.checkpoints.truncate(depth);
+/// A watched value that no frame holds any more.
+pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
+    cx.all_dropped().next()
+}
+
+fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
+    if cx.stack.iter().any(directly) {
+        return true;
     }
+    let frames = cx.stack.iter();
+    // What is handled is held by the thread.
+    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+    let mut pending: Vec<VarId> = frames
+        .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+        .chain(handled)
+        .collect();
+    let mut seen = HashSet::new();
+    while let Some(holder) = pending.pop() {
+        if holder == value {
+            return true;
+        }
+        if seen.insert(holder) {
+            pending.extend(cx.vars.get(holder).children());
+        }
+    }
+    false
+}
 
-    /// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
-    fn is_without_tensors(&self, depth: usize) -> bool {
-        let (caller, frame) = (&self.checkpoints[depth - 1], &self.checkpoints[depth]);
-        if !self.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+/// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
+/// raised.
+pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize) {
+    if let Some(saved) = cx.checkpoints.of_depth(depth).or(cx.checkpoints.last()) {
+        cx.raised.steps.insert(exception, saved.step);
+    }
+}
+
+/// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
+/// the call of the innermost frame runs natively.
+pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
+    let call = cx.checkpoints.of_depth(cx.stack.len());
+    let (Some(dropped), Some(call)) = (dropped(cx), call) else { return Ok(()) };
+    let text = format!("the traceback of {} keeps {}", cx.class_name(exception), cx.text(dropped));
+    let mut reason = Reason::new(ReasonId::Raises, text);
+    reason.stack = cx.stack.locations();
+    Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
+}
+
+/// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
+/// to the graph.
+pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
+    let (present, running) = (cx.marks(), cx.stack.len() - 1);
+    let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
+    let is_long = cx.patience.steps() - call.instructions >= instructions;
+    let mut reason = Reason::new(ReasonId::TraceTooLong, text);
+    reason.stack = cx.stack.locations();
+    is_long.then(|| Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
+}
+
+/// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
+/// them.
+fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
+    let frames = &cx.checkpoints;
+    let mut depth = frames.len();
+    // What the frame itself is asked for is not to be found in another one.
+    let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
+    let last = &frames[depth - 1];
+    if depth > 1 && (of_this_frame || needs_its_frame(cx, last)) {
+        depth -= 1;
+    }
+    // To go on in the middle of what a library does without tensors is of no use to the graph.
+    while depth > 1 && is_without_tensors(cx, depth - 1) {
+        depth -= 1;
+    }
+    cx.checkpoints.truncate(depth);
+}
+
+/// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
+fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
+    let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
+    if !cx.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+        return false;
+    }
+    let mut pending: Vec<VarId> =
+        frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
+    let mut seen = HashSet::new();
+    while let Some(value) = pending.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let payload = cx.vars.get(value);
+        let object = payload.object().map(|object| object.bind(cx.py));
+        if payload.form() == Form::Tensor || object.is_some_and(|object| cx.runtime.backend.may_hold_tensors(object)) {
             return false;
         }
-        let mut pending: Vec<VarId> =
-            frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
-        let mut seen = HashSet::new();
-        while let Some(value) = pending.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            let payload = self.vars.get(value);
-            let object = payload.object().map(|object| object.bind(self.py));
-            if payload.form() == Form::Tensor
-                || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
-            {
-                return false;
-            }
-            pending.extend(payload.children());
-        }
-        true
+        pending.extend(payload.children());
     }
+    true
+}
 
-    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
-    /// values.
-    fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
-        let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
-        let operand = Opcodes::get(self.py).info(opcode).operand;
-        let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
-        of_variables || opcode::describe(opcode).needs_frame
-    }
+/// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
+/// values.
+fn needs_its_frame(cx: &OpcodeExecutor<'_>, frame: &Checkpoint) -> bool {
+    let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
+    let operand = Opcodes::get(cx.py).info(opcode).operand;
+    let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
+    of_variables || opcode::describe(opcode).needs_frame
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::rounds::Rounds;
-use super::{OpcodeExecutor, Refusals, ValuePolicy};
+use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::PlannedBreak;
@@ -99,23 +99,23 @@ impl<'py> OpcodeExecutor<'py> {
         learnt.matters = self.sizes.take_settled();
         learnt
     }
+}
 
-    /// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
-    pub(super) fn note_differing(&mut self) {
-        if let Some((code, at)) = self.root_place() {
-            self.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
-        }
+/// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
+pub(super) fn note_differing(cx: &mut OpcodeExecutor<'_>) {
+    if let Some((code, at)) = rounds::root_place(cx) {
+        cx.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
     }
+}
 
-    /// Notes that a variable of the program holds a container with other contents each time.
-    pub(super) fn note_changing(&mut self, code: Bound<'py, PyCode>, variable: Rc<str>) {
-        self.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
-    }
+/// Notes that a variable of the program holds a container with other contents each time.
+pub(super) fn note_changing<'py>(cx: &mut OpcodeExecutor<'py>, code: Bound<'py, PyCode>, variable: Rc<str>) {
+    cx.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
+}
 
-    /// Notes that the code has so many conditions on values which differ that the graph is to break at each.
-    pub(super) fn note_branching(&mut self) {
-        if let Some((code, _)) = self.root_place() {
-            self.learnt.notes.push(CodeNote::Branching(code.unbind()));
-        }
+/// Notes that the code has so many conditions on values which differ that the graph is to break at each.
+pub(super) fn note_branching(cx: &mut OpcodeExecutor<'_>) {
+    if let Some((code, _)) = rounds::root_place(cx) {
+        cx.learnt.notes.push(CodeNote::Branching(code.unbind()));
     }
 }

@@ -164,4 +164,3 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Globals { dict: dict.clone().unbind(), tracker })
     }
 }
-

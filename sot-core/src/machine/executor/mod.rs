@@ -61,19 +61,19 @@ pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
+use checkpoint::Checkpoints;
 pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
 pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
-use checkpoint::Checkpoints;
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
-pub use patience::Patience;
 pub use met::Met;
+pub use patience::Patience;
 pub use raised::Raised;
-use statements::StatementInProgress;
 pub(crate) use refused::{Refusals, Refused};
 pub use stack::FrameStack;
+use statements::StatementInProgress;
 pub use switches::Switches;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
@@ -194,7 +194,7 @@ impl<'py> OpcodeExecutor<'py> {
         loop {
             if resumable {
                 self.save();
-                if let Some(dropped) = self.dropped() {
+                if let Some(dropped) = checkpoint::dropped(self) {
                     let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
@@ -215,7 +215,7 @@ impl<'py> OpcodeExecutor<'py> {
             match self.step() {
                 Ok(Next::Continue) => {}
                 Ok(Next::Jump(label)) => {
-                    if let Some(unwind) = if resumable { self.round_begins(label) } else { None } {
+                    if let Some(unwind) = if resumable { rounds::round_begins(self, label) } else { None } {
                         let frame = self.stack.frame_mut();
                         (frame.at, frame.pc) = (label, label);
                         self.save();
@@ -227,9 +227,9 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
                     self.stack.truncate(depth);
-                    self.refuse_longer_traceback(exception).map_err(|unwind| self.place(unwind))?;
-                    self.refuse_unknown_context(exception).map_err(|unwind| self.place(unwind))?;
-                    self.handle_exception(exception).map_err(|unwind| self.place(unwind))?;
+                    unwinding::refuse_longer_traceback(self, exception).map_err(|unwind| self.place(unwind))?;
+                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| self.place(unwind))?;
+                    unwinding::handle_exception(self, exception).map_err(|unwind| self.place(unwind))?;
                 }
                 Err(unwind) => return Err(self.place(unwind)),
             }
@@ -238,7 +238,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn step(&mut self) -> Flow<Next> {
         self.claims.clear();
-        self.count_step()?;
+        patience::count_step(self)?;
         let frame = self.stack.frame_mut();
         let at = frame.pc;
         let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
@@ -248,10 +248,10 @@ impl<'py> OpcodeExecutor<'py> {
         frame.at = at;
         frame.pc = Label(at.0 + 1);
         if self.observed.trail.is_some() {
-            self.note_line();
+            trail::note_line(self);
         }
         if log::enabled(log::TRACE) {
-            self.log_step(&operand);
+            log_step(self, &operand);
         }
         let next = if self.runtime.observers.is_empty() {
             self.runtime.dispatch.simulate(self, &operand)
@@ -273,12 +273,6 @@ impl<'py> OpcodeExecutor<'py> {
         let frame = self.stack.frame();
         let next = frame.code.code.instructions.get(frame.pc.index());
         next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
-    }
-
-    fn log_step(&self, operand: &Operand) {
-        let stack: Vec<String> = self.stack.frame().stack.iter().map(|&v| self.text(v)).collect();
-        let name = self.runtime.opcode_name(self.py, operand.opcode);
-        log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
     }
 
     /// Writes the user's source position into a reason that has none yet, and which function forbids it.
@@ -339,6 +333,12 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn text(&self, id: VarId) -> String {
         self.vars.get(id).text(self)
     }
+}
+
+fn log_step(cx: &OpcodeExecutor<'_>, operand: &Operand) {
+    let stack: Vec<String> = cx.stack.frame().stack.iter().map(|&v| cx.text(v)).collect();
+    let name = cx.runtime.opcode_name(cx.py, operand.opcode);
+    log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
 }
 
 pub use crate::entity::Name;

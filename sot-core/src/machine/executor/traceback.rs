@@ -73,18 +73,6 @@ impl Frame {
 }
 
 impl OpcodeExecutor<'_> {
-    /// The innermost frame meets an exception.
-    pub(super) fn add_to_traceback(&mut self, exception: VarId) {
-        if std::mem::take(&mut self.raised.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return;
-        }
-        let Traceback::Known(next) = self.raised.traceback(exception) else { return };
-        let py = self.py;
-        let place = self.stack.frame_mut().place(py);
-        let entry = Rc::new(TracebackEntry { place, at: self.stack.frame().at, next });
-        self.raised.set_traceback(exception, Some(entry));
-    }
-
     /// What an operation gives that CPython has frames for which the trace does not.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
@@ -99,17 +87,10 @@ impl OpcodeExecutor<'_> {
             return self.bookkeeping(BookkeepingVariable::Traceback(exception));
         }
         match self.raised.traceback(exception) {
-            Traceback::Known(Some(entry)) => self.traceback_variable(exception, entry),
+            Traceback::Known(Some(entry)) => traceback_variable(self, exception, entry),
             Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
             _ => self.bookkeeping(BookkeepingVariable::Traceback(exception)),
         }
-    }
-
-    /// One entry is one object.
-    fn traceback_variable(&mut self, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
-        let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
-        let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
-        self.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
     }
 
     /// The variable of something that the trace keeps at an address, which has only one.
@@ -162,11 +143,30 @@ impl OpcodeExecutor<'_> {
         let handled = self.stack.handled()?;
         Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
     }
+}
 
-    /// What a handler that begins keeps of the traceback.
-    pub(super) fn kept_traceback(&mut self, exception: VarId) -> Option<VarId> {
-        LANGUAGE.handlers_keep_tracebacks.then(|| self.traceback(exception))
+/// The innermost frame meets an exception.
+pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
+    if std::mem::take(&mut cx.raised.raises_again) || cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+        return;
     }
+    let Traceback::Known(next) = cx.raised.traceback(exception) else { return };
+    let py = cx.py;
+    let place = cx.stack.frame_mut().place(py);
+    let entry = Rc::new(TracebackEntry { place, at: cx.stack.frame().at, next });
+    cx.raised.set_traceback(exception, Some(entry));
+}
+
+/// One entry is one object.
+fn traceback_variable(cx: &mut OpcodeExecutor<'_>, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
+    let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
+    let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
+    cx.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
+}
+
+/// What a handler that begins keeps of the traceback.
+pub(super) fn kept_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
+    LANGUAGE.handlers_keep_tracebacks.then(|| cx.traceback(exception))
 }
 
 /// An entry of the traceback of an exception that was raised in the trace.
@@ -200,7 +200,7 @@ impl Variable for TracebackVariable {
             "tb_lineno" => cx.integer(i64::from(self.entry.line())).map(Some),
             "tb_frame" => Ok(Some((cx.runtime.factories.frame)(cx, &self.entry.place))),
             "tb_next" => Ok(Some(match &self.entry.next {
-                Some(next) => cx.traceback_variable(self.exception, Rc::clone(next)),
+                Some(next) => traceback_variable(cx, self.exception, Rc::clone(next)),
                 None => cx.none(),
             })),
             "tb_lasti" => {

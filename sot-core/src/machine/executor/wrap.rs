@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::changing::LazyNumber;
-use super::OpcodeExecutor;
+use super::{changing, sizes, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
@@ -111,14 +111,14 @@ impl<'py> OpcodeExecutor<'py> {
     /// The variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.is_constant(object) {
-            if let Some(changing) = self.wrap_changing(object, tracker) {
+            if let Some(changing) = changing::wrap_changing(self, object, tracker) {
                 return changing;
             }
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
         if let Some(known) = self.identities.of(object) {
-            self.assume_same(known, tracker, object);
+            assume_same(self, known, tracker, object);
             return known;
         }
         let lazy = Rc::new(LazyVariable { object: object.clone().unbind() });
@@ -171,27 +171,15 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
-        let first = self.vars.tracker(known);
-        match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
-            (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
-            // What the program made in the trace holds the other object then.
-            (true, false) if self.is_short_lived(first) && self.trackers.is_produced(tracker) => {}
-            (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
-            (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
-            _ => {}
-        }
-    }
-
     /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call
     /// they might be one.
     pub fn assume_distinct(&mut self) {
-        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| self.told_apart(id)).collect();
+        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| told_apart(self, id)).collect();
         let mut written: Vec<VarId> = self.effects.written().collect();
         written.sort_unstable();
         written.dedup();
         let mut of_types: Vec<(Bound<'py, PyAny>, Vec<TrackerId>)> = Vec::new();
-        for (tracker, ty) in written.into_iter().filter_map(|id| self.told_apart(id)) {
+        for (tracker, ty) in written.into_iter().filter_map(|id| told_apart(self, id)) {
             match of_types.iter_mut().find(|(known, _)| known.is(&ty)) {
                 Some((_, written)) => written.push(tracker),
                 None => of_types.push((ty, vec![tracker])),
@@ -199,31 +187,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         for (ty, written) in of_types {
             let others = looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other);
-            self.assume_apart(&written, others.collect());
+            assume_apart(self, &written, others.collect());
         }
-    }
-
-    /// The written objects are other ones than all the others.
-    fn assume_apart(&mut self, written: &[TrackerId], mut others: Vec<TrackerId>) {
-        others.sort_unstable();
-        if written.len() * others.len() > MAX_PAIRS {
-            let is_written: HashSet<_> = written.iter().copied().collect();
-            others.retain(|other| !is_written.contains(other));
-            self.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
-            return;
-        }
-        for &tracker in written {
-            for &other in others.iter().filter(|other| **other != tracker) {
-                self.guards.add(tracker, Test::DiffersFrom(other));
-            }
-        }
-    }
-
-    /// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
-    fn told_apart(&self, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
-        let (tracker, payload) = (self.vars.tracker(id), self.vars.get(id));
-        let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
-        (looked_at && self.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(self)))
     }
 
     /// Whether the object is a value: its type and contents are all there is to it.
@@ -234,28 +199,13 @@ impl<'py> OpcodeExecutor<'py> {
     /// What the variable holds; the first look gives it its kind and its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
         if !self.vars.look(id) {
-            self.materialize_lazy(id)?;
+            materialize_lazy(self, id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
-                self.refuse_short_lived_class(id)?;
+                refuse_short_lived_class(self, id)?;
                 self.vars.get(id).guard(self, id)?;
             }
         }
         Ok(self.vars.get(id))
-    }
-
-    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
-    /// again.
-    fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
-        let tracker = self.vars.tracker(id);
-        // Before the first instruction there is nothing to break at.
-        if self.history.short_lived.classes.is_empty()
-            || self.checkpoints.is_empty()
-            || !self.history.short_lived.classes.contains(&self.trackers.path(tracker))
-        {
-            return Ok(());
-        }
-        let text = "a class that is another one at every call, or an object of such";
-        Err(Unwind::break_graph(ReasonId::ChangingClass, text))
     }
 
     /// What the variable holds, if it is of the kind `T`; a container is looked into.
@@ -265,36 +215,6 @@ impl<'py> OpcodeExecutor<'py> {
             payload.open(self, id)?;
         }
         Ok(self.vars.as_kind::<T>(id))
-    }
-
-    fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
-        if self.is_open(id) {
-            return Err(self.needs(id));
-        }
-        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
-            if self.is_of_sizes(id) {
-                self.assume_of_sizes(id)?;
-            } else {
-                number.refuse_if_too_many(self)?;
-            }
-            let value = number.value.clone_ref(self.py);
-            self.vars.set(id, (self.runtime.factories.constant)(value));
-            return Ok(());
-        }
-        let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
-        let object = lazy.object.bind(self.py).clone();
-        self.met.class_of(&object);
-        let Some(kind) = self.runtime.kinds.find(&object) else {
-            let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                format!("no variable kind is registered for objects of type {name}"),
-            ));
-        };
-        let tracker = self.vars.tracker(id);
-        let payload = self.runtime.kinds.wrap(kind, self, &object, tracker)?;
-        self.vars.set(id, payload);
-        Ok(())
     }
 
     /// A variable made in the trace.
@@ -409,4 +329,84 @@ impl<'py> OpcodeExecutor<'py> {
         let value = PyString::new(self.py, value).into_any().unbind();
         self.constant(value)
     }
+}
+
+fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
+    let first = cx.vars.tracker(known);
+    match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
+        (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
+        // What the program made in the trace holds the other object then.
+        (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
+        (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
+        (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
+        _ => {}
+    }
+}
+
+/// The written objects are other ones than all the others.
+fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
+    others.sort_unstable();
+    if written.len() * others.len() > MAX_PAIRS {
+        let is_written: HashSet<_> = written.iter().copied().collect();
+        others.retain(|other| !is_written.contains(other));
+        cx.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
+        return;
+    }
+    for &tracker in written {
+        for &other in others.iter().filter(|other| **other != tracker) {
+            cx.guards.add(tracker, Test::DiffersFrom(other));
+        }
+    }
+}
+
+/// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
+fn told_apart<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+    let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(id));
+    let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
+    (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))
+}
+
+/// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
+/// again.
+fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
+    let tracker = cx.vars.tracker(id);
+    // Before the first instruction there is nothing to break at.
+    if cx.history.short_lived.classes.is_empty()
+        || cx.checkpoints.is_empty()
+        || !cx.history.short_lived.classes.contains(&cx.trackers.path(tracker))
+    {
+        return Ok(());
+    }
+    let text = "a class that is another one at every call, or an object of such";
+    Err(Unwind::break_graph(ReasonId::ChangingClass, text))
+}
+
+fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
+    if cx.is_open(id) {
+        return Err(sizes::needs(cx, id));
+    }
+    if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
+        if changing::is_of_sizes(cx, id) {
+            sizes::assume_of_sizes(cx, id)?;
+        } else {
+            number.refuse_if_too_many(cx)?;
+        }
+        let value = number.value.clone_ref(cx.py);
+        cx.vars.set(id, (cx.runtime.factories.constant)(value));
+        return Ok(());
+    }
+    let Some(lazy) = cx.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
+    let object = lazy.object.bind(cx.py).clone();
+    cx.met.class_of(&object);
+    let Some(kind) = cx.runtime.kinds.find(&object) else {
+        let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedOperation,
+            format!("no variable kind is registered for objects of type {name}"),
+        ));
+    };
+    let tracker = cx.vars.tracker(id);
+    let payload = cx.runtime.kinds.wrap(kind, cx, &object, tracker)?;
+    cx.vars.set(id, payload);
+    Ok(())
 }

@@ -111,8 +111,8 @@ pub(super) fn simulate(
         Next::Return(_) | Next::Yield(_) => return Ok(next),
     };
     let grown = depth(cx) - found;
-    let is_right = frames == cx.stack.len()
-        && (growth.get() == Some(grown) || is_cpythons(cx.py, handler, operand, jumps, grown));
+    let is_right =
+        frames == cx.stack.len() && (growth.get() == Some(grown) || is_cpythons(cx.py, handler, operand, jumps, grown));
     if is_right {
         return Ok(next);
     }

@@ -190,7 +190,8 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
 /// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and
 /// written.
 fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
-    let Some(met) = cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
+    let Some(met) =
+        cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
     else {
         return Ok(());
     };
