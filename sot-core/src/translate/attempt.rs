@@ -52,7 +52,7 @@ pub(super) fn translate_to_the_end(
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
-        cache.close_sizes(std::mem::take(&mut learnt.matters));
+        cache.sizes().close(std::mem::take(&mut learnt.matters));
         let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
@@ -141,7 +141,7 @@ fn make_entry<'py>(
         return Ok(Attempt::Again(None));
     }
     if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.let_sizes_wait();
+        cache.sizes().let_wait();
         return Ok(Attempt::Again(None));
     }
     progress::phase(cx.py, "compile");

@@ -41,7 +41,11 @@ impl<'py> OpcodeExecutor<'py> {
         for code in &rounds.codes {
             let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
             let address = code.as_ptr() as usize;
-            rounds.again.iter().filter(|(of, _)| *of == address).for_each(|(_, head)| cache.note_unrolled(*head));
+            rounds
+                .again
+                .iter()
+                .filter(|(of, _)| *of == address)
+                .for_each(|(_, head)| cache.profile().note_unrolled(*head));
         }
     }
 }
@@ -50,7 +54,8 @@ fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
     let code = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok().cloned();
     let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
     let Some(cache) = cache::cache_of(&code) else { return false };
-    if cache.unrolled(head) >= policy::MAX_UNROLLED || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
+    if cache.profile().unrolled(head) >= policy::MAX_UNROLLED
+        || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
     {
         return true;
     }
@@ -83,7 +88,7 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
 /// call. Then one that may differ is not assumed for it in another resume function either.
 pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
     let Some((code, at)) = root_place(cx) else { return false };
-    cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
+    cache::cache_of(&code).is_some_and(|cache| cache.profile().differs(at))
 }
 
 /// Whether the variable of the program that a tracker names has been found to hold a container with other contents
@@ -91,7 +96,7 @@ pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
 pub(super) fn holds_changing(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
     let place = resumed_variable(cx, tracker);
     let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
-    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
+    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile().holds_changing(name))
 }
 
 /// A local variable of the outermost frame, which is that of a resume function, and the original code.
@@ -110,7 +115,7 @@ pub(super) fn resumed_variable<'py>(
 /// Whether the code has so many conditions on values which differ that the graph breaks at each.
 pub(super) fn branches_much(cx: &OpcodeExecutor<'_>) -> bool {
     let place = root_place(cx).and_then(|(code, _)| cache::cache_of(&code));
-    place.is_some_and(|cache| cache.branches_much())
+    place.is_some_and(|cache| cache.profile().branches_much())
 }
 
 pub(super) fn root_place<'py>(cx: &OpcodeExecutor<'py>) -> Option<(Bound<'py, PyCode>, Label)> {
