@@ -7,7 +7,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Quiet};
 use sot_core::variable::VarId;
-use sot_variables::functions::function::{FunctionVariable, NewFunction};
+use sot_variables::functions::new_function::{self, NewFunction};
 
 opcode! { RETURN_VALUE [3.8..3.14] (value -- ) .quiet(Quiet::Always) => |_cx, _| Ok(Next::Return(value)) }
 opcode! { MAKE_FUNCTION [3.8..3.11] (..) => |cx, op| make_named_function(cx, op.arg) }
@@ -34,7 +34,7 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
     let keyword_defaults = part(KEYWORD_DEFAULTS)?;
     let defaults = part(DEFAULTS)?;
     let new = NewFunction { code, name, defaults, keyword_defaults, annotations, closure };
-    let function = FunctionVariable::build(cx, new)?;
+    let function = new_function::build(cx, new)?;
     cx.stack.push(function);
     Ok(Next::Continue)
 }

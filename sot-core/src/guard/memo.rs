@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
+use super::program::FrameView;
+use super::steps::{Check, Fetch, Register, Registers, Step};
 use crate::cpython::{self, Changed, Objects, Place, Reading, Recorder, Snapshot};
 use crate::env;
 

@@ -2,11 +2,13 @@
 //! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
+mod constants;
 mod failure;
 mod framework;
 mod memo;
 mod object_state;
 mod program;
+mod steps;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,10 +19,11 @@ use pyo3::types::PyType;
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
+pub use constants::same_constant;
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, ObjectsTest, StateTest};
 pub use object_state::ObjectState;
-pub use program::{same_constant, Differing, FrameView, GuardProgram};
+pub use program::{Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.
 pub enum Test {

@@ -22,7 +22,7 @@ use crate::classes::instance::InstanceVariable;
 use crate::classes::object::{is_struct_sequence, is_value_type};
 use crate::classes::stand_in;
 use crate::containers::registered;
-use crate::functions::function::call_by_policy;
+use crate::functions::call_policy::call_by_policy;
 use crate::iterators::library;
 use crate::numpy;
 
