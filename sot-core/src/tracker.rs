@@ -3,12 +3,12 @@
 //! (`guard::program`), the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift
 //! apart.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType, PyWeakrefReference};
+use rustc_hash::FxHashMap;
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
@@ -291,7 +291,7 @@ const LONGEST_TEXT: usize = 64;
 #[derive(Default)]
 pub struct Trackers {
     nodes: Vec<(Rc<Tracker>, Origin)>,
-    ids: HashMap<Rc<Tracker>, TrackerId>,
+    ids: FxHashMap<Rc<Tracker>, TrackerId>,
 }
 
 impl Trackers {

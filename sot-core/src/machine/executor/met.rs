@@ -1,11 +1,11 @@
 //! What a trace has come across that its translation rests on, or that others are told of: objects for which the program
 //! may register something, code objects, opcodes.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CodeUnit;
 use crate::cpython;
@@ -17,8 +17,8 @@ use crate::registered;
 #[derive(Default)]
 pub struct Met {
     /// Addresses.
-    objects: HashSet<usize>,
-    units: HashMap<usize, Rc<CodeUnit>>,
+    objects: FxHashSet<usize>,
+    units: FxHashMap<usize, Rc<CodeUnit>>,
     opcodes: OpcodeSet,
 }
 
@@ -39,7 +39,7 @@ impl Met {
     }
 
     /// The addresses of the objects; the trace has ended.
-    pub(crate) fn take_objects(&mut self) -> HashSet<usize> {
+    pub(crate) fn take_objects(&mut self) -> FxHashSet<usize> {
         std::mem::take(&mut self.objects)
     }
 

@@ -2,12 +2,13 @@
 //! at it. One Python object is one variable, however it was reached.
 
 use std::any::TypeId;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
+use rustc_hash::FxHashMap;
 
 use super::changing::LazyNumber;
 use super::{changing, sizes, OpcodeExecutor};
@@ -25,10 +26,10 @@ const MAX_PAIRS: usize = 64;
 /// Which variable an object is.
 #[derive(Default)]
 pub struct IdentityMap {
-    variables: HashMap<usize, VarId>,
+    variables: FxHashMap<usize, VarId>,
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
-    stand_ins: HashMap<VarId, StandIn>,
+    stand_ins: FxHashMap<VarId, StandIn>,
     classes: StandInClasses,
 }
 

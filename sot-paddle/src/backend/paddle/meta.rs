@@ -1,7 +1,7 @@
 //! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -80,8 +80,10 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
 /// The meta of a graph value, `None` for any other object.
 pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
     if paddle.is_value(object) {
-        let shape = object.getattr("shape")?.extract()?;
-        meta(shape, &object.getattr("dtype")?, &object.getattr("stop_gradient")?).map(Some)
+        let py = object.py();
+        let shape = object.getattr(intern!(py, "shape"))?.extract()?;
+        let (dtype, stop_gradient) = (intern!(py, "dtype"), intern!(py, "stop_gradient"));
+        meta(shape, &object.getattr(dtype)?, &object.getattr(stop_gradient)?).map(Some)
     } else {
         Ok(None)
     }
@@ -118,12 +120,25 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
     Ok(nested.into_iter().flatten().collect())
 }
 
-/// `float32` for `paddle.float32`.
+/// `float32` for `paddle.float32`. Paddle has one object for each element type, and says its name in thousands of
+/// instructions.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
+    static KNOWN: Mutex<Vec<(Py<PyAny>, String)>> = Mutex::new(Vec::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, name)) = known().iter().find(|(known, _)| dtype.is(known)) {
+        return Ok(name.as_str().into());
+    }
     let text = dtype.str()?;
     let text = text.to_str()?;
-    Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
+    let name = text.strip_prefix("paddle.").unwrap_or(text);
+    if dtype.get_type().module()?.to_str()?.starts_with("paddle") && known().len() < MOST_DTYPES {
+        known().push((dtype.clone().unbind(), name.to_owned()));
+    }
+    Ok(name.into())
 }
+
+/// More element types than Paddle has.
+const MOST_DTYPES: usize = 64;
 
 /// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have
 /// marked.
