@@ -351,8 +351,8 @@ pub struct Guards {
     list: Vec<Guard>,
     seen: FxHashSet<(TrackerId, GuardKey)>,
     state: Vec<Box<dyn StateTest>>,
-    /// Roads that led somewhere.
-    roads: Vec<TrackerId>,
+    /// Trackers whose value must exist; nothing is tested about the value.
+    required: Vec<TrackerId>,
 }
 
 impl Guards {
@@ -372,11 +372,11 @@ impl Guards {
 
     /// Assumes that there is something where the tracker leads, whatever it is.
     pub fn require(&mut self, subject: TrackerId) {
-        self.roads.push(subject);
+        self.required.push(subject);
     }
 
-    /// The roads that no test goes along.
-    fn untested_roads(&self, trackers: &Trackers) -> Vec<TrackerId> {
+    /// Those of the required trackers that no test fetches on the way to its subject.
+    fn untested(&self, trackers: &Trackers) -> Vec<TrackerId> {
         let mut tested = FxHashSet::default();
         let others = self.list.iter().flat_map(|guard| guard.test.compared());
         for subject in self.list.iter().map(|guard| guard.subject).chain(others) {
@@ -385,8 +385,8 @@ impl Guards {
                 on_the_way = trackers.get(tracker).parent();
             }
         }
-        let untested = |road: &TrackerId| trackers.is_sourced(*road) && tested.insert(*road);
-        self.roads.iter().copied().filter(untested).collect()
+        let untested = |tracker: &TrackerId| trackers.is_sourced(*tracker) && tested.insert(*tracker);
+        self.required.iter().copied().filter(untested).collect()
     }
 
     /// Adds a test of the framework's global state.
@@ -398,9 +398,9 @@ impl Guards {
     pub fn described(&self, py: Python<'_>, trackers: &Trackers) -> Vec<(String, Option<TrackerId>)> {
         let state = self.state.iter().map(|test| (test.describe(), None));
         let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
-        let roads = self.untested_roads(trackers);
-        let roads = roads.iter().map(|road| (format!("{} is there", trackers.text(py, *road)), Some(*road)));
-        state.chain(list.map(|guard| (guard.text(py, trackers), Some(guard.subject)))).chain(roads).collect()
+        let required = self.untested(trackers);
+        let required = required.iter().map(|id| (format!("{} is there", trackers.text(py, *id)), Some(*id)));
+        state.chain(list.map(|guard| (guard.text(py, trackers), Some(guard.subject)))).chain(required).collect()
     }
 
     /// Number of guards so far: a checkpoint for `truncate`.
@@ -434,7 +434,7 @@ impl Guards {
     pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
         // What the trace made is the same at each call.
         self.list.retain(|guard| !trackers.is_made(guard.subject));
-        let roads = self.untested_roads(trackers);
-        GuardProgram::new(py, self.state, self.list, &roads, trackers)
+        let required = self.untested(trackers);
+        GuardProgram::new(py, self.state, self.list, &required, trackers)
     }
 }

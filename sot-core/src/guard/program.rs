@@ -74,7 +74,7 @@ impl GuardProgram {
         py: Python<'_>,
         state: Vec<Box<dyn StateTest>>,
         guards: Vec<Guard>,
-        roads: &[TrackerId],
+        required: &[TrackerId],
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
@@ -94,9 +94,9 @@ impl GuardProgram {
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             texts.resize(compiler.len(), text.into());
         }
-        for &road in roads {
-            compiler.fetch(road)?;
-            texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)).into());
+        for &tracker in required {
+            compiler.fetch(tracker)?;
+            texts.resize(compiler.len(), format!("{} is there", trackers.text(py, tracker)).into());
         }
         let (steps, registers) = compiler.finish();
         stats::work(steps.len());

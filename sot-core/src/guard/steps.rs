@@ -92,7 +92,7 @@ impl<'py> Registers<'py> for Vec<Bound<'py, PyAny>> {
 }
 
 impl Fetch {
-    /// The value, or `None` if the road to it is gone: the guard fails.
+    /// The value, or `None` if it can no longer be reached: the guard fails.
     #[inline]
     pub(super) fn run<'py>(
         &self,

@@ -305,7 +305,7 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
         cx.met.object(function.as_any());
-        // Not as the object that the program may come to by another road: what is assumed of that is guarded.
+        // Not as the object that the program may reach in another way: what is assumed of that is guarded.
         let tracker = cx.constant_tracker(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
         frame.function = Some(cx.vars.add(payload, tracker));
