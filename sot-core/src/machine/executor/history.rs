@@ -91,7 +91,7 @@ impl Learnt {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// What the trace has shown; it has ended.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);

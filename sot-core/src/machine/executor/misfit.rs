@@ -9,7 +9,7 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// The error of a function of the `operator` module for operands that it cannot take.
     pub fn misfit(&mut self, function: &str, operands: &[VarId]) -> Flow<Unwind> {
         let operands = operands.iter().map(|&operand| look_alike(self, operand)).collect::<Flow<Option<Vec<_>>>>()?;

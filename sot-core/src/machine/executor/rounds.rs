@@ -26,7 +26,7 @@ pub(crate) struct Rounds {
     begun: HashSet<(usize, Label)>,
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// Whether the trace is to end where the present instruction begins a round of a loop that was running before the
     /// trace.
     /// `again`: it is not the first round that begins in the trace.

@@ -181,7 +181,7 @@ impl ObjectTest for Ordinary {
 /// Numbers beyond this are not exact in every operation of a graph.
 const EXACT: i64 = 1 << 20;
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
         let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });

@@ -18,6 +18,7 @@ use crate::tracker::{self, TrackerId};
 
 /// The statement being made: what it takes besides numbers, and what it rests on.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an answer of the backend about one kind of argument")]
 pub(crate) struct StatementInProgress {
     /// Whether it takes arrays that are values of the graph.
     takes_arrays: bool,

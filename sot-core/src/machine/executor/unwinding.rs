@@ -38,7 +38,7 @@ impl StateTest for NothingHandled {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// Whether no exception is being handled, in the trace or by a caller; if so, it is assumed.
     pub fn nothing_is_handled(&mut self) -> bool {
         if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {

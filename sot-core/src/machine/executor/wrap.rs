@@ -276,7 +276,7 @@ impl<'py> OpcodeExecutor<'py> {
             let items = self.tuple(items);
             return self.iter(items);
         }
-        self.met.class_of(&object);
+        self.met.class_of(object);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
