@@ -22,7 +22,7 @@ CASES = ["ResNet-18", "GPT block"]
 
 BUILDER = r"<.*PaddleBuilder as .*GraphBuilder>::(call|input|parameter|number|array)$"
 PHASES = {
-    "frames": r"OpcodeExecutor(<.*>)?>?::run_frame(_from)?$",
+    "frames": r"(OpcodeExecutor>?|inline)::run_frame(_from)?$",
     "build": BUILDER,
     "end of the trace": r"trace::end_at_return$",
     "guards": r"Guards::compile$",

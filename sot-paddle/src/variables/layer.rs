@@ -168,7 +168,7 @@ impl LayerVariable {
             cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
         }
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
-        for name in reads.iter() {
+        for name in &reads {
             self.guard_read(cx, this, &Rc::from(name.to_str()?))?;
         }
         if cx.trackers.is_sourced(of) && !reads.iter().any(|name| name == "forward") {

@@ -167,7 +167,7 @@ impl Foundation {
     /// statement writes to one of Paddle's modules, and to no other.
     fn stands(&self, py: Python<'_>) -> bool {
         let memory = Arc::clone(&self.memory());
-        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.check(py, &[]).is_ok());
+        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
         let untold: Vec<usize> = (0..self.parts.len()).filter(|at| !is_same(&memory[*at])).collect();
         if untold.is_empty() {
             return true;

@@ -1,7 +1,7 @@
 //! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -120,25 +120,12 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
     Ok(nested.into_iter().flatten().collect())
 }
 
-/// `float32` for `paddle.float32`. Paddle has one object for each element type, and says its name in thousands of
-/// instructions.
+/// `float32` for `paddle.float32`.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
-    static KNOWN: Mutex<Vec<(Py<PyAny>, String)>> = Mutex::new(Vec::new());
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, name)) = known().iter().find(|(known, _)| dtype.is(known)) {
-        return Ok(name.as_str().into());
-    }
     let text = dtype.str()?;
     let text = text.to_str()?;
-    let name = text.strip_prefix("paddle.").unwrap_or(text);
-    if dtype.get_type().module()?.to_str()?.starts_with("paddle") && known().len() < MOST_DTYPES {
-        known().push((dtype.clone().unbind(), name.to_owned()));
-    }
-    Ok(name.into())
+    Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
 }
-
-/// More element types than Paddle has.
-const MOST_DTYPES: usize = 64;
 
 /// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have
 /// marked.
