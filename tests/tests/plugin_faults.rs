@@ -134,7 +134,7 @@ fn meet(point: Point) -> Flow<bool> {
 fn leave_a_mess(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     if meet(Point::Opcode)? {
         let none = cx.none();
-        cx.push(none);
+        cx.stack.push(none);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHashMap;
 
 use crate::backend::{Backend, CallKind, GraphBuilder};
 use crate::compiler;
@@ -44,7 +45,7 @@ pub struct FunctionGraph<'py> {
     builder: Option<Box<dyn GraphBuilder>>,
     pub(crate) symbols: Vec<Symbol>,
     pub(crate) inputs: Vec<(SymbolId, VarId)>,
-    pub(crate) external: HashMap<VarId, SymbolId>,
+    pub(crate) external: FxHashMap<VarId, SymbolId>,
     pub(crate) ir: StatementIR,
     units: Vec<unit::Unit>,
     building: Duration,
@@ -106,7 +107,7 @@ impl<'py> FunctionGraph<'py> {
             builder: None,
             symbols: Vec::new(),
             inputs: Vec::new(),
-            external: HashMap::new(),
+            external: FxHashMap::default(),
             ir: StatementIR::default(),
             units: Vec::new(),
             building: Duration::ZERO,

@@ -62,7 +62,7 @@ pub(super) fn collect(
         reason,
         ..TranslationReport::default()
     };
-    if cx.trail.is_some() {
+    if cx.observed.trail.is_some() {
         add_details(&mut collected, cx, unit, new_code);
     }
     collected
@@ -105,7 +105,7 @@ fn add_details(
     unit: &Rc<CodeUnit>,
     new_code: Option<&NewCode>,
 ) {
-    let Some(trail) = cx.trail.take() else { return };
+    let Some(trail) = cx.observed.trail.take() else { return };
     (collected.functions, collected.places) = trail.finish();
     let finished = new_code.and_then(|new| new.graphs.first());
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));

@@ -25,13 +25,15 @@ pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
 /// What a call rests on.
 pub(crate) struct Foundation {
     of: Py<PyAny>,
+    /// Whether what is called is Paddle's itself.
+    is_own: bool,
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
     replaced: Option<String>,
     /// How many changes of functions had been seen when it was found.
     changes: u64,
-    /// The memory that told last that all is as it was.
-    memory: Mutex<Option<Arc<Snapshot>>>,
+    /// For each part, the memory that told last that it is as it was.
+    memory: Mutex<Arc<[Option<Arc<Snapshot>>]>>,
 }
 
 /// What is looked up in one place.
@@ -144,7 +146,8 @@ pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bou
 
 /// Whether the value is the program's, or rests on what is: in the place of Paddle's.
 pub(crate) fn is_replaced(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!origin::is_own(value)? || of_function(paddle, value)?.replaced.is_some())
+    let foundation = of_function(paddle, value)?;
+    Ok(!foundation.is_own || foundation.replaced.is_some())
 }
 
 impl Foundations {
@@ -160,8 +163,9 @@ impl Foundations {
         }
         let changes = CHANGES.load(Ordering::Relaxed);
         let (parts, replaced) = search()?;
-        let found = Foundation { of: of.clone().unbind(), parts, replaced, changes, memory: Mutex::default() };
-        let found = Arc::new(found);
+        let memory = Mutex::new(vec![None; parts.len()].into());
+        let is_own = origin::is_own(of)?;
+        let found = Arc::new(Foundation { of: of.clone().unbind(), is_own, parts, replaced, changes, memory });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -184,20 +188,26 @@ impl Foundation {
             .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
-    /// Whether all is as it was. Hundreds of names are looked up only where memory does not tell.
+    /// Whether all is as it was. Names are looked up only in the parts of which memory does not tell: building a
+    /// statement writes to one of Paddle's modules, and to no other.
     fn stands(&self, py: Python<'_>) -> bool {
         if self.changes != CHANGES.load(Ordering::Relaxed) {
             return false;
         }
-        let memory = self.memory().clone();
-        if memory.is_some_and(|memory| memory.check(py, &[]).is_ok()) {
+        let memory = Arc::clone(&self.memory());
+        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
+        let untold: Vec<usize> = (0..self.parts.len()).filter(|at| !is_same(&memory[*at])).collect();
+        if untold.is_empty() {
             return true;
         }
-        let stands = self.parts.iter().all(|part| part.stands(py));
+        let stands = untold.iter().all(|at| self.parts[*at].stands(py));
         if stands && cpython::blind_spot().is_none() {
-            let mut recorder = Recorder::default();
-            let told = self.note(py, &mut recorder);
-            let before = std::mem::replace(&mut *self.memory(), told.then(|| Arc::new(recorder.finish())));
+            let mut renewed = memory.to_vec();
+            for at in untold {
+                let mut recorder = Recorder::default();
+                renewed[at] = self.parts[at].note(py, &mut recorder).then(|| Arc::new(recorder.finish()));
+            }
+            let before = std::mem::replace(&mut *self.memory(), renewed.into());
             drop(before);
         }
         stands
@@ -205,7 +215,17 @@ impl Foundation {
 
     /// Records the memory that the answer rests on; whether it tells.
     fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
-        self.parts.iter().all(|part| match &part.holder {
+        self.parts.iter().all(|part| part.note(py, recorder))
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Arc<[Option<Arc<Snapshot>>]>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NamesOfHolder {
+    fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
+        match &self.holder {
             Holder::Namespace(dict) => {
                 let dict = recorder.keep(dict.bind(py).as_any());
                 recorder.dict(&dict)
@@ -214,15 +234,9 @@ impl Foundation {
                 let class = recorder.keep(class.bind(py).as_any());
                 recorder.lookups_of(&class)
             }
-        })
+        }
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Arc<Snapshot>>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl NamesOfHolder {
     fn stands(&self, py: Python<'_>) -> bool {
         self.entries.iter().all(|entry| {
             let name = entry.name.bind(py);
