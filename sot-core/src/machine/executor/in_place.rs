@@ -95,9 +95,9 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         let value = payload.graph_argument(self, tensor)?.value.into_bound(self.py);
-        let before = self.graph.builder()?.value_meta(&value)?;
+        let before = self.graph.value_meta(&value)?;
         self.call_graph(CallKind::InPlace, callee, name, args)?;
-        if before.is_none() || self.graph.builder()?.value_meta(&value)? != before {
+        if before.is_none() || self.graph.value_meta(&value)? != before {
             return Err(refuse("what the tensor is, not only its numbers"));
         }
         Ok(tensor)
@@ -126,7 +126,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn meta(&mut self, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
         let value = self.graph.value(symbol);
-        Ok(self.graph.builder()?.value_meta(&value)?)
+        Ok(self.graph.value_meta(&value)?)
     }
 
     /// Breaks where another tensor may show the change, or where something was noted that would show it too early.

@@ -189,7 +189,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A statement's result as variables: graph values become tensors, containers are opened.
     fn wrap_result(&mut self, result: &Bound<'py, PyAny>, outputs: &mut Vec<SymbolId>) -> Flow<VarId> {
-        if let Some(meta) = self.graph.builder()?.value_meta(result)? {
+        if let Some(meta) = self.graph.value_meta(result)? {
             return Ok(self.wrap_value(result, meta, outputs));
         }
         if let Ok(items) = result.cast::<PyTuple>() {

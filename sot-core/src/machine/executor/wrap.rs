@@ -29,6 +29,10 @@ pub struct IdentityMap {
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
     stand_ins: HashMap<VarId, StandIn>,
+    /// The tensors that plug-ins have found, by how.
+    fetched: HashMap<TrackerId, usize>,
+    /// A way by which a plug-in has found two tensors.
+    contradiction: Option<TrackerId>,
 }
 
 /// A real object that stands for a variable made in the trace.
@@ -103,6 +107,7 @@ impl<'py> OpcodeExecutor<'py> {
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
+        self.note_fetched(object, tracker);
         if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
             self.assume_same(known, tracker, object);
             return known;
@@ -111,6 +116,23 @@ impl<'py> OpcodeExecutor<'py> {
         let id = self.vars.add(lazy, tracker);
         self.identities.insert(object, id);
         id
+    }
+
+    /// Notes a tensor that a plug-in has found. New code would load the same one where the trace has found two in one way.
+    fn note_fetched(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) {
+        let is_foreign = matches!(self.trackers.get(tracker), Tracker::Foreign { .. });
+        if is_foreign && self.runtime.backend.is_tensor(object) {
+            let address = object.as_ptr() as usize;
+            if *self.identities.fetched.entry(tracker).or_insert(address) != address {
+                self.identities.contradiction = Some(tracker);
+            }
+        }
+    }
+
+    /// What a plug-in has found two tensors by, in words.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let tracker = self.identities.contradiction?;
+        Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))
     }
 
     /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
