@@ -5,7 +5,6 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
-use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -50,8 +49,7 @@ impl PromisedResults {
         Ok(PromisedResults { backend, graph: graph.to_owned(), results: results.collect::<PyResult<_>>()? })
     }
 
-    /// The callable of the graph, which tells where the backend's does not keep a promise. Then the frame runs in CPython;
-    /// but what has changed the program's tensors by now cannot run again: it raises.
+    /// The callable of the graph, which tells where the backend's does not keep a promise. Then the frame runs in CPython.
     pub(super) fn watch(self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<Py<PyAny>> {
         if cpython::is_graph_function(callable.bind(py)) {
             return Ok(callable);
@@ -62,12 +60,10 @@ impl PromisedResults {
         }
         let is_kept = AtomicBool::new(false);
         cpython::graph_function_of(py, move |py, inputs| {
-            let given = callable.bind(py).call1(PyTuple::new(py, inputs)?).map_err(|error| self.raised(py, error))?;
-            match self.check_unless_it_panics(&given, is_kept.load(Ordering::Relaxed)) {
-                Ok(()) => is_kept.store(true, Ordering::Relaxed),
-                Err(why) if self.backend.has_memory() => return Err(GraphFailure::Final(self.broken(py, &why))),
-                Err(why) => return Err(GraphFailure::Raised(self.broken(py, &why))),
-            }
+            let given = self.call(py, &callable, inputs)?;
+            let checked = self.check_unless_it_panics(&given, is_kept.load(Ordering::Relaxed));
+            checked.map_err(|why| self.failure(self.broken(py, &why)))?;
+            is_kept.store(true, Ordering::Relaxed);
             Ok(given.unbind())
         })
     }
@@ -106,13 +102,25 @@ impl PromisedResults {
         })
     }
 
-    /// What the backend's code has raised. A panic of its is an error like others, and counted.
-    fn raised(&self, py: Python<'_>, error: PyErr) -> GraphFailure {
-        if !error.is_instance_of::<PanicException>(py) {
-            return GraphFailure::Raised(error);
+    /// What its callable gives. A panic of the backend's in it is an error like others, and counted.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Py<PyAny>,
+        inputs: &[Bound<'py, PyAny>],
+    ) -> Result<Bound<'py, PyAny>, GraphFailure> {
+        let call = || callable.bind(py).call1(PyTuple::new(py, inputs)?);
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(given) => Ok(given?),
+            Err(_) => {
+                stats::update(|stats| stats.panics += 1);
+                Err(self.failure(self.broken(py, "panics")))
+            }
         }
-        stats::update(|stats| stats.panics += 1);
-        let error = self.broken(py, &format!("panics: {error}"));
+    }
+
+    /// What has changed the program's tensors by now cannot run again.
+    fn failure(&self, error: PyErr) -> GraphFailure {
         if self.backend.has_memory() {
             GraphFailure::Final(error)
         } else {
