@@ -271,11 +271,16 @@ fn refuse_blind_plugins(cx: &OpcodeExecutor<'_>, guards: &GuardProgram, frame: &
     if plugins.is_empty() {
         return Ok(());
     }
-    let Some(guard) = guards.failure(frame) else { return Ok(()) };
-    let text = format!(
-        "a guard of {} does not hold on the frame it was made from, which is left to CPython from now on: {guard}",
-        plugins.join(", ")
-    );
+    let plugins = plugins.join(", ");
+    let text = match (guards.failure(frame), cx.contradiction()) {
+        (None, None) => return Ok(()),
+        (Some(guard), _) => format!(
+            "a guard of {plugins} does not hold on the frame it was made from, which is left to CPython from now on: {guard}"
+        ),
+        (None, Some(what)) => {
+            format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}")
+        }
+    };
     let category = cx.py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
     cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
     Err(pyo3::exceptions::PyRuntimeError::new_err(text))

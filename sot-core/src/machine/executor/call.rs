@@ -10,6 +10,7 @@ use super::{constant, object_model, warnings, Name, OpcodeExecutor};
 use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::fault;
 use crate::machine::variable::VarId;
 use crate::resume_point::{Answer, Finish};
 
@@ -226,7 +227,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
         let backend = &*self.runtime.backend;
         let mut given = AskedArguments { cx: self, args, unwind: None };
-        let policy = backend.call_policy(callable, &mut given);
+        let policy = fault::in_backend(|| backend.call_policy(callable, &mut given));
         given.unwind.map_or(Ok(policy), Err)
     }
 

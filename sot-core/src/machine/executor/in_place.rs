@@ -96,9 +96,9 @@ fn change_in_memory<'py>(
         }
     }
     let value = payload.graph_argument(cx, tensor)?.value.into_bound(cx.py);
-    let before = cx.graph.builder()?.value_meta(&value)?;
+    let before = cx.graph.value_meta(&value)?;
     cx.call_graph(CallKind::InPlace, callee, name, args)?;
-    if before.is_none() || cx.graph.builder()?.value_meta(&value)? != before {
+    if before.is_none() || cx.graph.value_meta(&value)? != before {
         return Err(refuse("what the tensor is, not only its numbers"));
     }
     Ok(tensor)
@@ -132,7 +132,7 @@ fn outside(
 
 fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
     let value = cx.graph.value(symbol);
-    Ok(cx.graph.builder()?.value_meta(&value)?)
+    Ok(cx.graph.value_meta(&value)?)
 }
 
 /// Breaks where another tensor may show the change, or where something was noted that would show it too early.

@@ -153,7 +153,7 @@ impl<'py> OpcodeExecutor<'py> {
         let produced = trackers.add(crate::tracker::Tracker::Produced);
         let null = vars.add((runtime.factories.null)(), produced);
         let mut guards = Guards::default();
-        guards.add_state(runtime.backend.state_test(py)?);
+        guards.add_state(runtime.ask_backend(|backend| backend.state_test(py))?);
         if let Some(test) = compiler::test(py) {
             guards.add_state(test);
         }

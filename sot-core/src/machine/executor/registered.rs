@@ -60,7 +60,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.met.object(callable);
         let Some(registration) = registered::break_of(callable) else { return Ok(()) };
         let name = tracker::name(callable);
-        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration))))
+        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration, &self.runtime.package))))
     }
 
     /// Calls an object as the program has registered it; `None` if nothing says so. `variable` is where the object was
@@ -283,10 +283,10 @@ fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
     Ok(names)
 }
 
-fn why(registration: &Registration) -> &'static str {
+fn why(registration: &Registration, package: &str) -> String {
     match &registration.meaning {
-        Meaning::Skipped => "is of a module that sot.register.skip was given",
-        Meaning::Disabled => "is left to CPython by sot.disable",
-        _ => "is on the break list",
+        Meaning::Skipped => format!("is of a module that {package}.register.skip was given"),
+        Meaning::Disabled => format!("is left to CPython by {package}.disable"),
+        _ => "is on the break list".to_owned(),
     }
 }

@@ -213,7 +213,7 @@ fn wrap_result<'py>(
     result: &Bound<'py, PyAny>,
     outputs: &mut Vec<SymbolId>,
 ) -> Flow<VarId> {
-    if let Some(meta) = cx.graph.builder()?.value_meta(result)? {
+    if let Some(meta) = cx.graph.value_meta(result)? {
         return Ok(wrap_value(cx, result, meta, outputs));
     }
     if let Ok(items) = result.cast::<PyTuple>() {

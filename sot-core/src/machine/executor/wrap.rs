@@ -31,6 +31,10 @@ pub struct IdentityMap {
     objects: Vec<Py<PyAny>>,
     stand_ins: FxHashMap<VarId, StandIn>,
     classes: StandInClasses,
+    /// The tensors that plug-ins have found, by how.
+    fetched: FxHashMap<TrackerId, usize>,
+    /// A way by which a plug-in has found two tensors.
+    contradiction: Option<TrackerId>,
 }
 
 /// A real object that stands for a variable made in the trace.
@@ -118,6 +122,7 @@ impl<'py> OpcodeExecutor<'py> {
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
+        note_fetched(self, object, tracker);
         if let Some(known) = self.identities.of(object) {
             assume_same(self, known, tracker, object);
             return known;
@@ -126,6 +131,12 @@ impl<'py> OpcodeExecutor<'py> {
         let id = self.vars.add(lazy, tracker);
         self.identities.insert(object, id);
         id
+    }
+
+    /// What a plug-in has found two tensors by, in words.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let tracker = self.identities.contradiction?;
+        Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))
     }
 
     /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
@@ -410,4 +421,15 @@ fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     let payload = cx.runtime.kinds.wrap(kind, cx, &object, tracker)?;
     cx.vars.set(id, payload);
     Ok(())
+}
+
+/// Notes a tensor that a plug-in has found. New code would load the same one where the trace has found two in one way.
+fn note_fetched(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+    let is_foreign = matches!(cx.trackers.get(tracker), Tracker::Foreign { .. });
+    if is_foreign && cx.runtime.backend.is_tensor(object) {
+        let address = object.as_ptr() as usize;
+        if *cx.identities.fetched.entry(tracker).or_insert(address) != address {
+            cx.identities.contradiction = Some(tracker);
+        }
+    }
 }
