@@ -92,9 +92,9 @@ fn steps_of(page: &str) -> Result<Vec<Step>, Failure> {
     Ok(steps)
 }
 
-/// What follows the prompts.
+/// What follows the prompts, a line each.
 fn commands(text: &str) -> String {
-    text.lines().filter_map(|line| line.strip_prefix("$ ")).map(|line| format!("{line}\n")).collect()
+    text.split_inclusive('\n').filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
 /// The file that the line above a block names.
