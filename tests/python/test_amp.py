@@ -57,7 +57,8 @@ def casting(monkeypatch, request):
 
 def put_in_place(monkeypatch, name, function):
     """As a function of Paddle's own: one of the program's that is put in the place of Paddle's would be followed."""
-    monkeypatch.setattr(AUTO_CAST, name, types.FunctionType(function.__code__, vars(AUTO_CAST), name))
+    code = function.__code__.replace(co_filename=AUTO_CAST.__file__)
+    monkeypatch.setattr(AUTO_CAST, name, types.FunctionType(code, vars(AUTO_CAST), name))
 
 
 def state():
