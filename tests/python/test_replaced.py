@@ -280,6 +280,38 @@ def test_a_spy_on_a_function_is_part_of_one_graph(check, replaced):
     assert len(calls) == 3
 
 
+def wrapped(function, calls):
+    def wrapper(*args, **kwargs):
+        calls.append(len(args))
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_what_is_replaced_and_not_run_leaves_graphs_whole(check, replaced):
+    """Libraries wrap functions that Paddle's own code for programs names: `max`, and `gather_nd`, by which programs index with
+    tensors."""
+    calls = []
+    for name in ("max", "gather_nd"):
+        replaced(paddle, name, wrapped(getattr(paddle, name), calls))
+        replaced(Tensor, name, wrapped(getattr(Tensor, name), calls))
+    check(lambda x: ((x + 1)[1:] == 3).astype("float32") * x[:2] - x[0], paddle.to_tensor([1.0, 2.0, 3.0]))
+    assert not calls
+
+
+def test_what_is_replaced_is_not_run_while_a_statement_is_made(replaced):
+    """Eager mode indexes without `gather_nd`; a program's code would run it."""
+    calls = []
+    replaced(paddle, "gather_nd", wrapped(paddle.gather_nd, calls))
+
+    def program(x):
+        rows, at = paddle.stack([x, x + 1]), paddle.to_tensor([1, 0])
+        return rows[at, at] * 2 + paddle.gather_nd(rows, at).sum()
+
+    assert [ran for _, ran in compare(program, ["call", "call"], calls)] == [1, 1]
+    assert any("it runs gather_nd, which is replaced" in reason for reason in sot.stats().breaks)
+
+
 def other(x, *rest, **named):
     return x * 2 + 5
 

@@ -20,6 +20,7 @@ pub use hook::fresh_frame::FreshFrame;
 pub use hook::graph_call::{graph_function, take_graph_error};
 pub(crate) use hook::graph_call::{graph_function_of, is_graph_function, GraphFailure};
 pub use hook::recursion::forget_overflow;
+pub use hook::refused::{refusing, RefusedCode};
 pub use hook::replace::use_reference_method;
 pub use hook::self_test::{self_test, LayoutError};
 pub use hook::session::{begin_disabled, end_disabled, enter, is_active, suspend, Active, HookError, Suspended};

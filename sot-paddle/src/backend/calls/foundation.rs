@@ -11,7 +11,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
-use sot_core::cpython::{self, Place, Recorder, Snapshot};
+use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
 use sot_core::{forgetting, opcode};
 
 use crate::backend::calls::layer;
@@ -29,7 +29,9 @@ pub(crate) struct Foundation {
     is_own: bool,
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
-    replaced: Option<String>,
+    replaced: Vec<Replaced>,
+    /// The code of it; `None`: it is not all in Python.
+    replacing: Option<RefusedCode>,
     /// How many changes of functions had been seen when it was found.
     changes: u64,
     /// For each part, the memory that told last that it is as it was.
@@ -40,6 +42,12 @@ pub(crate) struct Foundation {
 struct NamesOfHolder {
     holder: Holder,
     entries: Vec<Entry>,
+}
+
+/// What the program has put under a name of Paddle's.
+struct Replaced {
+    name: String,
+    by: Py<PyAny>,
 }
 
 struct Entry {
@@ -119,18 +127,22 @@ pub(crate) fn of_call(
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }
 
-/// Refuses a method whose counterpart in programs, which is other code than that of eager tensors, rests on what is not
-/// Paddle's: that would run while the statement is made.
-pub(crate) fn refuse_replaced(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<()> {
-    let class = paddle.value_type.bind(method.py());
-    let Some(found) = cpython::type_lookup(class, method) else { return Ok(()) };
+/// Makes a statement of a method whose counterpart in programs is other code than that of eager tensors. What it comes to
+/// that is not Paddle's would run while the statement is made, and is refused.
+pub(crate) fn refusing_replaced<T>(
+    paddle: &Paddle,
+    method: &Bound<'_, PyString>,
+    make: impl FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    let py = method.py();
+    let class = paddle.value_type.bind(py);
+    let Some(found) = cpython::type_lookup(class, method) else { return make() };
     let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
-    match foundation.replaced() {
-        Some(replaced) => {
-            Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
-        }
-        None => Ok(()),
-    }
+    let Some(replaced) = foundation.replaced() else { return make() };
+    let made = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
+    made.unwrap_or_else(|| {
+        Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
+    })
 }
 
 /// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
@@ -147,14 +159,14 @@ pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bou
 /// Whether the value is the program's, or rests on what is: in the place of Paddle's.
 pub(crate) fn is_replaced(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let foundation = of_function(paddle, value)?;
-    Ok(!foundation.is_own || foundation.replaced.is_some())
+    Ok(!foundation.is_own || !foundation.replaced.is_empty())
 }
 
 impl Foundations {
     fn get(
         &self,
         of: &Bound<'_, PyAny>,
-        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Option<String>)>,
+        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)>,
     ) -> PyResult<Arc<Foundation>> {
         let key = of.as_ptr() as usize;
         let known = self.lock().get(&key).cloned();
@@ -165,7 +177,9 @@ impl Foundations {
         let (parts, replaced) = search()?;
         let memory = Mutex::new(vec![None; parts.len()].into());
         let is_own = origin::is_own(of)?;
-        let found = Arc::new(Foundation { of: of.clone().unbind(), is_own, parts, replaced, changes, memory });
+        let replacing = code_of_all(of.py(), &replaced)?;
+        let of = of.clone().unbind();
+        let found = Arc::new(Foundation { of, is_own, parts, replaced, replacing, changes, memory });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -177,9 +191,9 @@ impl Foundations {
 }
 
 impl Foundation {
-    /// What the program has put in the place of something of Paddle's.
+    /// The name of something of Paddle's in whose place the program has put something else.
     pub(crate) fn replaced(&self) -> Option<&str> {
-        self.replaced.as_deref()
+        self.replaced.first().map(|replaced| &*replaced.name)
     }
 
     /// A test that it stays as it is; with what it is about. `None` for what finds nothing by name.
@@ -273,7 +287,7 @@ struct Search<'a, 'py> {
     todo: Vec<Bound<'py, PyFunction>>,
     places: Vec<NamesOfHolder>,
     by_address: HashMap<usize, (usize, HashSet<String>)>,
-    replaced: Option<String>,
+    replaced: Vec<Replaced>,
 }
 
 impl<'a, 'py> Search<'a, 'py> {
@@ -285,23 +299,23 @@ impl<'a, 'py> Search<'a, 'py> {
             todo: Vec::new(),
             places: Vec::new(),
             by_address: HashMap::new(),
-            replaced: None,
+            replaced: Vec::new(),
         }
     }
 
-    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         self.value(value)?;
         self.finish()
     }
 
-    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         for name in ["__call__", "forward"] {
             self.entry_of(class, &PyString::intern(class.py(), name))?;
         }
         self.finish()
     }
 
-    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         while let Some(function) = self.todo.pop() {
             self.scan(&function)?;
         }
@@ -412,11 +426,26 @@ impl<'a, 'py> Search<'a, 'py> {
         self.places[*at].entries.push(entry);
         if origin::is_own(value)? {
             self.value(value)?;
-        } else if self.replaced.is_none() {
-            self.replaced = Some(name.to_string());
+        } else {
+            self.replaced.push(Replaced { name: name.to_string(), by: value.clone().unbind() });
         }
         Ok(())
     }
+}
+
+/// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
+fn code_of_all(py: Python<'_>, replaced: &[Replaced]) -> PyResult<Option<RefusedCode>> {
+    let mut found = RefusedCode::default();
+    for Replaced { name, by } in replaced {
+        let functions = origin::called_first(by.bind(py))?;
+        if functions.is_empty() {
+            return Ok(None);
+        }
+        for function in functions {
+            found.add(&cpython::function_code(&function), format!("it runs {name}, which is replaced"));
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Whether something else in the value's place may run other code.

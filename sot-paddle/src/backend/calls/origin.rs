@@ -48,6 +48,22 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
 }
 
+/// The functions in Python of which one runs first where the value is called or looked up; none if that is other code.
+pub(crate) fn called_first<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyFunction>>> {
+    match value_of(value)? {
+        Value::Function(function) => Ok(vec![function]),
+        Value::Holder(held) => {
+            let found = held.iter().map(called_first).collect::<PyResult<Vec<_>>>()?;
+            Ok(if found.iter().any(Vec::is_empty) { Vec::new() } else { found.concat() })
+        }
+        Value::Other if value.is_instance_of::<PyType>() => Ok(Vec::new()),
+        Value::Other => {
+            let call = cpython::type_lookup(&value.get_type(), &PyString::intern(value.py(), "__call__"));
+            Ok(call.and_then(|call| call.cast_into_exact::<PyFunction>().ok()).into_iter().collect())
+        }
+    }
+}
+
 /// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle
 /// itself puts others in its place.
 pub(crate) fn is_instance(value: &Bound<'_, PyAny>) -> PyResult<bool> {
