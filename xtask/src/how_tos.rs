@@ -118,7 +118,7 @@ mod tests {
     fn has_excerpt(step: &Step) -> bool {
         let Step::Excerpt { path, text } = step else { return true };
         let whole = fs::read_to_string(workspace::root().join(path)).expect("a file of the checkout");
-        let trimmed = |text: &str| text.lines().map(|line| format!("{}\n", line.trim())).collect::<String>();
+        let trimmed = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
         trimmed(&whole).contains(&trimmed(text))
     }
 

@@ -139,8 +139,8 @@ pub(crate) fn refusing_replaced<T>(
     let Some(found) = cpython::type_lookup(class, method) else { return make() };
     let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
     let Some(replaced) = foundation.replaced() else { return make() };
-    let made = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
-    made.unwrap_or_else(|| {
+    let result = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
+    result.unwrap_or_else(|| {
         Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
     })
 }
