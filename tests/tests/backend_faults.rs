@@ -18,7 +18,7 @@ use sot_core::runtime::BackendRegistration;
 use sot_core::stats;
 use sot_harness as harness;
 
-const SOURCE: &str = r#"
+const SOURCE: &str = r"
 import toy
 
 def f(x, n):
@@ -28,7 +28,7 @@ def f(x, n):
 
 def arguments(n):
     return toy.arange(3), n
-"#;
+";
 
 /// Where a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
