@@ -54,7 +54,7 @@ def goes_over_views(held, x):
 
 
 def updates_with_a_map(held, x):
-    return held.update(held.set("bias", x), rate=x)
+    return held.update(held.set("bias", x * 2), rate=x)
 
 
 @pytest.mark.parametrize("function", [reads, sets, goes_over_keys, goes_over_views, updates, updates_with_a_map])
