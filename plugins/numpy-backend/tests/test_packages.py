@@ -74,8 +74,8 @@ def test_messages_name_the_package():
         sot_numpy.register.pure(len)
     with pytest.raises(TypeError, match=r"^sot_numpy\.break_on\(\) takes"):
         sot_numpy.break_on()
-    assert repr(sot_numpy.register.constant_result(double)).startswith("<sot_numpy.register.constant_result(")
-    sot_numpy.register.constant_result(double).undo()
+    with sot_numpy.register.constant_result(double) as registration:
+        assert repr(registration).startswith("<sot_numpy.register.constant_result(")
 
 
 sot = pytest.importorskip("sot", reason="needs the package with Paddle, too")
