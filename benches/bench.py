@@ -289,10 +289,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--growth", action="store_true", help="time and memory against the length of a graph instead (growth.py)")
     parser.add_argument("--count", action="store_true", help="instructions of a hit, by callgrind, instead (count.py)")
+    parser.add_argument("--phases", action="store_true", help="those of a translation, by phase, instead (phases.py)")
     options = parser.parse_args()
     folder = os.path.dirname(os.path.abspath(__file__))
     if options.count:
         sys.exit(subprocess.call([sys.executable, os.path.join(folder, "count.py")]))
+    if options.phases:
+        sys.exit(subprocess.call([sys.executable, os.path.join(folder, "phases.py")]))
     if options.growth:
         script = os.path.join(folder, "growth.py")
         cases = [text for case in options.case or () for text in ("--case", case)]

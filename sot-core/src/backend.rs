@@ -1,6 +1,8 @@
 //! What a backend tells the tracer and how a graph reaches it. A backend takes statements one at a time: appending one
 //! yields the values of its results, finishing yields the callable, so each operation is built once.
 
+mod python;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::error::{Forbidden, ReasonId};
 use crate::ir::Exported;
 
+pub use self::python::{MetaOf, MetaTest, PythonGraph};
 pub use crate::guard::{ObjectTest, ObjectsTest, StateTest};
 pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 
@@ -212,7 +215,10 @@ pub trait Backend: Send + Sync {
         self.is_tensor(object)
     }
     /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
-    fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
+    fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
+        let _ = object;
+        false
+    }
     /// The Python number that an operator of a tensor's takes a number of another library's for, such as numpy's
     /// `float64`. `None` where it does something else with it, or that is not known.
     fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
@@ -282,8 +288,11 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
-    /// A test of the global state as it is now.
-    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
+    /// A test of the global state as it is now; by default there is none that says what operations do.
+    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
+        let _ = py;
+        Ok(Box::new(python::NoState))
+    }
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
     /// What calling `callable` with these arguments means: a function, a class, or any object that is called and is no

@@ -211,7 +211,7 @@ reasons! {
     /// Calls are nested so deeply that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
         "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
-    /// A signal handler is waiting, and the simulation takes too long to let it wait.
+    /// A signal handler is waiting, or what another thread raises, and the simulation takes too long to let it wait.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";
     /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with

@@ -3,7 +3,9 @@
 
 use std::cell::Cell;
 use std::panic;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
+
+use pyo3::PyResult;
 
 use crate::error::{Flow, Unwind};
 use crate::origin::{Linked, Registered};
@@ -31,6 +33,31 @@ pub fn watching<T>(registration: &impl Registered, work: impl FnOnce() -> T) -> 
     let result = work();
     std::mem::forget(on_panic);
     result
+}
+
+static BACKEND: OnceLock<Linked> = OnceLock::new();
+
+/// Says which backend is in use.
+pub(crate) fn backend_is(backend: &impl Registered) {
+    let _ = BACKEND.set(backend.linked());
+}
+
+/// The backend in use.
+pub(crate) fn backend() -> Option<Linked> {
+    BACKEND.get().copied()
+}
+
+/// Runs what is the backend's and may refuse: only a panic is laid at its door.
+pub(crate) fn in_backend<T>(work: impl FnOnce() -> T) -> T {
+    match BACKEND.get() {
+        Some(backend) => watching(backend, work),
+        None => work(),
+    }
+}
+
+/// Runs what is the backend's and has nothing to refuse.
+pub(crate) fn of_backend<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    in_backend(work).inspect_err(|_| BACKEND.get().into_iter().for_each(note))
 }
 
 /// Dropped by a panic only.

@@ -142,9 +142,10 @@ pub fn send(channel: Channel, message: impl FnOnce() -> String) {
     }
 }
 
-/// Asks which loggers take messages, before a translation. A handler of a signal that waits is for the program's frame.
+/// Asks which loggers take messages, before a translation. What waits to be raised is for the program's frame.
 pub fn ask_loggers(py: Python<'_>) {
-    let (_quiet, _signals) = (cpython::suspend(py), cpython::defer_signals(py));
+    let _quiet = cpython::suspend(py);
+    let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     let wanted = Channel::ALL.into_iter().filter(|channel| takes_messages(py, *channel).unwrap_or(false));
     let wanted = wanted.fold(0, |bits, channel| bits | channel.bit());
     PENDING.with(|pending| pending.borrow_mut().wanted = wanted);
@@ -173,7 +174,8 @@ pub fn flush(py: Python<'_>) {
     if messages.is_empty() {
         return;
     }
-    let (_quiet, _signals) = (cpython::suspend(py), cpython::defer_signals(py));
+    let _quiet = cpython::suspend(py);
+    let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     for (channel, message) in messages {
         let told = logger(py, channel.logger()).and_then(|logger| logger.call_method1("info", (message,)));
         if let Err(error) = told {

@@ -63,10 +63,6 @@ pub struct Sizes {
     pub(crate) are_early: bool,
     /// In how many translations an integer must have been another one to be left open, too.
     pub(crate) opens_after: Option<usize>,
-    /// Whether it takes a `float` that is one.
-    pub(crate) floats_are_taken: bool,
-    /// Whether it may refuse such a `float` that is not finite, or too large.
-    pub(crate) floats_are_checked: bool,
 }
 
 impl Default for Sizes {
@@ -87,8 +83,6 @@ impl Sizes {
             settled: Vec::new(),
             are_early: false,
             opens_after: policy::opens_after(None),
-            floats_are_taken: false,
-            floats_are_checked: false,
         }
     }
 

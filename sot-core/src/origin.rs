@@ -44,6 +44,12 @@ pub trait Registered {
     fn linked(&self) -> Linked;
 }
 
+impl Registered for Linked {
+    fn linked(&self) -> Linked {
+        *self
+    }
+}
+
 /// The [`RegistrationOrigin`] of what is written there.
 #[macro_export]
 macro_rules! origin {

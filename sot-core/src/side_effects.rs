@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rustc_hash::FxHashMap;
 
 use crate::entity::{Name, VarId};
 use crate::stats;
@@ -71,10 +72,10 @@ pub fn key_of_entry(name: &str) -> Option<&str> {
 #[derive(Default)]
 pub struct SideEffects {
     log: Vec<Effect>,
-    attributes: HashMap<(VarId, Name), Option<VarId>>,
+    attributes: FxHashMap<(VarId, Name), Option<VarId>>,
     /// Where in the log the attributes of an object are written.
-    writes_of: HashMap<VarId, Vec<usize>>,
-    globals: HashMap<(usize, Name), Option<VarId>>,
+    writes_of: FxHashMap<VarId, Vec<usize>>,
+    globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
 }
 

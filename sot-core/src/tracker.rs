@@ -3,12 +3,13 @@
 //! (`guard::program`), the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift
 //! apart.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType, PyWeakrefReference};
+use rustc_hash::FxHashMap;
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
@@ -270,7 +271,7 @@ impl Tracker {
     }
 }
 
-/// What a tracker's road starts from.
+/// Where the chain of trackers begins that leads to a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The frame, or a part of a constant: it may be different at the next call.
@@ -290,8 +291,17 @@ const LONGEST_TEXT: usize = 64;
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
 #[derive(Default)]
 pub struct Trackers {
-    nodes: Vec<(Rc<Tracker>, Origin)>,
-    ids: HashMap<Rc<Tracker>, TrackerId>,
+    nodes: Vec<TrackerNode>,
+    ids: FxHashMap<Rc<Tracker>, TrackerId>,
+    /// Texts of trackers that others start from.
+    texts: RefCell<FxHashMap<TrackerId, Rc<str>>>,
+}
+
+struct TrackerNode {
+    tracker: Rc<Tracker>,
+    origin: Origin,
+    /// How many trackers there are before it.
+    depth: usize,
 }
 
 impl Trackers {
@@ -315,7 +325,12 @@ impl Trackers {
         if !produced {
             self.ids.insert(Rc::clone(&tracker), id);
         }
-        self.nodes.push((tracker, origin));
+        let before = match &*tracker {
+            Tracker::Computed { of, .. } => of.iter().copied().max_by_key(|of| self.depth(*of)),
+            tracker => tracker.parent(),
+        };
+        let depth = before.map_or(0, |before| self.depth(before) + 1);
+        self.nodes.push(TrackerNode { tracker, origin, depth });
         id
     }
 
@@ -325,17 +340,21 @@ impl Trackers {
     }
 
     fn origin(&self, id: TrackerId) -> Origin {
-        self.nodes[id.0 as usize].1
+        self.nodes[id.0 as usize].origin
+    }
+
+    fn depth(&self, id: TrackerId) -> usize {
+        self.nodes[id.0 as usize].depth
     }
 
     /// The tracker of an id.
     pub fn get(&self, id: TrackerId) -> &Tracker {
-        &self.nodes[id.0 as usize].0
+        &self.nodes[id.0 as usize].tracker
     }
 
     /// A handle on the tracker that does not borrow the arena.
     pub fn share(&self, id: TrackerId) -> Rc<Tracker> {
-        Rc::clone(&self.nodes[id.0 as usize].0)
+        Rc::clone(&self.nodes[id.0 as usize].tracker)
     }
 
     /// Whether the value can be fetched again from the frame: not made in the trace.
@@ -382,7 +401,7 @@ impl Trackers {
 
     /// Whose ways of finding things there are among them.
     pub fn plugins(&self) -> Vec<String> {
-        let foreign = self.nodes.iter().filter_map(|(tracker, _)| match &**tracker {
+        let foreign = self.nodes.iter().filter_map(|node| match &*node.tracker {
             Tracker::Foreign { how, .. } => Some(how.0.plugin()),
             _ => None,
         });
@@ -458,14 +477,28 @@ impl Trackers {
         })
     }
 
-    /// The value as a Python expression over `frame`, for logs and guard texts; of a long road, the end.
+    /// The value as a Python expression over `frame`, for logs and guard texts; of a long chain, the end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
         self.end_of_text(py, id, LONGEST_TEXT)
     }
 
+    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which is
+    /// kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each length.
+    fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
+        let is_whole = steps > self.depth(id);
+        if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {
+            return Rc::clone(known);
+        }
+        let text: Rc<str> = self.end_of_text(py, id, steps).into();
+        if is_whole {
+            self.texts.borrow_mut().insert(id, Rc::clone(&text));
+        }
+        text
+    }
+
     fn end_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> String {
         let Some(steps) = steps.checked_sub(1) else { return "...".to_owned() };
-        let text = |of: TrackerId| self.end_of_text(py, of, steps);
+        let text = |of: TrackerId| self.start_of_text(py, of, steps);
         match self.get(id) {
             Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
             Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
@@ -483,8 +516,10 @@ impl Trackers {
             Tracker::Item { of, key } => format!("{}[{}]", text(*of), key.text(py)),
             Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
             Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
-            Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| text(*of)).collect::<Vec<_>>()),
-            Tracker::Storage { of } => text(*of),
+            Tracker::Computed { how, of } => {
+                how.text(py, &of.iter().map(|of| text(*of).to_string()).collect::<Vec<_>>())
+            }
+            Tracker::Storage { of } => text(*of).to_string(),
             Tracker::Length { of } => format!("len({})", text(*of)),
             Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyList, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute,
-    TensorMeta,
+    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, MetaTest, ObjectTest, PythonGraph, StateTest,
+    TensorAttribute, TensorMeta,
 };
 
 sot_core::backend! { "toy", |py| ToyBackend::new(py).map(|toy| Box::new(toy) as Box<dyn Backend>) }
@@ -55,17 +55,11 @@ impl ToyBackend {
     }
 }
 
-fn shape_of(tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    tensor.getattr("_shape")?.extract()
-}
-
-fn dtype_of(tensor: &Bound<'_, PyAny>) -> PyResult<String> {
-    tensor.getattr("dtype")?.extract()
-}
-
 fn meta_of(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
-    let shape = shape_of(tensor)?.into_iter().map(Some).collect();
-    Ok(TensorMeta { shape, dtype: Rc::from(dtype_of(tensor)?), gradient: GradientFlow::NONE })
+    let shape: Vec<i64> = tensor.getattr("_shape")?.extract()?;
+    let dtype: String = tensor.getattr("dtype")?.extract()?;
+    let shape = shape.into_iter().map(Some).collect();
+    Ok(TensorMeta { shape, dtype: Rc::from(dtype), gradient: GradientFlow::NONE })
 }
 
 impl Backend for ToyBackend {
@@ -87,8 +81,7 @@ impl Backend for ToyBackend {
     }
 
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, _: &TensorMeta, _: i64) -> PyResult<Box<dyn ObjectTest>> {
-        let ty = tensor.get_type().unbind();
-        Ok(Box::new(TensorTest { ty, shape: shape_of(tensor)?, dtype: dtype_of(tensor)? }))
+        MetaTest::of(tensor, meta_of)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
@@ -144,28 +137,8 @@ impl Backend for ToyBackend {
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
         let module = self.module.bind(py);
-        Ok(Box::new(ToyBuilder {
-            graph: module.getattr("Graph")?.call0()?.unbind(),
-            value: module.getattr("Value")?.extract()?,
-        }))
-    }
-}
-
-struct TensorTest {
-    ty: Py<PyType>,
-    shape: Vec<i64>,
-    dtype: String,
-}
-
-impl ObjectTest for TensorTest {
-    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.get_type().is(&self.ty)
-            && shape_of(object).is_ok_and(|shape| shape == self.shape)
-            && dtype_of(object).is_ok_and(|dtype| dtype == self.dtype)
-    }
-
-    fn describe(&self, subject: &str) -> String {
-        format!("is_tensor({subject}, {:?}, {})", self.shape, self.dtype)
+        let value: Bound<'_, PyType> = module.getattr("Value")?.extract()?;
+        Ok(Box::new(PythonGraph::new(&module.getattr("Graph")?.call0()?, &value, meta_of)))
     }
 }
 
@@ -186,51 +159,5 @@ impl StateTest for GradTest {
 
     fn describe(&self) -> String {
         format!("toy.is_grad_enabled() is {}", if self.grad { "True" } else { "False" })
-    }
-}
-
-struct ToyBuilder {
-    graph: Py<PyAny>,
-    value: Py<PyType>,
-}
-
-impl GraphBuilder for ToyBuilder {
-    fn input(&mut self, _: &str, tensor: &Bound<'_, PyAny>, _: &TensorMeta) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(tensor.py(), "input", (tensor,))
-    }
-
-    fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(tensor.py(), "parameter", (tensor,))
-    }
-
-    fn call<'py>(
-        &mut self,
-        kind: CallKind,
-        callee: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = callee.py();
-        let kind = if kind == CallKind::Method { "method" } else { "function" };
-        let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-        self.graph.bind(py).call_method1("call", (kind, callee, args, kwargs))
-    }
-
-    fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
-        if object.get_type().is(&self.value) {
-            meta_of(&object.getattr("example")?).map(Some)
-        } else {
-            Ok(None)
-        }
-    }
-
-    fn finish(
-        self: Box<Self>,
-        py: Python<'_>,
-        _: &str,
-        inputs: &[Py<PyAny>],
-        outputs: &[Py<PyAny>],
-    ) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(py, "finish", (PyList::new(py, inputs)?, PyList::new(py, outputs)?))
     }
 }

@@ -34,19 +34,19 @@ opcode! {
 /// Pushes a value, after the NULL of a call if the value is about to be called (to 3.12).
 pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     if is_call {
-        let null = cx.null();
-        cx.push(null);
+        let null = cx.stack.null();
+        cx.stack.push(null);
     }
-    cx.push(value);
+    cx.stack.push(value);
     Next::Continue
 }
 
 /// Pushes a value, before the NULL of a call if the value is about to be called (from 3.13).
 pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
-    cx.push(value);
+    cx.stack.push(value);
     if is_call {
-        let null = cx.null();
-        cx.push(null);
+        let null = cx.stack.null();
+        cx.stack.push(null);
     }
     Next::Continue
 }
@@ -54,20 +54,20 @@ pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_cal
 fn keyword_names(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<()> {
     let names = cx.load_const(index)?;
     let names = names_in(cx, names)?;
-    cx.frame_mut().keyword_names = Some(names);
+    cx.stack.frame_mut().keyword_names = Some(names);
     Ok(())
 }
 
 fn call_from_stack(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let items = cx.pop_many(count as usize)?;
-    let [first, second] = cx.pop_array()?;
+    let items = cx.stack.pop_many(count as usize)?;
+    let [first, second] = cx.stack.pop_array()?;
     let result = call(cx, first, second, items)?;
-    cx.push(result);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
 fn call(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, items: Vec<VarId>) -> Flow<VarId> {
-    let names = cx.frame_mut().keyword_names.take().unwrap_or_default();
+    let names = cx.stack.frame_mut().keyword_names.take().unwrap_or_default();
     call_with_names(cx, first, second, items, names)
 }
 
@@ -83,19 +83,19 @@ fn call_with_names(
 }
 
 fn call_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let names = cx.pop()?;
+    let names = cx.stack.pop()?;
     let names = names_in(cx, names)?;
-    let items = cx.pop_many(count as usize)?;
-    let [first, second] = cx.pop_array()?;
+    let items = cx.stack.pop_many(count as usize)?;
+    let [first, second] = cx.stack.pop_array()?;
     let result = call_with_names(cx, first, second, items, names)?;
-    cx.push(result);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
 fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let (args, kwargs) = pop_packed(cx, flags)?;
-    let [first, second] = cx.pop_array()?;
-    let callable = if first == cx.null() { second } else { first };
+    let [first, second] = cx.stack.pop_array()?;
+    let callable = if first == cx.stack.null() { second } else { first };
     call_packed(cx, callable, args, kwargs)
 }
 
@@ -115,6 +115,6 @@ pub(crate) fn super_attr(
     });
     let args = if is_super || has_arguments { vec![class, this] } else { Vec::new() };
     let object = cx.call(callable, &CallArgs::positional(args))?;
-    let name: Rc<str> = cx.name(arg >> 2)?;
+    let name: Rc<str> = cx.stack.name(arg >> 2)?;
     cx.get_attr(object, &name)
 }

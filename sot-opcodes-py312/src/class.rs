@@ -10,6 +10,6 @@ opcode! { LOAD_FROM_DICT_OR_DEREF [3.12..3.14] (names -- value) => |cx, op| {
     load_deref_from(cx, names, op.arg, unbound_cell)
 } }
 opcode! { LOAD_FROM_DICT_OR_GLOBALS [3.12..3.14] (names -- value) => |cx, op| {
-    let name = cx.name(op.arg)?;
+    let name = cx.stack.name(op.arg)?;
     load_global_from(cx, names, &name)
 } }

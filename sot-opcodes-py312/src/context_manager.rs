@@ -13,7 +13,7 @@ opcode! { BEFORE_WITH [3.11..3.14] (manager -- exit, result) => |cx, _| enter(cx
 opcode! {
     WITH_EXCEPT_START [3.11..3.14] (..)
         .reach(|_| 0).at_break(AtBreak::ExitWith)
-        => |cx, _| { let (exit, exception) = (cx.peek(4)?, cx.peek(1)?); ask_exit(cx, exit, exception) }
+        => |cx, _| { let (exit, exception) = (cx.stack.peek(4)?, cx.stack.peek(1)?); ask_exit(cx, exit, exception) }
 }
 
 fn no_protocol(cx: &mut OpcodeExecutor<'_>, manager: VarId, method: &str) -> Unwind {

@@ -16,7 +16,7 @@ opcode! {
 opcode! {
     POP_EXCEPT [3.11..3.14] (_previous -- )
         .moves(Movement::EndHandling).quiet(Quiet::Always)
-        => |cx, _| cx.end_handling()
+        => |cx, _| cx.stack.end_handling()
 }
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
@@ -26,7 +26,7 @@ opcode! {
 opcode! {
     RERAISE [3.11..3.14] (exception -- )
         .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
-        => |cx, _| Flow::<()>::Err(cx.raise_on(exception))
+        => |cx, _| Flow::<()>::Err(cx.raised.again(exception))
 }
 
 opcode! {
@@ -55,7 +55,7 @@ fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) ->
     }
     let [rest, caught] = exception_group::catch(cx, exception, pattern)?;
     if let Some(caught) = caught {
-        if let Some(handled) = cx.frame_mut().handled.last_mut() {
+        if let Some(handled) = cx.stack.frame_mut().handled.last_mut() {
             handled.exception = caught;
         }
     }

@@ -9,13 +9,13 @@ use sot_opcodes_py38::function::make_function;
 
 opcode! { RETURN_CONST [3.12..3.14] (..) .quiet(Quiet::Always) => |cx, op| cx.load_const(op.arg).map(Next::Return) }
 opcode! {
-    MAKE_FUNCTION [3.11..3.13] (..) => |cx, op| { let code = cx.pop()?; make_function(cx, code, None, op.arg) }
+    MAKE_FUNCTION [3.11..3.13] (..) => |cx, op| { let code = cx.stack.pop()?; make_function(cx, code, None, op.arg) }
 }
 opcode! { MAKE_FUNCTION [3.13..3.14] (..) => |cx, op| make_function_with_attributes(cx, op) }
 
 /// A function is not changed once it is made, so the instructions that complete it are done along with this one.
 fn make_function_with_attributes(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let code = cx.pop()?;
+    let code = cx.stack.pop()?;
     let attributes = attributes_after(cx, op.at);
     let flags = attributes.iter().fold(0, |flags, flag| flags | flag);
     make_function(cx, code, None, flags)?;
@@ -26,6 +26,6 @@ fn make_function_with_attributes(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> F
 /// bit first.
 fn attributes_after(cx: &OpcodeExecutor<'_>, at: Label) -> Vec<u32> {
     let Some(opcode) = Opcodes::get(cx.py).number("SET_FUNCTION_ATTRIBUTE") else { return Vec::new() };
-    let following = &cx.frame().code.code.instructions[at.index() + 1..];
+    let following = &cx.stack.frame().code.code.instructions[at.index() + 1..];
     following.iter().take_while(|instruction| instruction.opcode == opcode).map(|instruction| instruction.arg).collect()
 }

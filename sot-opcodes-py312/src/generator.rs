@@ -21,15 +21,15 @@ opcode! {
 
 /// The result of an exhausted iterator takes its place.
 fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let [iterator, sent] = cx.pop_array()?;
+    let [iterator, sent] = cx.stack.pop_array()?;
     match send(cx, iterator, sent)? {
         Resumed::Yielded(item) => {
-            cx.push(iterator);
-            cx.push(item);
+            cx.stack.push(iterator);
+            cx.stack.push(item);
             Ok(Next::Continue)
         }
         Resumed::Returned(result) => {
-            cx.push(result);
+            cx.stack.push(result);
             op.jump().map(Next::Jump)
         }
     }
@@ -37,16 +37,16 @@ fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 
 /// The result of an exhausted iterator is put above it, for `END_SEND`, which is where the instruction jumps.
 fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let [iterator, sent] = cx.pop_array()?;
+    let [iterator, sent] = cx.stack.pop_array()?;
     let resumed = send(cx, iterator, sent)?;
-    cx.push(iterator);
+    cx.stack.push(iterator);
     match resumed {
         Resumed::Yielded(item) => {
-            cx.push(item);
+            cx.stack.push(item);
             Ok(Next::Continue)
         }
         Resumed::Returned(result) => {
-            cx.push(result);
+            cx.stack.push(result);
             op.jump().map(Next::Jump)
         }
     }
@@ -56,6 +56,6 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
     match stop_value(cx, exception)? {
         Some(value) => Ok([cx.none(), value]),
-        None => Err(cx.raise_on(exception)),
+        None => Err(cx.raised.again(exception)),
     }
 }

@@ -18,10 +18,10 @@ opcode! { END_FOR [3.13..3.14] (_item -- ) => |_cx, _| Ok(()) }
 
 fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     if let Some(item) = next_item(cx)? {
-        cx.push(item);
+        cx.stack.push(item);
         return Ok(Next::Continue);
     }
     let item = cx.none();
-    cx.push(item);
+    cx.stack.push(item);
     op.jump().map(Next::Jump)
 }

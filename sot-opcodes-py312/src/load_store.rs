@@ -79,7 +79,7 @@ fn load_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<VarId> {
 fn load_fast_and_clear(cx: &mut OpcodeExecutor<'_>, slot: u32) -> VarId {
     let value = read(cx, slot);
     clear(cx, slot);
-    value.unwrap_or(cx.null())
+    value.unwrap_or(cx.stack.null())
 }
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
@@ -91,40 +91,40 @@ fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
 /// Stores what the stack holds, which is NULL where an unbound local is restored, and a cell where a cell is.
 fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> {
     let Some(index) = cell_index(cx, slot) else {
-        return cx.set_local(slot, (value != cx.null()).then_some(value));
+        return cx.stack.set_local(slot, (value != cx.stack.null()).then_some(value));
     };
     clear(cx, slot);
-    if value == cx.null() {
+    if value == cx.stack.null() {
         return Ok(());
     }
     // A number that differs is not looked at: that would be to ask for its value.
     if !cx.is_open_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
-        cx.frame_mut().cells[index] = value;
+        cx.stack.frame_mut().cells[index] = value;
         return Ok(());
     }
-    cx.set_local(slot, Some(value))
+    cx.stack.set_local(slot, Some(value))
 }
 
 /// What the slot holds: a plain value, else a cell.
 fn read(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<VarId> {
-    cx.local(slot).or_else(|| {
-        let cell = cx.frame().cells[cell_index(cx, slot)?];
-        (cell != cx.null()).then_some(cell)
+    cx.stack.local(slot).or_else(|| {
+        let cell = cx.stack.frame().cells[cell_index(cx, slot)?];
+        (cell != cx.stack.null()).then_some(cell)
     })
 }
 
 fn clear(cx: &mut OpcodeExecutor<'_>, slot: u32) {
     if let Some(index) = cell_index(cx, slot) {
-        cx.frame_mut().cells[index] = cx.null();
+        cx.stack.frame_mut().cells[index] = cx.stack.null();
     }
-    if let Some(local) = cx.frame_mut().locals.get_mut(slot as usize) {
+    if let Some(local) = cx.stack.frame_mut().locals.get_mut(slot as usize) {
         *local = None;
     }
 }
 
 /// Which cell of the frame a slot belongs to.
 fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
-    let frame = cx.frame();
+    let frame = cx.stack.frame();
     let index = if frame.cells.is_empty() { None } else { frame.code.code.cell_index(slot) };
     index.filter(|&index| index < frame.cells.len())
 }
@@ -133,17 +133,17 @@ fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
 /// there.
 fn make_cell(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     let index = cell_index(cx, slot).ok_or_else(|| bug("a cell is made in a slot that is none of a cell"))?;
-    if cx.frame().cells[index] == cx.null() {
-        let contents = cx.local(slot);
+    if cx.stack.frame().cells[index] == cx.stack.null() {
+        let contents = cx.stack.local(slot);
         let cell = cx.produce(Rc::new(CellVariable::new(contents)));
         clear(cx, slot);
-        cx.frame_mut().cells[index] = cell;
+        cx.stack.frame_mut().cells[index] = cell;
     }
     Ok(())
 }
 
 fn unbound_slot(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Unwind {
-    let name = cx.frame().code.code.slot_name(slot).unwrap_or_default().to_owned();
+    let name = cx.stack.frame().code.code.slot_name(slot).unwrap_or_default().to_owned();
     unbound_local(cx, &name)
 }
 

@@ -17,14 +17,14 @@ opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, 
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
         .leaves_pair(|_| true).native(Native::As("LOAD_ATTR"))
-        => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.null(), method]) }
+        => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.stack.null(), method]) }
 }
 
 /// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and
 /// resume functions have every callable by that name.
 fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
     const FUNCTIONS: [Form; 4] = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
-    if &*cx.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.form()) {
+    if &*cx.stack.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.form()) {
         return Ok(object);
     }
     load_attr(cx, object, index, Finish::Pair)
@@ -32,13 +32,13 @@ fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<V
 
 /// The attribute that `co_names[index]` names, and how the instruction leaves it.
 pub fn load_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, finish: Finish) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     cx.claims.direct(object, finish);
     cx.get_attr(object, &name)
 }
 
 fn set_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, value: Option<VarId>) -> Flow<()> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     cx.claims.direct(object, Finish::Drop);
     cx.set_attr(object, &name, value)
 }

@@ -34,19 +34,19 @@ opcode! {
 }
 
 fn call_function_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let names = cx.pop()?;
+    let names = cx.stack.pop()?;
     let names = names_in(cx, names)?;
-    let items = cx.pop_many(count as usize)?;
+    let items = cx.stack.pop_many(count as usize)?;
     let args = CallArgs::split(items, names).ok_or_else(|| bug("a call with more names than arguments"))?;
-    let callable = cx.pop()?;
+    let callable = cx.stack.pop()?;
     let result = cx.call_directly(callable, &args)?;
-    cx.push(result);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
 fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let (args, kwargs) = pop_packed(cx, flags)?;
-    let callable = cx.pop()?;
+    let callable = cx.stack.pop()?;
     call_packed(cx, callable, args, kwargs)
 }
 
@@ -54,19 +54,19 @@ fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
 pub fn call_packed(cx: &mut OpcodeExecutor<'_>, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<Next> {
     let result = cx.call_packed(callable, args, kwargs)?;
     exception::keep_given(cx, callable, result, args)?;
-    cx.push(result);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
 /// The packed arguments on the stack: positional ones, and keywords if the flags say so.
 pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Option<VarId>)> {
-    let kwargs = if flags & 1 != 0 { Some(cx.pop()?) } else { None };
-    Ok((cx.pop()?, kwargs))
+    let kwargs = if flags & 1 != 0 { Some(cx.stack.pop()?) } else { None };
+    Ok((cx.stack.pop()?, kwargs))
 }
 
 /// Calls what stands in two slots of the stack: a callable and NULL, in either order, or a method and its receiver.
 pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: &CallArgs) -> Flow<VarId> {
-    let null = cx.null();
+    let null = cx.stack.null();
     match (first == null, second == null) {
         (true, _) => cx.call_directly(second, args),
         (_, true) => cx.call_directly(first, args),

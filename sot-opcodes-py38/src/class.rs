@@ -15,13 +15,13 @@ use crate::load_store::{cell_name, load_deref, UnboundCell};
 
 opcode! { LOAD_BUILD_CLASS [3.8..3.14] ( -- function) => |cx, _| build_class(cx) }
 
-opcode! { LOAD_NAME [3.8..3.14] ( -- value) => |cx, op| { let name = cx.name(op.arg)?; load_name(cx, &name) } }
+opcode! { LOAD_NAME [3.8..3.14] ( -- value) => |cx, op| { let name = cx.stack.name(op.arg)?; load_name(cx, &name) } }
 opcode! { STORE_NAME [3.8..3.14] (value -- ) => |cx, op| {
-    let (names, name) = (namespace(cx)?, cx.name(op.arg)?);
+    let (names, name) = (namespace(cx)?, cx.stack.name(op.arg)?);
     let name = cx.string(&name);
     cx.set_item(names, name, value)
 } }
-opcode! { DELETE_NAME [3.8..3.14] ( -- ) => |cx, op| { let name = cx.name(op.arg)?; delete_name(cx, &name) } }
+opcode! { DELETE_NAME [3.8..3.14] ( -- ) => |cx, op| { let name = cx.stack.name(op.arg)?; delete_name(cx, &name) } }
 opcode! { SETUP_ANNOTATIONS [3.8..3.14] ( -- ) => |cx, _| set_up_annotations(cx) }
 opcode! { LOAD_CLASSDEREF [3.8..3.11] ( -- value) => |cx, op| {
     let names = namespace(cx)?;
@@ -41,7 +41,7 @@ fn build_class(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
 
 /// Where the names of the class body are.
 pub fn namespace(cx: &OpcodeExecutor<'_>) -> Flow<VarId> {
-    cx.frame().namespace.ok_or_else(|| bug("a function has no names in a mapping"))
+    cx.stack.frame().namespace.ok_or_else(|| bug("a function has no names in a mapping"))
 }
 
 /// What the mapping holds under a name.
@@ -89,7 +89,7 @@ fn set_up_annotations(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 
 /// The name of a cell in the mapping, else what the cell holds.
 pub fn load_deref_from(cx: &mut OpcodeExecutor<'_>, names: VarId, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
-    let index = cx.frame().code.code.cell_index(arg).ok_or_else(|| bug("a cell that the code does not have"))?;
+    let index = cx.stack.frame().code.code.cell_index(arg).ok_or_else(|| bug("a cell that the code does not have"))?;
     let (name, _) = cell_name(cx, index);
     match find(cx, names, &name)? {
         Some(value) => Ok(value),

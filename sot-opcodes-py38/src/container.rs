@@ -84,31 +84,31 @@ opcode! { UNPACK_EX [3.8..3.14] (..) .reach(|_| 1).asks(ITERATION) => |cx, op| u
 
 /// The item an operand counts from the top, 1 being the top, once the operands of the instruction are popped.
 fn below(cx: &OpcodeExecutor<'_>, depth: u32) -> Flow<VarId> {
-    cx.peek(depth as usize)
+    cx.stack.peek(depth as usize)
 }
 
 fn push(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Next {
-    cx.push(value);
+    cx.stack.push(value);
     Next::Continue
 }
 
 fn build_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let items = cx.pop_many(2 * count as usize)?;
+    let items = cx.stack.pop_many(2 * count as usize)?;
     let entries = items.chunks_exact(2).map(|entry| (entry[0], entry[1])).collect();
     let dict = DictVariable::build(cx, entries)?;
     Ok(push(cx, dict))
 }
 
 fn build_const_key_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let keys = cx.pop()?;
+    let keys = cx.stack.pop()?;
     let keys = cx.unpack_all(keys)?;
-    let values = cx.pop_many(count as usize)?;
+    let values = cx.stack.pop_many(count as usize)?;
     let dict = DictVariable::build(cx, keys.into_iter().zip(values).collect())?;
     Ok(push(cx, dict))
 }
 
 fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let items = cx.pop_many(count as usize)?;
+    let items = cx.stack.pop_many(count as usize)?;
     let (start, stop, stride) = match items[..] {
         [start, stop] => (start, stop, None),
         [start, stop, stride] => (start, stop, Some(stride)),
@@ -173,7 +173,7 @@ fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
 
 /// The callable is below the parts.
 fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let parts = cx.pop_many(count as usize)?;
+    let parts = cx.stack.pop_many(count as usize)?;
     let callable = below(cx, 1)?;
     let mut items = Vec::new();
     for part in parts {
@@ -217,9 +217,9 @@ fn build_map_unpack(cx: &mut OpcodeExecutor<'_>, maps: Vec<VarId>) -> Flow<VarId
 
 /// The callable is below its positional arguments, which are below the maps.
 fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let maps = cx.pop_many(count as usize)?;
+    let maps = cx.stack.pop_many(count as usize)?;
     let dict = DictVariable::build(cx, Vec::new())?;
-    cx.push(dict);
+    cx.stack.push(dict);
     for map in maps {
         merge_keywords(cx, 1, 3, map, short_name)?;
     }
@@ -227,15 +227,15 @@ fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<N
 }
 
 fn unpack_sequence(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
-    let sequence = cx.pop()?;
+    let sequence = cx.stack.pop()?;
     let items = cx.unpack_exactly(sequence, count as usize)?;
-    cx.frame_mut().stack.extend(items.into_iter().rev());
+    cx.stack.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }
 
 fn unpack_ex(cx: &mut OpcodeExecutor<'_>, counts: u32) -> Flow<Next> {
-    let iterable = cx.pop()?;
+    let iterable = cx.stack.pop()?;
     let items = cx.unpack_starred(iterable, (counts & 0xff) as usize, (counts >> 8) as usize)?;
-    cx.frame_mut().stack.extend(items.into_iter().rev());
+    cx.stack.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }

@@ -20,7 +20,7 @@ opcode! {
 opcode! {
     WITH_EXCEPT_START [3.9..3.11] (..)
         .reach(|_| 0).at_break(AtBreak::ExitWith)
-        => |cx, _| { let (exit, exception) = (cx.peek(7)?, cx.peek(2)?); ask_exit(cx, exit, exception) }
+        => |cx, _| { let (exit, exception) = (cx.stack.peek(7)?, cx.stack.peek(2)?); ask_exit(cx, exit, exception) }
 }
 opcode! {
     WITH_CLEANUP_START [3.8..3.9] (..)
@@ -49,12 +49,12 @@ fn method(cx: &mut OpcodeExecutor<'_>, manager: VarId, name: &str, missing: Miss
 }
 
 fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let manager = cx.pop()?;
+    let manager = cx.stack.pop()?;
     let missing: MissingMethod = |cx, _, method| cx.raise(PyAttributeError::new_err(method.to_owned()));
     let [exit, result] = enter(cx, manager, Finish::Begin, missing)?;
-    cx.push(exit);
-    cx.push_block(op.target.ok_or_else(|| bug("a `with` without a handler"))?);
-    cx.push(result);
+    cx.stack.push(exit);
+    cx.stack.push_block(op.target.ok_or_else(|| bug("a `with` without a handler"))?);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
@@ -68,42 +68,42 @@ fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) 
     let class = object_model::type_variable(cx, exception)?;
     let traceback = cx.traceback(exception);
     let result = cx.call(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
-    cx.push(result);
+    cx.stack.push(result);
     Ok(Next::Continue)
 }
 
 /// Calls `__exit__`, which lies below what tells how the cleanup was entered, and takes it off the stack.
 fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
-    let top = cx.peek(1)?;
+    let top = cx.stack.peek(1)?;
     if entry_of(cx, top) != Entry::Raised {
-        let [exit, entry] = cx.pop_array()?;
+        let [exit, entry] = cx.stack.pop_array()?;
         let none = cx.none();
         cx.claims.above(exit, Finish::Keep, vec![entry, none]);
         let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
-        cx.frame_mut().stack.extend([entry, none, result]);
+        cx.stack.frame_mut().stack.extend([entry, none, result]);
         return Ok(Next::Continue);
     }
-    let (class, exception) = (top, cx.peek(2)?);
+    let (class, exception) = (top, cx.stack.peek(2)?);
     close_gap(cx)?;
-    let exit = cx.pop()?;
+    let exit = cx.stack.pop()?;
     restack(cx)?;
-    cx.push(class);
+    cx.stack.push(class);
     push_exit_result(cx, exit, exception)
 }
 
 /// Brings `__exit__` from below the two triples of an exception to the top.
 fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    let mut items = cx.pop_many(7)?;
+    let mut items = cx.stack.pop_many(7)?;
     items.rotate_left(1);
-    cx.frame_mut().stack.extend(items);
+    cx.stack.frame_mut().stack.extend(items);
     Ok(())
 }
 
 /// The two triples now lie one lower, with a filler between them; the handler's block must know.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    let raised = cx.pop_many(3)?;
+    let raised = cx.stack.pop_many(3)?;
     let gap = cx.bookkeeping(BookkeepingVariable::Fallen);
-    let frame = cx.frame_mut();
+    let frame = cx.stack.frame_mut();
     frame.stack.push(gap);
     frame.stack.extend(raised);
     let (Some(block), Some(handled)) = (frame.blocks.last_mut(), frame.handled.last_mut()) else {
@@ -116,12 +116,12 @@ fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 
 /// Drops the exception if `__exit__` was true.
 fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
-    let [class, result] = cx.pop_array()?;
+    let [class, result] = cx.stack.pop_array()?;
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
-        cx.abandon_handler()?;
+        cx.stack.abandon_handler()?;
         let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
-        cx.push(fallen);
+        cx.stack.push(fallen);
     }
     Ok(Next::Continue)
 }

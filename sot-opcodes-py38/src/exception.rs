@@ -21,17 +21,17 @@ opcode! { LOAD_ASSERTION_ERROR [3.9..3.14] ( -- class) => |cx, _| Ok(assertion_e
 opcode! {
     SETUP_FINALLY [3.8..3.11] ( -- )
         .moves(Movement::BeginBlock).quiet(Quiet::Always)
-        => |cx, op| op.jump().map(|handler| cx.push_block(handler))
+        => |cx, op| op.jump().map(|handler| cx.stack.push_block(handler))
 }
 opcode! {
     POP_BLOCK [3.8..3.11] ( -- )
         .moves(Movement::EndBlock).quiet(Quiet::Always)
-        => |cx, _| cx.pop_block().map(|_| ())
+        => |cx, _| cx.stack.pop_block().map(|_| ())
 }
 opcode! {
     POP_EXCEPT [3.8..3.11] (..)
         .moves(Movement::EndHandling).quiet(Quiet::Always)
-        => |cx, _| cx.leave_handler().map(|()| Next::Continue)
+        => |cx, _| cx.stack.leave_handler().map(|()| Next::Continue)
 }
 opcode! {
     JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
@@ -46,7 +46,7 @@ opcode! {
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
     let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
-    cx.push(fallen);
+    cx.stack.push(fallen);
     Ok(Next::Continue)
 } }
 opcode! {
@@ -103,19 +103,19 @@ pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
 }
 
 fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let after = cx.frame().pc;
+    let after = cx.stack.frame().pc;
     let address = cx.bookkeeping(BookkeepingVariable::ReturnAddress(after));
-    cx.push(address);
+    cx.stack.push(address);
     op.jump().map(Next::Jump)
 }
 
 fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
-    let top = cx.pop()?;
+    let top = cx.stack.pop()?;
     match entry_of(cx, top) {
         Entry::Fallen => Ok(Next::Continue),
         Entry::Called(label) => Ok(Next::Jump(label)),
         Entry::Raised => {
-            let [traceback, exception] = cx.pop_array()?;
+            let [traceback, exception] = cx.stack.pop_array()?;
             Err(cx.raise_again(exception, traceback)?)
         }
     }
@@ -123,14 +123,14 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
 
 /// Leaves a `finally` body by a jump or a return; an exception that led there is dropped.
 fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
-    let result = if has_result != 0 { Some(cx.pop()?) } else { None };
-    let top = cx.pop()?;
+    let result = if has_result != 0 { Some(cx.stack.pop()?) } else { None };
+    let top = cx.stack.pop()?;
     if entry_of(cx, top) == Entry::Raised {
-        let [_traceback, _exception] = cx.pop_array()?;
-        cx.leave_handler()?;
+        let [_traceback, _exception] = cx.stack.pop_array()?;
+        cx.stack.leave_handler()?;
     }
     if let Some(result) = result {
-        cx.push(result);
+        cx.stack.push(result);
     }
     Ok(Next::Continue)
 }

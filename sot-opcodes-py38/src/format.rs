@@ -25,8 +25,8 @@ const CONVERSION: u32 = 0x03;
 const SPECIFICATION: u32 = 0x04;
 
 fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
-    let specification = if flags & SPECIFICATION != 0 { Some(cx.pop()?) } else { None };
-    let mut value = cx.pop()?;
+    let specification = if flags & SPECIFICATION != 0 { Some(cx.stack.pop()?) } else { None };
+    let mut value = cx.stack.pop()?;
     let conversion = flags & CONVERSION;
     if conversion != 0 {
         let function = conversion_function(cx, conversion)?;
@@ -37,7 +37,7 @@ fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
         Some((function, args)) if conversion == 0 => cx.call_directly(function, &args)?,
         Some((function, args)) => cx.call(function, &args)?,
     };
-    cx.push(text);
+    cx.stack.push(text);
     Ok(Next::Continue)
 }
 

@@ -7,7 +7,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Quiet};
 use sot_core::variable::VarId;
-use sot_variables::functions::function::{FunctionVariable, NewFunction};
+use sot_variables::functions::new_function::{self, NewFunction};
 
 opcode! { RETURN_VALUE [3.8..3.14] (value -- ) .quiet(Quiet::Always) => |_cx, _| Ok(Next::Return(value)) }
 opcode! { MAKE_FUNCTION [3.8..3.11] (..) => |cx, op| make_named_function(cx, op.arg) }
@@ -22,20 +22,20 @@ pub const ANNOTATIONS: u32 = 0x04;
 pub const CLOSURE: u32 = 0x08;
 
 fn make_named_function(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
-    let [code, name] = cx.pop_array()?;
+    let [code, name] = cx.stack.pop_array()?;
     make_function(cx, code, Some(name), flags)
 }
 
 /// Makes a function of code, and of the parts on the stack that the flags tell of.
 pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarId>, flags: u32) -> Flow<Next> {
-    let mut part = |flag: u32| if flags & flag != 0 { cx.pop().map(Some) } else { Ok(None) };
+    let mut part = |flag: u32| if flags & flag != 0 { cx.stack.pop().map(Some) } else { Ok(None) };
     let closure = part(CLOSURE)?;
     let annotations = part(ANNOTATIONS)?;
     let keyword_defaults = part(KEYWORD_DEFAULTS)?;
     let defaults = part(DEFAULTS)?;
     let new = NewFunction { code, name, defaults, keyword_defaults, annotations, closure };
-    let function = FunctionVariable::build(cx, new)?;
-    cx.push(function);
+    let function = new_function::build(cx, new)?;
+    cx.stack.push(function);
     Ok(Next::Continue)
 }
 

@@ -8,23 +8,23 @@ use sot_core::opcode::{Next, Operand, Quiet};
 use sot_core::variable::{Form, VarId};
 use sot_variables::functions::generator::{self, GeneratorVariable, Resumed};
 
-opcode! { YIELD_VALUE [3.8..3.14] (..) .quiet(Quiet::Always) => |cx, _| cx.pop().map(Next::Yield) }
+opcode! { YIELD_VALUE [3.8..3.14] (..) .quiet(Quiet::Always) => |cx, _| cx.stack.pop().map(Next::Yield) }
 opcode! { GET_YIELD_FROM_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }
 opcode! { YIELD_FROM [3.8..3.11] (..) => |cx, op| yield_from(cx, op) }
 // The value sent to start the generator: None, and not on the stack if the generator was started without one.
-opcode! { GEN_START [3.10..3.11] (..) => |cx, _| { cx.frame_mut().stack.pop(); Ok(Next::Continue) } }
+opcode! { GEN_START [3.10..3.11] (..) => |cx, _| { cx.stack.frame_mut().stack.pop(); Ok(Next::Continue) } }
 
 /// The instruction repeats, with the next value sent, until the iterator is exhausted.
 fn yield_from(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
-    let [iterator, sent] = cx.pop_array()?;
+    let [iterator, sent] = cx.stack.pop_array()?;
     match send(cx, iterator, sent)? {
         Resumed::Yielded(item) => {
-            cx.push(iterator);
-            cx.frame_mut().pc = op.at;
+            cx.stack.push(iterator);
+            cx.stack.frame_mut().pc = op.at;
             Ok(Next::Yield(item))
         }
         Resumed::Returned(result) => {
-            cx.push(result);
+            cx.stack.push(result);
             Ok(Next::Continue)
         }
     }

@@ -19,7 +19,7 @@ opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_na
 opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
 
 fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     require_own_import(cx, &name)?;
     let level = cx.known_int(level)?.ok_or_else(|| not_loaded(&name))?;
     let full = absolute_name(cx, &name, level)?;
@@ -83,7 +83,7 @@ fn require_missing(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str, full:
 }
 
 fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     match cx.find_attr(module, &name)? {
         Some(value) => Ok(value),
         None => match submodule(cx, module, &name)? {
@@ -113,10 +113,10 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
     if level == 0 {
         return Ok(name.to_owned());
     }
-    if cx.frame().global_names.is_some() {
+    if cx.stack.frame().global_names.is_some() {
         return Err(not_loaded(name));
     }
-    let globals = cx.frame().globals.dict.bind(cx.py);
+    let globals = cx.stack.frame().globals.dict.bind(cx.py);
     let package = globals.get_item("__package__")?.and_then(|package| package.extract::<String>().ok());
     let mut package = package.filter(|package| !package.is_empty()).ok_or_else(|| not_loaded(name))?;
     for _ in 1..level {
@@ -148,7 +148,7 @@ fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
 /// The module as `sys.modules` has it, where another may stand in the next call.
 fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
+    if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
         // The program itself has looked into it, and may have changed it.
         let key = cx.string(name);
         let is_there = cx.contains(dict, key, false)?;
@@ -168,7 +168,7 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 /// Loads a module of the standard library, if nothing of what the trace has written could be seen meanwhile.
 fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
-    let looked_at = cx.met(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
+    let looked_at = cx.identities.of(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
     if !looked_at && cx.effects.is_empty() && !modules.contains(name)? && is_of_standard_library(cx.py, name) {
         // What it raises the program's own import will raise.
         let _ = cx.py.import(name);

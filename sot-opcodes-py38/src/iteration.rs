@@ -24,16 +24,16 @@ fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
 
 /// The next item of the iterator on top of the stack.
 pub fn next_item(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-    let iterator = cx.peek(1)?;
+    let iterator = cx.stack.peek(1)?;
     cx.claims.above(iterator, Finish::Next, vec![iterator]);
     cx.next(iterator)
 }
 
 fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     if let Some(item) = next_item(cx)? {
-        cx.push(item);
+        cx.stack.push(item);
         return Ok(Next::Continue);
     }
-    cx.pop()?;
+    cx.stack.pop()?;
     op.jump().map(Next::Jump)
 }

@@ -56,10 +56,10 @@ pub fn jump_when(op: &Operand, condition: bool) -> Flow<Next> {
 }
 
 fn jump_if_or_pop(cx: &mut OpcodeExecutor<'_>, op: &Operand, wanted: bool) -> Flow<Next> {
-    let value = cx.peek(1)?;
+    let value = cx.stack.peek(1)?;
     let next = jump_if_above(cx, op, value, wanted, vec![value])?;
     if next == Next::Continue {
-        cx.pop()?;
+        cx.stack.pop()?;
     }
     Ok(next)
 }

@@ -18,7 +18,7 @@ opcode! { LOAD_FAST [3.8..3.11] ( -- value) .quiet(Quiet::Always) => |cx, op| cx
 opcode! {
     STORE_FAST [3.8..3.11] (value -- )
         .local(Access::Store).quiet(Quiet::Always)
-        => |cx, op| cx.set_local(op.arg, Some(value))
+        => |cx, op| cx.stack.set_local(op.arg, Some(value))
 }
 opcode! {
     DELETE_FAST [3.8..3.11] ( -- )
@@ -30,7 +30,7 @@ opcode! { LOAD_GLOBAL [3.8..3.11] ( -- value) .quiet(Quiet::GlobalUnwritten) => 
 opcode! { STORE_GLOBAL [3.8..3.14] (value -- ) => |cx, op| store_global(cx, op.arg, Some(value)) }
 opcode! { DELETE_GLOBAL [3.8..3.14] ( -- ) => |cx, op| store_global(cx, op.arg, None) }
 
-opcode! { LOAD_CLOSURE [3.8..3.13] ( -- cell) => |cx, op| cx.cell(op.arg) }
+opcode! { LOAD_CLOSURE [3.8..3.13] ( -- cell) => |cx, op| cx.stack.cell(op.arg) }
 opcode! { LOAD_DEREF [3.8..3.11] ( -- value) => |cx, op| load_deref(cx, op.arg, unbound_cell) }
 opcode! { STORE_DEREF [3.8..3.14] (value -- ) => |cx, op| store_deref(cx, op.arg, Some(value)) }
 opcode! { DELETE_DEREF [3.8..3.11] ( -- ) => |cx, op| delete_deref(cx, op.arg, unbound_cell) }
@@ -40,23 +40,23 @@ pub type UnboundCell = fn(&mut OpcodeExecutor<'_>, index: usize) -> Unwind;
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     cx.load_fast(slot)?;
-    cx.set_local(slot, None)
+    cx.stack.set_local(slot, None)
 }
 
 /// The global or builtin that `co_names[index]` means.
 pub fn load_global(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<VarId> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     cx.load_global(&name)
 }
 
 fn store_global(cx: &mut OpcodeExecutor<'_>, index: u32, value: Option<VarId>) -> Flow<()> {
-    let name = cx.name(index)?;
+    let name = cx.stack.name(index)?;
     cx.set_global(&name, value)
 }
 
 /// What the cell of an operand holds.
 pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
-    let cell = cx.cell(arg)?;
+    let cell = cx.stack.cell(arg)?;
     let cell = cx.see_as::<CellVariable>(cell)?.ok_or_else(|| bug("a slot for a cell holds something else"))?;
     match cell.contents() {
         Some(value) => Ok(value),
@@ -66,7 +66,7 @@ pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -
 
 /// Puts a value into the cell of an operand, or empties it.
 pub fn store_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, value: Option<VarId>) -> Flow<()> {
-    let cell = cx.cell(arg)?;
+    let cell = cx.stack.cell(arg)?;
     cx.see(cell)?;
     cell::write(cx, cell, value);
     Ok(())
@@ -79,7 +79,7 @@ pub fn delete_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell)
 }
 
 fn unbound_at(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Unwind {
-    match cx.frame().code.code.cell_index(arg) {
+    match cx.stack.frame().code.code.cell_index(arg) {
         Some(index) => unbound(cx, index),
         None => bug("an instruction names a cell that the code does not have"),
     }
@@ -96,11 +96,11 @@ fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
 
 /// The name of an empty cell, and whether it is that of an enclosing function.
 pub fn cell_name(cx: &mut OpcodeExecutor<'_>, index: usize) -> (String, bool) {
-    let code = &cx.frame().code.code;
+    let code = &cx.stack.frame().code.code;
     let name = code.cellvars.iter().chain(&code.freevars).nth(index).cloned().unwrap_or_default();
-    let object = cx.frame().code.object.bind(cx.py).cast::<PyCode>().ok();
+    let object = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok();
     let resumed = object.and_then(translate::own_cells_of);
     let free = index >= resumed.unwrap_or(code.cellvars.len());
-    cx.lacks_own_cell |= resumed.is_some() && !free;
+    cx.learnt.lacks_own_cell |= resumed.is_some() && !free;
     (name, free)
 }

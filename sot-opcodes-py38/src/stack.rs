@@ -17,8 +17,8 @@ opcode! { DUP_TOP_TWO [3.8..3.11] (a, b -- c, d, e, f) => |_cx, _| Ok([a, b, a, 
 
 /// The top goes below the `n - 1` items under it.
 fn rotate(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<Next> {
-    let mut items = cx.pop_many(n)?;
+    let mut items = cx.stack.pop_many(n)?;
     items.rotate_right(1);
-    cx.frame_mut().stack.extend(items);
+    cx.stack.frame_mut().stack.extend(items);
     Ok(Next::Continue)
 }

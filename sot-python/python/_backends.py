@@ -77,7 +77,7 @@ def register(name: str, backend: Backend) -> Registration:
     if not callable(backend):
         raise TypeError(f"backend({name!r}): {backend!r} is not callable")
     _named[name] = _of(backend)
-    return Registration(f"sot.register.backend({name!r}, {backend!r})", [lambda: _forget(name)])
+    return Registration(f"{__package__}.register.backend({name!r}, {backend!r})", [lambda: _forget(name)])
 
 
 def _forget(name: str) -> None:

@@ -21,6 +21,6 @@ def break_on(*apis: Callable[..., Any]) -> BreakList:
     of the APIs, so it belongs before the hot loop, not into it.
     """
     if not apis:
-        raise TypeError("sot.break_on() takes at least one API to break on")
+        raise TypeError(f"{__package__}.break_on() takes at least one API to break on")
     done = register("break_on", *apis)
-    return BreakList(f"sot.break_on({', '.join(map(repr, apis))})", done._undos)
+    return BreakList(f"{__package__}.break_on({', '.join(map(repr, apis))})", done._undos)

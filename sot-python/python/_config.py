@@ -77,7 +77,7 @@ class Variable(Generic[_T]):
 
     def __set__(self, config: Config, value: _T) -> None:
         if self.at_import:
-            raise AttributeError(f"sot.config.{self.attribute} is read when sot is imported; {self.at_import}")
+            raise AttributeError(f"{__package__}.config.{self.attribute} is read when {__package__} is imported; {self.at_import}")
         self.write(self.text_of(value))
 
     def value_of(self, text: str) -> _T:
@@ -97,14 +97,14 @@ class Variable(Generic[_T]):
         if isinstance(text, (int, float)):
             text = repr(text)
         if not isinstance(text, str):
-            raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
+            raise TypeError(f"{__package__}.config.{self.attribute} takes {self.values}, not {value!r}")
         try:
             found = self.value_of(text)
         except ValueError as error:
-            raise ValueError(f"sot.config.{self.attribute} = {value!r}: {error}") from None
+            raise ValueError(f"{__package__}.config.{self.attribute} = {value!r}: {error}") from None
         # `True` is no number, and `1` no text.
         if isinstance(found, bool) is not isinstance(value, bool) or not isinstance(value, (type(found), int) if isinstance(found, float) else type(found)):
-            raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
+            raise TypeError(f"{__package__}.config.{self.attribute} takes {self.values}, not {value!r}")
         return text
 
     def write(self, text: Optional[str]) -> None:
@@ -199,7 +199,7 @@ class Config:
     )  # fmt: skip
     install = Variable(
         "SOT_INSTALL", _switch, False, "True or False",
-        "Whether `sot.install()` is called as soon as Paddle is imported.", at_import="call sot.install()",
+        "Whether `sot.install()` is called as soon as Paddle is imported.", at_import=f"call {__package__}.install()",
     )  # fmt: skip
     report: Variable[Optional[str]] = Variable(
         "SOT_REPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
@@ -266,7 +266,7 @@ class Config:
 
     def __repr__(self) -> str:
         values = [f"  {name} = {getattr(self, name)!r}  # {variable.name}" for name, variable in _VARIABLES.items()]
-        return "\n".join(["<sot.config", *values, ">"])
+        return "\n".join([f"<{__package__}.config", *values, ">"])
 
 
 class Patch(contextlib.ContextDecorator):
@@ -299,8 +299,8 @@ config = Config()
 def _no_attribute(name: str) -> str:
     by_variable = {variable.name: attribute for attribute, variable in _VARIABLES.items()}
     if name in by_variable:
-        return f"sot.config has no {name!r}; did you mean {by_variable[name]!r}?"
-    return f"sot.config has no {name!r}{_names.nearest(name, _VARIABLES)}"
+        return f"{__package__}.config has no {name!r}; did you mean {by_variable[name]!r}?"
+    return f"{__package__}.config has no {name!r}{_names.nearest(name, _VARIABLES)}"
 
 
 def _variable(name: str) -> Variable[Any]:
@@ -312,7 +312,7 @@ def _variable(name: str) -> Variable[Any]:
 def _checked(name: str, value: Any) -> Optional[str]:
     variable = _variable(name)
     if variable.at_import:
-        raise AttributeError(f"sot.config.{name} is read when sot is imported; {variable.at_import}")
+        raise AttributeError(f"{__package__}.config.{name} is read when {__package__} is imported; {variable.at_import}")
     return variable.text_of(value)
 
 
@@ -353,7 +353,7 @@ def is_known(name: str) -> bool:
 def warn_of_problems() -> None:
     """Name each variable that is not right in a warning."""
     for name, wrong in problems():
-        warnings.warn(f"sot: environment variable {name}: {wrong}", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{__package__}: environment variable {name}: {wrong}", RuntimeWarning, stacklevel=3)
 
 
 def start() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _imp
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import marshal
 import os
 import sys
 from types import ModuleType
@@ -12,9 +14,10 @@ from typing import Dict, List, Optional, Sequence
 
 
 class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    def __init__(self, package: str, sources: Dict[str, str]) -> None:
+    def __init__(self, package: str, sources: Dict[str, str], codes: Dict[str, bytes]) -> None:
         self.package = package
         self.sources = sources
+        self.codes = codes
         paths: List[str] = list(getattr(sys.modules.get(package), "__path__", ())) or [f"<{package}>"]
         self.folder = paths[0]
 
@@ -35,14 +38,22 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return self.sources[fullname.rpartition(".")[2]]
 
     def get_code(self, fullname: str) -> object:  # type: ignore[override]
+        compiled = self.codes.get(fullname.rpartition(".")[2])
+        if compiled:
+            code = marshal.loads(compiled)
+            # As importlib does with a compiled file that has been moved.
+            _imp._fix_co_filename(code, self.get_filename(fullname))  # type: ignore[attr-defined]
+            return code
         return compile(self.get_source(fullname), self.get_filename(fullname), "exec", dont_inherit=True)
 
     def is_package(self, fullname: str) -> bool:
         return False
 
 
-def serve(package: str, sources: Dict[str, str]) -> None:
-    """From here on the package has these modules."""
+def serve(package: str, sources: Dict[str, str], codes: Dict[str, bytes], magic: bytes) -> None:
+    """From here on the package has these modules; `codes` are of interpreters with that magic number."""
+    if magic != importlib.util.MAGIC_NUMBER:
+        codes = {}
     # Where an import of the compiled part has failed, it comes here again.
     if not any(type(finder).__name__ == "_Sources" and vars(finder).get("package") == package for finder in sys.meta_path):
-        sys.meta_path.append(_Sources(package, sources))
+        sys.meta_path.append(_Sources(package, sources, codes))

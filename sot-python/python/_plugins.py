@@ -27,6 +27,9 @@ def _entry_points() -> list[tuple[str, Any]]:
     found: dict[tuple[str, str], tuple[str, Any]] = {}
     for path in metadata.distributions():
         try:
+            # Most offer nothing of ours, and need not be parsed: that takes longer than all the rest of the import.
+            if GROUP not in (path.read_text("entry_points.txt") or ""):
+                continue
             name = f"{path.metadata['Name']} {path.version}"
             entries = [entry for entry in path.entry_points if entry.group == GROUP]
         except Exception:  # Broken metadata is not ours to report.

@@ -22,7 +22,7 @@ class Progress:
     """Time since it began."""
 
     def __str__(self) -> str:
-        return f"sot translates {self.function}: {self.statements} statements, {self.phase}, {self.seconds:.1f} s"
+        return f"{__package__} translates {self.function}: {self.statements} statements, {self.phase}, {self.seconds:.1f} s"
 
 
 class ProgressCallback:
@@ -63,5 +63,5 @@ def on_progress(callback: Callable[[Progress], object]) -> ProgressCallback:
         TypeError: it is not callable.
     """
     if not callable(callback):
-        raise TypeError(f"sot.on_progress() takes a callable, not {type(callback).__name__}")
+        raise TypeError(f"{__package__}.on_progress() takes a callable, not {type(callback).__name__}")
     return ProgressCallback(callback)

@@ -36,7 +36,7 @@ class Registration:
 
 def register(word: str, *objects: Any, by: Any = None, below: bool = False, shown: str | None = None) -> Registration:
     """Register all of these, or none of them."""
-    done = Registration(shown or f"sot.register.{word}({', '.join(map(repr, objects))})", [])
+    done = Registration(shown or f"{__package__}.register.{word}({', '.join(map(repr, objects))})", [])
     try:
         for one in objects:
             done._undos.append(_undo(_sot.register_meaning(word, one, by, below=below)))

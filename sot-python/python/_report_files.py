@@ -63,7 +63,7 @@ def write(path: Path, report_data: dict[str, Any]) -> None:
     target = pathlib.Path(path)
     text = json.dumps(report_data, separators=(",", ":"))
     if target.suffix == ".html":
-        text = _sot.report_page("report", f"sot: {report_data['title']}", text)
+        text = _sot.report_page("report", f"{__package__}: {report_data['title']}", text)
     elif target.suffix != ".json":
         raise ValueError(f"a report is a .html or a .json file, not {str(target)!r}")
     target.write_text(text, encoding="utf-8")
@@ -90,7 +90,7 @@ def write_index(folder: pathlib.Path) -> pathlib.Path | None:
     if not processes:
         return None
     index = folder / "index.html"
-    page = _sot.report_page("index", f"sot: {folder.resolve().name}", json.dumps({"schema": SCHEMA, "processes": processes}))
+    page = _sot.report_page("index", f"{__package__}: {folder.resolve().name}", json.dumps({"schema": SCHEMA, "processes": processes}))
     _replace(index, page)
     return index
 
@@ -129,7 +129,7 @@ def _write_run() -> None:
     try:
         _write_process(_run_folder)
     except OSError as error:
-        print(f"sot: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
+        print(f"{__package__}: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
 
 
 def _write_process(run_folder: pathlib.Path) -> None:

@@ -36,7 +36,7 @@ class set_stance:
 
     def __init__(self, stance: str) -> None:
         if stance not in STANCES:
-            raise ValueError(f"sot.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
+            raise ValueError(f"{__package__}.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
         self.stance = stance
         # What to go back to: by `__exit__`, a stack, as the object may be entered again while it is entered.
         self._before: List[str] = [_sot._take_stance(stance)]
@@ -60,7 +60,7 @@ class set_stance:
         _sot._take_stance(self._before.pop())
         stance = self.stance
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise TypeError("sot.set_stance() decorates functions; in a generator or coroutine use a `with` block")
+            raise TypeError(f"{__package__}.set_stance() decorates functions; in a generator or coroutine use a `with` block")
 
         @functools.wraps(function)
         def with_stance(*args: Any, **kwargs: Any) -> Any:
@@ -73,4 +73,4 @@ class set_stance:
         return with_stance  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return f"<sot.set_stance({self.stance!r})>"
+        return f"<{__package__}.set_stance({self.stance!r})>"

@@ -54,7 +54,7 @@ class Substitution(Registration):
     """A substitution for a function. As a decorator it takes the function to follow, and gives it back."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
-        super().__init__(f"sot.register.substitute({original!r})", [])
+        super().__init__(f"{__package__}.register.substitute({original!r})", [])
         self._original = original
 
     # A decorator, which other registrations are not.

@@ -90,6 +90,7 @@ fn report_forget(since: Option<usize>) {
 #[pyfunction]
 fn report_page(kind: &str, title: &str, json: &str) -> PyResult<String> {
     page::page(kind, title, json)
+        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err(format!("no such page: {kind}")))
 }
 

@@ -4,16 +4,30 @@
 use std::ffi::CString;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
+
+/// A module that is served.
+struct Served {
+    name: &'static str,
+    source: &'static str,
+    /// Its code, as the build has compiled it; empty if it could not.
+    code: &'static [u8],
+}
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../python/", $name, ".py")))),*]
+        &[$(Served {
+            name: $name,
+            source: include_str!(concat!("../python/", $name, ".py")),
+            code: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".code")),
+        }),*]
     };
 }
 
-/// Each module by its name.
-const MODULES: &[(&str, &str)] = sources![
+/// What names the kind of bytecode that the build has compiled to (`importlib.util.MAGIC_NUMBER`).
+const MAGIC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/magic"));
+
+const MODULES: &[Served] = sources![
     "_backends",
     "_breaks",
     "_compiling",
@@ -42,9 +56,10 @@ pub(crate) fn serve(py: Python<'_>, package: &str) -> PyResult<()> {
     let name = CString::new(format!("{package}._loader"))?;
     let source = CString::new(LOADER)?;
     let loader = PyModule::from_code(py, &source, c"<sot>/_loader.py", &name)?;
-    let modules = PyDict::new(py);
-    for (module, source) in MODULES {
-        modules.set_item(module, source)?;
+    let (sources, codes) = (PyDict::new(py), PyDict::new(py));
+    for module in MODULES {
+        sources.set_item(module.name, module.source)?;
+        codes.set_item(module.name, PyBytes::new(py, module.code))?;
     }
-    loader.call_method1("serve", (package, modules)).map(drop)
+    loader.call_method1("serve", (package, sources, codes, PyBytes::new(py, MAGIC))).map(drop)
 }

@@ -13,6 +13,7 @@ pub mod missing_module;
 pub mod module;
 pub mod null;
 pub mod numpy;
+pub mod prelude;
 pub mod tensor;
 mod weak;
 

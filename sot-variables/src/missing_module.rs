@@ -116,7 +116,7 @@ fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
     let Ok(modules) = modules.cast_into_exact::<PyDict>() else { return Ok(false) };
-    if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
+    if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
         // The program itself has looked into it, and may have changed it.
         let key = cx.string(name);
         let found = cx.contains(dict, key, false)?;

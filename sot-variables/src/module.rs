@@ -134,7 +134,7 @@ impl Variable for ModuleVariable {
         if !module.is_exact_instance_of::<PyModule>() {
             return Err(refuse());
         }
-        let globals = cx.frame().globals.dict.bind(cx.py).clone();
+        let globals = cx.stack.frame().globals.dict.bind(cx.py).clone();
         if cx.runtime.backend.calls_by_name(&module, name, &globals) {
             let text = format!("putting something in the place of {name} of {}", self.text(cx));
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
@@ -142,7 +142,7 @@ impl Variable for ModuleVariable {
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         // Where that is reached as a dict, too, the dict would not show the write.
-        if cx.met(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
+        if cx.identities.of(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
             return Err(refuse());
         }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {

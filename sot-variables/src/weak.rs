@@ -100,7 +100,7 @@ impl WeakReferenceVariable {
 fn is_held(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
     let holds =
         |cell: &VarId| cx.vars.as_kind::<CellVariable>(*cell).is_some_and(|cell| cell.contents() == Some(object));
-    cx.frames.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
+    cx.stack.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
 }
 
 /// Whether the frame still holds all that it was given, and has written nothing: what was alive at its start is.
@@ -183,7 +183,7 @@ impl Variable for WeakReferenceVariable {
         match referent {
             None => Ok(cx.none()),
             Some(referent) => {
-                let met = cx.met(&referent).is_some_and(|met| is_held(cx, met));
+                let met = cx.identities.of(&referent).is_some_and(|met| is_held(cx, met));
                 if !met && !referent.is_instance_of::<PyType>() && !holds_what_it_was_given(cx) {
                     return Err(refuse("a weak reference to what may be dead"));
                 }

@@ -5,6 +5,7 @@ public names of Paddle, with the arguments of `tests/api_table`: each argument t
 parameter whose default is one.
 """
 
+import functools
 import inspect
 import sys
 from pathlib import Path
@@ -349,6 +350,7 @@ def of_function(area, owner, name, function, method, make):
     return places
 
 
+@functools.lru_cache(maxsize=None)
 def places():
     """All places, by name."""
     found = {}

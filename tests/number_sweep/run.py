@@ -5,20 +5,27 @@
 A translated call must give eager mode's bits and element type, or raise an exception of its type. Each number is tried where it is
 known to the program (`known`), where it has differed from call to call before (`changing`), and where the operations of a
 graph are run one by one (`replayed`). Prints the counts, and each case that differs; the exit status is 1 if one does.
-Child processes do the work, since some of eager mode's own calls end the process. `cargo xtask number-sweep` runs it, and goes on where
-it was stopped.
+A group of cases has one place, element type and mode. Known numbers that eager mode takes are tried in one program first, each
+a constant of its own statement; if that breaks or gives anything else, each is tried alone.
+Child processes do the work, since some of eager mode's own calls end the process, or take more memory than a case may have.
+`cargo xtask number-sweep` runs it, and goes on where it was stopped.
 """
 
 import argparse
 import collections
 import hashlib
+import itertools
 import json
 import os
 import random
-import subprocess
+import re
+import resource
+import signal
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from pathlib import Path
 
 MODES = ("known", "changing", "replayed")
@@ -26,8 +33,12 @@ MODES = ("known", "changing", "replayed")
 BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 # Where these raise, the element type is nothing that is taken there.
 PROBES = ("0", "1", "0.1", "True")
-SECONDS = 120  # A case that takes longer hangs.
-PART = 500  # So many groups of cases are done before what they came to is kept.
+SECONDS = 120  # A case that takes longer hangs,
+COMPUTED = 5  # and so does one that computes so many seconds.
+MEMORY = 3 << 30  # What a case may take beside what the libraries have.
+ENDLESS = "skipped: eager mode does not end"
+NO_MEMORY = "more memory than a case may have"
+PART = 100  # So many groups of cases are done before what they came to is kept.
 
 
 def outcome(call, args, number):
@@ -35,7 +46,19 @@ def outcome(call, args, number):
     try:
         return told(call(*args, number))
     except Exception as error:
+        if isinstance(error, MemoryError) or re.search("[Aa]lloc|ResourceExhausted", str(error)):
+            return NO_MEMORY
         return type(error).__name__
+
+
+def together(call):
+    """A function of arguments and several numbers."""
+
+    def calls(*given):
+        *args, numbers = given
+        return [call(*args, number) for number in numbers]
+
+    return calls
 
 
 def told(value):
@@ -72,44 +95,85 @@ def shown(told):
     return str(told)
 
 
+class Stand:
+    """How far the groups are done: which group comes next, and which of its numbers."""
+
+    def __init__(self, at, labels):
+        self.at, self.labels = at, list(labels)
+        self.dead = set()  # Numbers with which eager mode ends the process.
+        self.alone = False  # Whether each number is tried alone.
+
+    def without(self, labels):
+        self.labels = [label for label in self.labels if label not in labels]
+
+
 class Worker:
-    """Runs cases `(place, dtype, mode, numbers)` in a process of its own and writes what became of each."""
+    """Runs groups of cases `(place, dtype, mode, numbers)` and writes what became of each."""
 
     def __init__(self, progress):
-        import warnings
-
-        warnings.simplefilter("ignore")
         import cases
         import sot
 
-        self.sot, self.cases, self.places, self.progress = sot, cases, cases.places(), progress
+        self.sot, self.cases, self.places, self.progress, self.at = sot, cases, cases.places(), progress, 0
 
-    def note(self, at, what, **more):
-        self.progress.write(json.dumps(dict(more, at=at, what=what)) + "\n")
+    def note(self, what, *labels, **more):
+        """What comes next, or has come out, of numbers of the group."""
+        self.progress.write(json.dumps(dict(more, at=self.at, what=what, labels=labels)) + "\n")
         self.progress.flush()
 
-    def run(self, cases, start):
-        for at, case in enumerate(cases):
-            if at >= start:
-                self.group(at, *case)
-        self.note(len(cases), "done")
+    def run(self, groups, stand):
+        for self.at in range(stand.at, len(groups)):
+            limit_memory()
+            name, dtype, mode, labels = groups[self.at]
+            self.note("begins")
+            here = stand if self.at == stand.at else Stand(self.at, labels)
+            self.group(self.places[name], dtype, mode, here)
+        self.at = len(groups)
+        self.note("done")
 
-    def group(self, at, name, dtype, mode, labels, skip=()):
-        place = self.places[name]
+    def group(self, place, dtype, mode, stand):
         os.environ["MIN_GRAPH_SIZE"] = "1000" if mode == "replayed" else "0"
-        self.note(at, "begins")
         try:
             place.make(dtype)
         except Exception:
             return  # There are no such arguments.
+        labels, known = stand.labels, {}
+
+        def eager(label):
+            if label not in known:
+                self.note("eager", label)
+                known[label] = outcome(place.call, place.make(dtype), self.cases.NUMBERS[label])
+            return known[label]
+
+        if not stand.alone and len(labels) > 1:
+            if all(isinstance(eager(label), str) for label in PROBES if label not in stand.dead):
+                labels = [label for label in labels if label in PROBES]  # Such tensors are not taken at all.
+                self.note("todo", *labels)
+            given = [label for label in labels if not isinstance(eager(label), str)] if mode != "changing" else []
+            if len(given) > 1:
+                self.note("together", *given)
+                if self.is_equal_together(place, dtype, given, [known[label] for label in given]):
+                    self.note("equal", *given)
+                    labels = [label for label in labels if label not in given]
+        self.each(place, dtype, mode, labels, eager)
+
+    def is_equal_together(self, place, dtype, labels, expected):
+        """Whether one program of all the numbers, without a break, gives what eager mode gives for each."""
+        self.sot.reset()
+        numbers = [self.cases.NUMBERS[label] for label in labels]
+        got = outcome(self.sot.symbolic_translate(together(place.call)), place.make(dtype), numbers)
+        return got == ("list", tuple(expected)) and not self.left()
+
+    def each(self, place, dtype, mode, labels, eager):
+        """Each number alone, or behind others of its type."""
         translated = None
-        if len(labels) > len(PROBES) and all(self.is_refused(place, dtype, label) for label in PROBES):
-            labels = [label for label in labels if label in PROBES]  # Such tensors are not taken at all.
         for label in labels:
             number = self.cases.NUMBERS[label]
-            self.note(at, "eager", label=label)
-            expected = outcome(place.call, place.make(dtype), number)
-            self.note(at, "translated", label=label)
+            expected = eager(label)
+            if expected == NO_MEMORY:
+                self.note(f"skipped: {NO_MEMORY}", label)
+                continue
+            self.note("translated", label)
             kind = type(number)
             if mode != "changing" or translated is not kind:
                 self.sot.reset()
@@ -121,85 +185,121 @@ class Worker:
             got = outcome(fast, place.make(dtype), number)
             broken = self.left() - before
             if got != expected:
-                self.note(at, "different", label=label, text=f"{shown(got)} instead of {shown(expected)}")
+                self.note("different", label, text=f"{shown(got)} instead of {shown(expected)}")
             elif isinstance(expected, str):
-                self.note(at, "raises")
+                self.note("raises", label)
             else:
-                self.note(at, "broken" if broken else "equal", label=label, text="; ".join(broken))
+                self.note("broken" if broken else "equal", label, text="; ".join(broken))
 
     def left(self):
         """What has been left to CPython, by reason."""
         return collections.Counter(self.sot.stats().breaks) + collections.Counter(self.sot.stats().fallbacks)
 
-    def is_refused(self, place, dtype, label):
-        return isinstance(outcome(place.call, place.make(dtype), self.cases.NUMBERS[label]), str)
+
+def limit_memory():
+    """Lets the process take so much more; Paddle does not give back the stacks of its threads."""
+    taken = int(re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text()).group(1)) << 10
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + MEMORY, resource.RLIM_INFINITY))
 
 
-def work(cases_file, start, skip, progress_file):
-    with open(progress_file, "a") as progress:
-        worker = Worker(progress)
-        cases = json.loads(Path(cases_file).read_text())
-        if skip:
-            # What ended the process before is left out.
-            name, dtype, mode, labels = cases[start]
-            cases[start] = (name, dtype, mode, labels[labels.index(skip) + 1 :])
-        worker.run(cases, start)
+def child(work, progress_file):
+    """A process that does the work and writes how far it is; its number."""
+    sys.stdout.flush()
+    number = os.fork()
+    if number:
+        return number
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        warnings.simplefilter("ignore")
+        with open(progress_file, "a") as progress:
+            try:
+                work(Worker(progress))
+            except BaseException:
+                failed = {"what": "failed", "at": 0, "labels": [], "text": traceback.format_exc()}
+                progress.write(json.dumps(failed) + "\n")
+    finally:
+        os._exit(0)
 
 
-def run(cases, breaks=False):
+def run(groups, breaks=False):
     """Outcomes of cases: counts, and the different ones as `(place, dtype, mode, label, text)`."""
-    counts, different = collections.Counter(), []
+    counts, different, groups = collections.Counter(), [], list(groups)
+
+    def count(what, at, labels, text=""):
+        counts[what] += len(labels)
+        for label in labels:
+            if what == "different":
+                different.append((*groups[at][:3], label, text))
+            if what == "different" or what == "broken" and breaks:
+                print(what, *groups[at][:3], label, text[:300], sep=" | ", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        cases_file, progress_file = Path(folder, "cases"), Path(folder, "progress")
-        cases_file.write_text(json.dumps(cases))
-        start, skip, ended = 0, "", None
-        while True:
+        progress_file = Path(folder, "progress")
+        stand = Stand(0, groups[0][3] if groups else ())
+        while stand.at < len(groups):
             progress_file.write_text("")
-            arguments = ["--work", str(cases_file), str(start), skip, str(progress_file)]
-            environment = dict(os.environ, GLOG_minloglevel="4", OMP_NUM_THREADS="1")
-            child = subprocess.Popen(
-                [sys.executable, __file__, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            watch(child, progress_file)
-            last = None
+            ends = watch(child(lambda worker: worker.run(groups, stand), progress_file), progress_file)
+            told = None
             for line in progress_file.read_text().splitlines():
-                last = json.loads(line)
-                what = last["what"]
-                if what == "different":
-                    different.append((*cases[last["at"]][:3], last["label"], last["text"]))
-                    print(*different[-1][:4], different[-1][4][:300], sep=" | ", flush=True)
-                if what == "broken" and breaks:
-                    print("broken", *cases[last["at"]][:3], last["label"], last["text"], sep=" | ", flush=True)
-                if what in ("different", "raises", "broken", "equal"):
-                    counts[what] += 1
-            if last is None:
+                told = json.loads(line)
+                what, at, labels = told["what"], told["at"], told["labels"]
+                if what == "failed":
+                    raise RuntimeError(told["text"])
+                if at != stand.at:
+                    stand = Stand(at, groups[at][3] if at < len(groups) else ())
+                if what in ("different", "raises", "broken", "equal") or what.startswith("skipped"):
+                    count(what, at, labels, told.get("text", ""))
+                    stand.without(labels)
+                    stand.alone = True
+                elif what == "todo":
+                    stand.labels = labels
+            if told is None:
                 raise RuntimeError("the child process did not start")
-            if last["what"] == "done":
-                break
-            start, skip = last["at"], last.get("label", "")
-            name, dtype, mode, _ = cases[start]
-            if last["what"] == "translated":
-                counts["different"] += 1
-                different.append((name, dtype, mode, skip, "the translated call ends the process"))
-                print(*different[-1], sep=" | ", flush=True)
-            elif last["what"] in ("eager", "begins"):
-                counts["eager mode ends the process"] += 1
-                # A second time in one place: there will be more.
-                start, skip, ended = (start + 1, "", None) if not skip or ended == start else (start, skip, start)
-            else:
-                start, skip = start + 1, ""
+            if what == "together":
+                stand.alone = True
+            elif what == "translated":
+                count("different", at, labels, "the translated call ends the process")
+                stand.without(labels)
+            elif what == "eager":
+                what = "eager mode ends the process" if ends else ENDLESS
+                count(what, at, [label for label in labels if label in stand.labels])
+                stand.dead.update(labels)
+                stand.without(labels)
+                if not ends:
+                    # So it is for other element types.
+                    for later in range(at + 1, len(groups)):
+                        name, dtype, mode, numbers = groups[later]
+                        if name == groups[at][0]:
+                            count(ENDLESS, later, [label for label in numbers if label in labels])
+                            groups[later] = (name, dtype, mode, [label for label in numbers if label not in labels])
+            elif what != "done":
+                count("eager mode ends the process", at, stand.labels)
+                stand = Stand(at + 1, groups[at + 1][3] if at + 1 < len(groups) else ())
     return counts, different
 
 
-def watch(child, progress_file):
-    size, since = -1, time.time()
-    while child.poll() is None:
-        time.sleep(0.2)
+def watch(number, progress_file):
+    """Waits for a process, and ends it if it writes nothing for long: whether it has ended by itself."""
+    size, since, computed = -1, time.time(), 0.0
+    while os.waitpid(number, os.WNOHANG) == (0, 0):
+        time.sleep(0.05)
         now = progress_file.stat().st_size
         if now != size:
-            size, since = now, time.time()
-        elif time.time() - since > SECONDS:
-            child.kill()
+            size, since, computed = now, time.time(), seconds_of(number)
+        elif time.time() - since > SECONDS or seconds_of(number) - computed > COMPUTED:
+            os.kill(number, signal.SIGKILL)
+            os.waitpid(number, 0)
+            return False
+    return True
+
+
+def seconds_of(number):
+    """How many seconds a process has computed."""
+    fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_in_parts(cases, options):
@@ -230,8 +330,9 @@ def told_counts(counts):
 
 
 def chosen(options):
-    """The cases that the options ask for: `(place, dtype, mode, numbers)`."""
+    """The cases that the options ask for: `(place, dtype, mode, numbers)`. What is imported here, all child processes have."""
     import cases
+    import sot  # noqa: F401
 
     groups, asked = [], options.number.split(",")
     for name, place in cases.places().items():
@@ -239,12 +340,13 @@ def chosen(options):
             continue
         for dtype in [options.dtype] if options.dtype else cases.DTYPES:
             for mode in MODES if not options.mode else [options.mode]:
-                numbers = place.numbers(dtype, mode)
-                groups.append((name, dtype, mode, [label for label in numbers if label in asked or not options.number]))
+                numbers = [label for label in place.numbers(dtype, mode) if label in asked or not options.number]
+                if numbers:
+                    groups.append((name, dtype, mode, numbers))
     if options.sample:
-        each = [(*group[:3], [label]) for group in groups for label in group[3]]
-        each = random.Random(options.seed).sample(each, min(options.sample, len(each)))
-        return each
+        random.Random(options.seed).shuffle(groups)
+        counts = itertools.accumulate(len(group[3]) for group in groups)
+        return [group for group, count in zip(groups, counts) if count <= options.sample]
     return groups
 
 
@@ -255,11 +357,13 @@ def main():
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--number", default="", help="only these numbers, as `cases.py` names them, with commas between")
     parser.add_argument("--breaks", action="store_true", help="list the cases that end a graph, with the reason")
-    parser.add_argument("--sample", type=int, help="so many cases, chosen by the seed")
+    parser.add_argument("--sample", type=int, help="whole groups of at most so many cases, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the cases that differ")
     parser.add_argument("--keep", type=Path, help="a file that keeps what was done; with the same options it goes on from there")
     options = parser.parse_args()
+    os.environ.update(GLOG_minloglevel="4", OMP_NUM_THREADS="1")
+    warnings.simplefilter("ignore")
     cases = chosen(options)
     counts, different = run_in_parts(cases, options) if options.keep else run(cases, options.breaks)
     if options.json:
@@ -269,7 +373,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--work"]:
-        work(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5])
-    else:
-        main()
+    main()

@@ -36,6 +36,20 @@ def verified(request):
         pytest.fail("\n".join(told))
 
 
+def pytest_collection_modifyitems(items):
+    """Under verify mode tests marked `alone` may fail, but not by a difference that it finds."""
+    if os.environ.get("SOT_VERIFY", "0") in ("", "0"):
+        return
+    for item in items:
+        for marker in item.iter_markers("alone"):
+            reason = f"not beside a run of the program itself: {marker.args[0]}"
+            if marker.kwargs.get("runs", True):
+                # What `verified` finds is no `Exception`.
+                item.add_marker(pytest.mark.xfail(reason=reason, raises=Exception, strict=False))
+            else:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture
 def same():
     """`same(actual, expected)` asserts equal structure, types and values."""

@@ -1,15 +1,19 @@
-"""Alarms at random moments of a translation; run by `test_signals.py`, as a process of its own: `signals_program.py NAME ALARMS SEED`.
+"""Alarms at random moments of a translation; run by `test_signals.py`, as a process of its own:
+`signals_program.py NAME ALARMS SEED [thread]`.
 
-The handler of each alarm raises. Each is to reach the caller once, or the function's own `except`, and a call behind it is to give
-what eager mode gives. The last line of the output is a JSON object of counts.
+The handler of each alarm raises; with `thread` another thread raises in this one. Each alarm is to reach the caller once, or the
+function's own `except`, and a call behind it is to give what eager mode gives. The last line of the output is a JSON object of counts.
 """
 
+import ctypes
 import faulthandler
+import functools
 import json
 import os
 import random
 import signal
 import sys
+import threading
 import time
 import types
 
@@ -37,6 +41,24 @@ class Handler:
     def __call__(self, number, frame):
         self.calls += 1
         raise Alarm(self.calls)
+
+
+class OtherThread:
+    """Another thread in the handler's place: how often it has raised in this one."""
+
+    def __init__(self):
+        self.calls, self.here, self.asked = 0, threading.get_ident(), threading.Semaphore(0)
+        threading.Thread(target=self.raise_all, daemon=True).start()
+
+    def set_alarm(self, delay):
+        self.delay = delay
+        self.asked.release()
+
+    def raise_all(self):
+        while self.asked.acquire():
+            time.sleep(self.delay)
+            self.calls += 1
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.here), ctypes.py_object(Alarm))
 
 
 class Block(nn.Layer):
@@ -227,7 +249,7 @@ def close(actual, expected):
     return np.allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def alarm_within(run, delay):
+def alarm_within(run, set_alarm, delay):
     """Sets an alarm and runs; how many alarms have reached this function, the latest a while behind the run."""
     arrived = 0
     for wait in (False, True):
@@ -237,17 +259,22 @@ def alarm_within(run, delay):
                 while not arrived and time.monotonic() < deadline:
                     time.sleep(0.001)
             else:
-                signal.setitimer(signal.ITIMER_REAL, delay)
+                set_alarm(delay)
                 run()
         except Alarm:
             arrived += 1
     return arrived
 
 
-def main(name, alarms, seed):
+def main(name, alarms, seed, by_thread):
     program = Caught(CAUGHT[name]) if name in CAUGHT else PROGRAMS[name]()
-    moments, handler = random.Random(seed), Handler()
-    signal.signal(signal.SIGALRM, handler)
+    moments, handler = random.Random(seed), OtherThread() if by_thread else Handler()
+    if by_thread:
+        sys.setswitchinterval(1e-5)
+        set_alarm = handler.set_alarm
+    else:
+        signal.signal(signal.SIGALRM, handler)
+        set_alarm = functools.partial(signal.setitimer, signal.ITIMER_REAL)
     paddle.seed(1)
     expected = program.run(program.function())
     program.run(fresh(program))  # What is imported and compiled once is no part of the span.
@@ -266,7 +293,7 @@ def main(name, alarms, seed):
             program.delay = 1e-4
         else:
             results = []
-            arrived += alarm_within(lambda: results.append(program.run(function)), delay)
+            arrived += alarm_within(lambda: results.append(program.run(function)), set_alarm, delay)
             in_call += not results
             wrong += handler.calls != before + 1 or not all(close(result, expected) for result in results)
         wrong += not close(program.run(function), expected)
@@ -277,4 +304,4 @@ def main(name, alarms, seed):
 
 if __name__ == "__main__":
     faulthandler.enable()
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["thread"])

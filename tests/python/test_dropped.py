@@ -120,6 +120,20 @@ def take(held):
     return 5
 
 
+def pop_and_hold(x, held):
+    value = held.pop()
+    y = x + 1
+    log.append("written")
+    return y
+
+
+def pop_and_hold_two(x, held):
+    value, other = held.pop(), held.pop()
+    y = x + len(value.name if isinstance(value.name, str) else "")
+    log.append("written")
+    return y
+
+
 def in_a_callee(x, held):
     number = take(held)
     log.append("outside")
@@ -148,6 +162,9 @@ PROGRAMS = [
     (set_slice, mortals),
     (pop_key, named),
     (pop_left, queue),
+    (pop_and_hold, mortals),
+    (pop_and_hold, queue),
+    (pop_and_hold_two, mortals),
     (in_a_callee, mortals),
     (in_a_loop, mortals),
     (pop, told_of),
@@ -167,6 +184,7 @@ def observe(program, make):
     return seen
 
 
+@pytest.mark.alone("verify mode holds what a call reaches until it has been compared")
 @pytest.mark.parametrize(("program", "make"), PROGRAMS, ids=lambda part: part.__name__)
 def test_values_die_between_the_same_lines(program, make):
     eager = observe(program, make)

@@ -233,6 +233,7 @@ def test_elements_are_what_eager_mode_gives(differing):
     for size in SIZES:
         x = paddle.ones([size, 4])
         _, elements, computed, is_int = fast(x)
+        assert getattr(elements, "as_shape", None) == getattr(x.size, "as_shape", None)
         assert type(elements) is type(x.size) and (elements, computed, is_int) == (x.size, size * 8 + 1, True)
     assert sot.stats().misses == 2
 

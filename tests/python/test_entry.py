@@ -303,6 +303,7 @@ def test_what_a_frame_without_tensor_work_calls_is_not_looked_at_again():
     assert fast(lambda n: paddle.ones([n]) * n, 3).tolist() == [3.0, 3.0, 3.0] and sot.stats().graphs == 1
 
 
+@pytest.mark.alone("it makes a great many calls", runs=False)
 def test_many_calls_grow_nothing():
     resource = pytest.importorskip("resource", reason="memory is read through the resource module")
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
@@ -349,6 +350,7 @@ def test_threads(same):
     assert sot.stats().hits >= 250
 
 
+@pytest.mark.alone("it counts graphs")
 def test_threads_that_begin_while_a_program_is_prepared(same, monkeypatch):
     """They begin in the mode of Paddle's module variable, and crash if that is static mode."""
     defaults = []

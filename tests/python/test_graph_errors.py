@@ -56,6 +56,7 @@ def test_it_is_caught():
     assert not stats.breaks
 
 
+@pytest.mark.alone("the frames of verify mode are in the traceback")
 def test_finally_runs_and_the_lines_are_the_operations():
     def f(x, index, log):
         y = x * 2

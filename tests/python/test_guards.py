@@ -1,6 +1,7 @@
 """What makes a translation stale makes a new one; the old ones still hit."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import paddle
 import paddle.nn.functional as F
@@ -230,6 +231,34 @@ def test_default_dtype_and_amp(same):
         paddle.set_default_dtype("float32")
     with paddle.amp.auto_cast(dtype="bfloat16"):
         same(fast(x), f(x))
+    same(fast(x), f(x))
+
+
+def test_a_state_that_has_held_often_is_looked_at_again(same):
+    def f(x):
+        return x + paddle.zeros([2])
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2])
+    for dtype in ["float32", "float64", "float32"]:
+        paddle.set_default_dtype(dtype)
+        try:
+            for _ in range(12):
+                same(fast(x), f(x))
+        finally:
+            paddle.set_default_dtype("float32")
+    before = translations()
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            same(pool.submit(fast, x).result(), f(x))
+            same(fast(x), f(x))
+    assert translations() == before
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            assert type(fast(paddle.static.data("x", [2]))).__name__ == "Value"
+    finally:
+        paddle.disable_static()
     same(fast(x), f(x))
 
 

@@ -28,6 +28,18 @@ def test_paddles_own_tracer_is_not_imported_along():
     assert run(program) == []
 
 
+def test_what_is_not_used_is_not_imported():
+    """Verify mode waits until it is switched on, and installed packages that offer no plug-in are not looked into."""
+    program = """
+        import sys, paddle
+        from importlib import metadata
+        metadata.Distribution.metadata = property(lambda self: sys.exit("metadata is read"))
+        import sot
+        print(*sorted(name for name in sys.modules if name.startswith("sot._verify")))
+    """
+    assert run(program) == ["sot._verify_error"]
+
+
 def test_paddles_psdb_is_understood_when_it_is_imported_later():
     program = """
         import paddle, sot

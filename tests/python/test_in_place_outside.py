@@ -282,6 +282,7 @@ def and_was_computed(p, x):
     return (y * x).sum()
 
 
+@pytest.mark.alone("it counts hits")
 @pytest.mark.parametrize(
     "fn", [and_then_one_begins_at_it, and_one_began_at_it_before, and_was_computed], ids=lambda fn: fn.__name__
 )
@@ -308,6 +309,7 @@ def test_what_copy_gives_is_another_object(as_program):
     alike(f, buffer, graphs=1, breaks=1)
 
 
+@pytest.mark.alone("messages name tensors, and verify mode gives each a name")
 def test_copies_of_another_shape_or_type_are_eager_modes(as_program):
     def f(cache, other):
         y = cache * 2

@@ -147,7 +147,9 @@ def gradients(net, call, x):
     loss = call(x)
     found = paddle.grad(loss, list(net.parameters()), allow_unused=True)
     for parameter, gradient in zip(net.parameters(), found):
-        parameter.grad = gradient
+        # Paddle 3.0 does not take None here; there is none before.
+        if gradient is not None:
+            parameter.grad = gradient
 
 
 def kept_in_between(net, call, x):
@@ -261,6 +263,7 @@ def test_gradients_along_both():
     assert sot.stats().graphs >= 1 and not sot.stats().fallbacks
 
 
+@pytest.mark.alone("the node of the result is that of a run whose gradient was asked for before")
 def test_programs_without_states_remain():
     """The same function is a program in calls that are given nothing that was computed with gradients."""
     lin = nn.Linear(4, 4)

@@ -254,6 +254,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.alone("both translated runs begin with what a layer has not yet found out")
 @pytest.mark.parametrize("change, graphs", CHANGES, ids=lambda value: getattr(value, "__name__", None))
 def test_changes_between_calls(change, graphs, same):
     def run(wrap):
@@ -300,6 +301,7 @@ def test_hooks_of_the_function_itself(same):
     assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
+@pytest.mark.alone("it counts hits")
 def test_modes_are_switched_in_the_function(same):
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1D(2), nn.Dropout(0.5))
 
@@ -342,6 +344,7 @@ def test_a_method_that_caches_tensors(check):
     assert Masked.mask.cache_info().currsize == 2
 
 
+@pytest.mark.alone("both translated runs begin with what a layer has not yet found out")
 @pytest.mark.parametrize("depth", [3, 40])
 def test_layers_that_settle_at_their_first_call(depth, same):
     """`BatchNorm1D` writes its data format anew when it is first called; all of a model do in one attempt."""

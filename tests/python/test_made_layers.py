@@ -228,6 +228,7 @@ def made_blocks(x):
 MADE = [(made_linear, 1, 3), (made_parameter, 2, 4), (made_sequential, 2, 4), (made_block, 1, 3), (made_blocks, 2, 4)]
 
 
+@pytest.mark.alone("what goes on behind a break meets other layers in each translated run")
 @pytest.mark.parametrize("min_size", ["0", "1000"], ids=["program", "replay"])
 @pytest.mark.parametrize("fn, breaks, translations", MADE, ids=lambda value: getattr(value, "__name__", None))
 def test_layers_with_parameters_made_in_the_function(fn, breaks, translations, min_size, monkeypatch):

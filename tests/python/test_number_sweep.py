@@ -13,7 +13,7 @@ import sot
 
 F = paddle.nn.functional
 SWEEP = Path(__file__).parent.parent / "number_sweep" / "run.py"
-SAMPLE = 600
+SAMPLE = 800
 
 
 def test_a_sample_of_all_numbers():
@@ -175,6 +175,15 @@ def test_the_constants_of_paddles_own_functions(name):
     paddle.seed(3)
     x, y = paddle.rand([3, 4], "float64"), paddle.rand([3, 4], "float64")
     agree(CONSTANTS_OF_PADDLE[name], x, y)
+
+
+@pytest.mark.parametrize("number", [float("inf"), -float("inf")])
+def test_bounds_that_paddle_computes_of_infinite_numbers(number):
+    x, y = paddle.to_tensor([[0.5, 2.0]], dtype="float64"), paddle.to_tensor([[1.0, 3.0]], dtype="float64")
+    for call in (lambda x, y: F.cosine_similarity(x, y, eps=number), lambda x, y: F.gaussian_nll_loss(x, y, y, epsilon=number)):
+        sot.reset()
+        assert bits(sot.symbolic_translate(call), x, y) == bits(call, x, y)
+        assert sot.stats().translations
 
 
 def test_noughts_sign_where_masks_fill():

@@ -48,6 +48,7 @@ def given(*arguments):
 # Cached functions
 
 
+@pytest.mark.alone("a cache in C keeps what the program's own run put into it")
 def test_cached_function_given_a_tensor():
     def make():
         @functools.lru_cache(maxsize=None)
@@ -104,6 +105,7 @@ def test_cached_function_given_other_tensors_settles():
     assert sot.stats().translations == settled
 
 
+@pytest.mark.alone("a cache in C keeps what the program's own run put into it")
 def test_cached_function_that_drops_values():
     def make():
         @functools.lru_cache(maxsize=2)
@@ -241,6 +243,7 @@ def test_class_that_does_not_fit_is_the_programs_error():
 # The interpreter
 
 
+@pytest.mark.alone("it counts translations")
 def test_environment_is_set():
     name = "SOT_TEST_VARIABLE"
 

@@ -38,6 +38,7 @@ def logs(x, n):
     return y
 
 
+@pytest.mark.alone("handlers that hold their stream tell of each run")
 def test_logging_is_replayed(check):
     with root_logger() as stream:
         logs(paddle.ones([2]), 3)

@@ -45,6 +45,7 @@ def test_a_backend_gets_the_graph_and_what_it_is_given():
     assert recorder.runs == 2 and len(recorder.graphs) == 1 and sot.stats().hits == 1
 
 
+@pytest.mark.differs
 def test_what_the_backend_gives_is_what_runs():
     x = paddle.eye(2)
     twice = sot.symbolic_translate(function, backend=Recorder(2))
@@ -73,6 +74,7 @@ def test_all_that_is_called_below_is_the_backends():
     assert len(recorder.graphs) == sot.stats().graphs == 2
 
 
+@pytest.mark.alone("it counts runs of a graph")
 def test_gradients_flow_through_what_a_backend_gives(same):
     linear = paddle.nn.Linear(3, 2)
 

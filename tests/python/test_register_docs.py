@@ -14,6 +14,7 @@ def test_every_example_is_found():
     assert len(EXAMPLES) == MARKED >= 8
 
 
+@pytest.mark.differs
 @pytest.mark.parametrize("example", EXAMPLES, ids=[example.split("sot.")[-1][:20] for example in EXAMPLES])
 def test_an_example_does_what_it_says(example):
     exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})

@@ -40,6 +40,7 @@ def graphs_and_breaks():
     return stats.graphs, sum(stats.breaks.values())
 
 
+@pytest.mark.differs
 def test_values_are_known_while_tracing():
     x = paddle.ones([1])
     calls.clear()
@@ -89,6 +90,7 @@ def test_a_value_of_the_standard_library():
         assert fast(x, fractions.Fraction(2, 4)).tolist() == [1.5]
 
 
+@pytest.mark.differs
 def test_values_in_a_global(monkeypatch):
     def call(x):
         return x * length(ORIGIN)

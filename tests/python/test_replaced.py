@@ -129,6 +129,7 @@ def replaced(request):
         put(owner, name, was)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("disguised", [True, False], ids=["decorated", "plain"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_spy_runs_as_often(place, disguised):
@@ -150,6 +151,7 @@ def test_a_spy_runs_as_often(place, disguised):
         end()
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("name", ["shape", "T", "ndim"])
 def test_a_property_in_the_place_of_an_attribute_runs_as_often(name):
     was, calls = vars(Tensor)[name], []
@@ -200,6 +202,7 @@ class Counting:
         return self.function(*args, **kwargs)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("kind", ["object", "partial", "mock", "another of Paddle's"])
 @pytest.mark.parametrize("program", [lambda x: F.relu(x) + 1, lambda x, layer=nn.ReLU(): layer(x) + 1], ids=["function", "layer"])
 def test_what_is_no_function_of_the_program(kind, program, replaced):
@@ -216,6 +219,7 @@ def test_what_is_no_function_of_the_program(kind, program, replaced):
     compare(program, [begin, "call", "call", end, "call"], calls)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_the_program_replaces_a_function_while_it_runs(replaced):
     calls, original, layer = [], F.relu, nn.ReLU()
 
@@ -239,6 +243,7 @@ def test_the_program_replaces_a_function_while_it_runs(replaced):
         assert str(observe(sot.symbolic_translate(program), ["call"] * 3, calls)) == str(eager)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_what_does_not_matter_keeps_translations(replaced):
     layer = nn.Linear(3, 3)
 
@@ -259,6 +264,7 @@ def test_what_does_not_matter_keeps_translations(replaced):
     assert (after.translations, after.hits - before.hits) == (before.translations, 3)
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_a_spy_on_a_function_is_part_of_one_graph(check, replaced):
     calls, original, layer = [], F.relu, nn.ReLU()
 
@@ -272,3 +278,112 @@ def test_a_spy_on_a_function_is_part_of_one_graph(check, replaced):
     replaced(F, "relu", spy)
     check(program, paddle.ones([3]))
     assert len(calls) == 3
+
+
+def wrapped(function, calls):
+    def wrapper(*args, **kwargs):
+        calls.append(len(args))
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_what_is_replaced_and_not_run_leaves_graphs_whole(check, replaced):
+    """Libraries wrap functions that Paddle's own code for programs names: `max`, and `gather_nd`, by which programs index with
+    tensors."""
+    calls = []
+    for name in ("max", "gather_nd"):
+        replaced(paddle, name, wrapped(getattr(paddle, name), calls))
+        replaced(Tensor, name, wrapped(getattr(Tensor, name), calls))
+    check(lambda x: ((x + 1)[1:] == 3).astype("float32") * x[:2] - x[0], paddle.to_tensor([1.0, 2.0, 3.0]))
+    assert not calls
+
+
+def test_what_is_replaced_is_not_run_while_a_statement_is_made(replaced):
+    """Eager mode indexes without `gather_nd`; a program's code would run it."""
+    calls = []
+    replaced(paddle, "gather_nd", wrapped(paddle.gather_nd, calls))
+
+    def program(x):
+        rows, at = paddle.stack([x, x + 1]), paddle.to_tensor([1, 0])
+        return rows[at, at] * 2 + paddle.gather_nd(rows, at).sum()
+
+    assert [ran for _, ran in compare(program, ["call", "call"], calls)] == [1, 1]
+    assert any("it runs gather_nd, which is replaced" in reason for reason in sot.stats().breaks)
+
+
+def other(x, *rest, **named):
+    return x * 2 + 5
+
+
+# A function of Paddle's in Python that is given other code, and a program whose operations come to it.
+GIVEN_CODE = {
+    "function": (F.tanhshrink, lambda x: F.tanhshrink(x) + 1),
+    "held by the program": (F.tanhshrink, lambda x, function=F.tanhshrink: function(x) + 1),
+    "method": (Tensor.sum, lambda x: x.sum() * 3),
+    "function below a layer": (F.relu, lambda x, layer=nn.ReLU(): layer(x) + 1),
+    "forward": (nn.ReLU.forward, lambda x, layer=nn.ReLU(): layer(x) + 1),
+    "function below a function": (paddle.mean, lambda x: F.npair_loss(x.reshape([1, 3]), x.reshape([1, 3]), paddle.ones([1]))),
+}
+
+
+@pytest.mark.parametrize("place", GIVEN_CODE)
+def test_a_function_is_given_other_code(place):
+    function, program = GIVEN_CODE[place]
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    own = function.__code__
+
+    def give():
+        function.__code__ = (forward if place == "forward" else other).__code__
+
+    def give_back():
+        function.__code__ = own
+
+    try:
+        eager = compare(program, ["call", "call", "call", give, "call", "call", give_back, "call", "call"])
+        assert eager[2] != eager[3] == eager[4] != eager[5]
+        compare(program, [give, "call", "call", give_back, "call", "call"])
+    finally:
+        give_back()
+
+
+def forward(self, x):
+    return x * 2 + 5
+
+
+@pytest.mark.parametrize("program", [lambda x: F.elu(x) + 1, lambda x, layer=nn.ELU(): layer(x) + F.elu(x)], ids=["function", "layer"])
+def test_a_function_is_given_other_defaults(program):
+    function = F.elu
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    own = function.__defaults__
+
+    def give():
+        function.__defaults__ = (0.25, *own[1:])
+
+    def give_back():
+        function.__defaults__ = own
+
+    try:
+        eager = compare(program, ["call", "call", "call", give, "call", "call", give_back, "call", "call"])
+        assert eager[2] != eager[3]
+    finally:
+        give_back()
+
+
+def test_other_functions_that_are_given_code_keep_translations():
+    def mine(x):
+        return x
+
+    fast = sot.symbolic_translate(lambda x: F.relu(x) + 1)
+    x = paddle.ones([3])
+    for _ in range(3):
+        fast(x)
+    before = sot.stats()
+    mine.__code__ = (lambda x: x + 1).__code__
+    mine.__defaults__ = (3,)
+    for _ in range(3):
+        fast(x)
+    after = sot.stats()
+    assert (after.translations, after.hits - before.hits) == (before.translations, 3)

@@ -91,6 +91,16 @@ def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     times = {(one["expected"], one["seen"]): one["times"] for one in data["failures"]}
     assert times[("'none'", "'double'")] == 2
     assert data["translations"][0]["hits"] == 1
+    # The call that was translated is timed, too.
+    assert [translation["times"]["calls"] for translation in data["translations"]] == [2, 1, 1]
+    assert all(0 < one["times"]["guards"] < one["times"]["seconds"] for one in data["translations"])
+
+
+def test_calls_are_timed_while_a_report_is_asked_for():
+    _, calls, explanation = reported("breaking")
+    outer, behind = explanation.data["translations"]
+    assert outer["times"]["calls"] == behind["times"]["calls"] == 1
+    assert outer["times"]["seconds"] > behind["times"]["seconds"] > 0, "what goes on behind a break is part of the call"
 
 
 def test_hits_are_those_of_stats():
@@ -116,6 +126,7 @@ def test_without_details_small_facts_are_kept(tmp_path):
     assert not data["details"]
     first, second = data["translations"]
     assert first["reason"]["id"] == "data-dependent-control-flow" and first["graph_count"] == second["graph_count"] == 1
+    assert first["times"] is None and first["hits"] == 0
     assert first["guard_count"] > 0 and not first["guards"] and not first["graphs"] and not first["functions"]
 
 

@@ -176,12 +176,29 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     picture(chromium, "recompiling-recompiles")
     chromium.click("section.card.recompile .links a", 1)
     assert "failed 2 times" in chromium.text("ul.failures")
+    assert "µs" in chromium.text(".tree summary") and chromium.number(".tree .share") > 1
+    chromium.go("calls")
+    cells = "[...document.querySelectorAll('table.calls tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+    rows = {int(row[0].split("#")[1].split()[0]): row for row in chromium.run(cells)}
+    first, *others = (rows[number] for number in sorted(rows))
+    assert first[1:3] == ["1", "2"] and [row[1] for row in others] == ["0", "0"]
+    assert all(row[3].endswith("µs") and row[4].endswith("µs") for row in rows.values())
+    picture(chromium, "recompiling-calls")
+    chromium.run("[...document.querySelectorAll('table.calls .number a')].find((one) => one.innerText === '2').click()")
+    chromium.wait("document.querySelector('ul.failures')")
+    assert "failed 2 times" in chromium.text("ul.failures")
     assert not chromium.errors
+
+
+def test_layers_that_repeat_are_marked(shown):
+    chromium, _ = shown("whole")
+    chromium.go("timeline")
+    assert chromium.text(".tag.repeated") == "Block × 3"
 
 
 def test_keyboard_and_screen_reader(shown):
     chromium, _ = shown("breaking")
-    for view in ("overview", "timeline", "source", "breaks", "recompiles", "graphs", "process"):
+    for view in ("overview", "timeline", "calls", "source", "breaks", "recompiles", "graphs", "process"):
         chromium.go(view)
         assert chromium.run("document.activeElement.tagName") == "H2", view
         assert chromium.number("h2") == 1

@@ -1,4 +1,5 @@
-"""Handlers of signals that raise while a function is translated or runs: what they raise reaches the program, and once.
+"""Handlers of signals, and other threads, that raise while a function is translated or runs: what they raise reaches the program, and
+once.
 
 `SIGNALS=300` sets so many alarms for each program instead of a few; `SIGNALS_SEED` chooses other moments.
 """
@@ -21,17 +22,19 @@ SEED = os.environ.get("SIGNALS_SEED", "1")
 SINK = os.open(os.devnull, os.O_WRONLY)
 
 
-def run(name, alarms):
+def run(name, alarms, *how):
     """Runs a program in a process of its own, so that a crash is seen; what it has counted."""
     alarms = int(os.environ.get("SIGNALS", alarms))
-    command = [sys.executable, PROGRAM, name, str(alarms), SEED]
+    command = [sys.executable, PROGRAM, name, str(alarms), SEED, *how]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 + 10 * alarms)
     text = done.stdout.decode() + done.stderr.decode()
     assert done.returncode == 0, text
     counts = json.loads(done.stdout.decode().splitlines()[-1])
     print(name, counts)
-    assert counts["arrived"] == alarms and counts["wrong"] == 0, text
-    assert counts["graphs"] >= alarms and counts["graph_errors"] == 0 and "internal-error" not in counts["reasons"], text
+    # What another thread raises while a graph runs is taken for an error of the graph's (docs/soundness.md).
+    lost = counts["graph_errors"] if how == ("thread",) else 0
+    assert counts["arrived"] + lost == alarms and counts["wrong"] == 0, text
+    assert counts["graphs"] >= alarms and counts["graph_errors"] == lost and "internal-error" not in counts["reasons"], text
     assert b"Exception ignored" not in done.stderr, text
     return counts
 
@@ -39,6 +42,11 @@ def run(name, alarms):
 @pytest.mark.parametrize("name, alarms", [("large", 12), ("loop", 25), ("training", 15)])
 def test_an_alarm_reaches_the_caller(name, alarms):
     assert run(name, alarms)["in_call"] > 0
+
+
+@pytest.mark.parametrize("name, alarms", [("large", 10), ("loop", 15), ("training", 8)])
+def test_what_another_thread_raises_reaches_the_caller(name, alarms):
+    assert run(name, alarms, "thread")["in_call"] > 0
 
 
 @pytest.mark.parametrize("name", ["in_try", "in_graphs", "in_callee", "in_with"])

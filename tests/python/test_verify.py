@@ -4,6 +4,8 @@ import random
 import subprocess
 import sys
 import time
+import types
+import warnings
 
 import numpy as np
 import paddle
@@ -234,3 +236,61 @@ def test_the_minimiser_writes_a_script_that_shows_it(tmp_path):
     assert "substitute(doubled, tripled)" in text and "unused" not in text and "range(" not in text and "print" not in text
     shown = subprocess.run([sys.executable, str(minimal)], capture_output=True, text=True, timeout=100)
     assert "forward" in shown.stderr and "differs" in shown.stderr, shown.stderr
+
+
+def test_writes_to_a_module_that_is_given_are_taken_back():
+    module = types.ModuleType("counts_calls")
+    module.count = 0
+
+    def f(x, module):
+        module.count += 1
+        module.last = module.count
+        return x * module.count
+
+    assert [sot.symbolic_translate(f)(paddle.ones([1]), module).tolist() for _ in range(3)] == [[1.0], [2.0], [3.0]]
+    assert (module.count, module.last) == (3, 3)
+    seen(3)
+
+
+def test_what_stands_in_two_places_is_one_object_in_both_runs():
+    layer = nn.Linear(2, 2)
+    layer.states = (paddle.ones([2]),)
+
+    def f(states):
+        return states[0] * 2 if states is layer.states else states[0] * 3
+
+    assert sot.symbolic_translate(f)(layer.states).tolist() == [2.0, 2.0]
+    seen()
+
+
+def test_a_warning_is_seen_once():
+    def f(x):
+        warnings.warn("once a call")
+        return x * 2
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        sot.symbolic_translate(f)(paddle.ones([1]))
+    assert [str(one.message) for one in told] == ["once a call"]
+    seen()
+
+
+def test_copies_lie_in_memory_as_the_program_s_tensors_do():
+    fast = sot.symbolic_translate(lambda x: (x.is_contiguous(), x * 2))
+    assert [fast(x)[0] for x in (paddle.ones([2, 3]), paddle.ones([2, 3]).t())] == [True, False]
+    seen(2)
+
+
+def test_gradients_that_a_call_clears():
+    layer = nn.Linear(2, 2)
+
+    def f(x):
+        doubled = layer.weight.grad * 2
+        layer.weight.clear_grad()
+        return doubled, x + 1
+
+    layer(paddle.ones([1, 2])).sum().backward()
+    flag = (layer.weight.grad * 2).stop_gradient
+    doubled, _ = sot.symbolic_translate(f)(paddle.ones([1]))
+    assert doubled.tolist() == [[2.0, 2.0], [2.0, 2.0]] and doubled.stop_gradient == flag
+    seen()

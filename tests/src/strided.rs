@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyList, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, ObjectsTest, Returns,
-    StateTest, TensorAttribute, TensorMeta,
+    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, MetaTest, ObjectTest, ObjectsTest, PythonGraph,
+    Returns, StateTest, TensorAttribute, TensorMeta,
 };
 
 sot_core::backend! { "strided", |py| StridedBackend::new(py).map(|backend| Box::new(backend) as Box<dyn Backend>) }
@@ -55,18 +55,12 @@ impl StridedBackend {
     }
 }
 
-fn shape_of(tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    tensor.getattr("_shape")?.extract()
-}
-
-fn strides_of(tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    tensor.getattr("_strides")?.extract()
-}
-
 /// How the tensor lies in memory is a part of its element type: what is a view and what a copy depends on it.
 fn meta_of(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
-    let shape = shape_of(tensor)?.into_iter().map(Some).collect();
-    let dtype = format!("float64, strides {:?}", strides_of(tensor)?);
+    let shape: Vec<i64> = tensor.getattr("_shape")?.extract()?;
+    let strides: Vec<i64> = tensor.getattr("_strides")?.extract()?;
+    let dtype = format!("float64, strides {strides:?}");
+    let shape = shape.into_iter().map(Some).collect();
     Ok(TensorMeta { shape, dtype: Rc::from(dtype), gradient: GradientFlow::NONE })
 }
 
@@ -98,8 +92,7 @@ impl Backend for StridedBackend {
     }
 
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, _: &TensorMeta, _: i64) -> PyResult<Box<dyn ObjectTest>> {
-        let ty = tensor.get_type().unbind();
-        Ok(Box::new(TensorTest { ty, shape: shape_of(tensor)?, strides: strides_of(tensor)? }))
+        MetaTest::of(tensor, meta_of)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
@@ -154,29 +147,8 @@ impl Backend for StridedBackend {
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
         let module = self.module.bind(py);
-        Ok(Box::new(StridedBuilder {
-            graph: module.getattr("Graph")?.call0()?.unbind(),
-            value: module.getattr("Value")?.extract()?,
-            has_effects: false,
-        }))
-    }
-}
-
-struct TensorTest {
-    ty: Py<PyType>,
-    shape: Vec<i64>,
-    strides: Vec<i64>,
-}
-
-impl ObjectTest for TensorTest {
-    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.get_type().is(&self.ty)
-            && shape_of(object).is_ok_and(|shape| shape == self.shape)
-            && strides_of(object).is_ok_and(|strides| strides == self.strides)
-    }
-
-    fn describe(&self, subject: &str) -> String {
-        format!("is_tensor({subject}, {:?}, strides {:?})", self.shape, self.strides)
+        let value: Bound<'_, PyType> = module.getattr("Value")?.extract()?;
+        Ok(Box::new(PythonGraph::new(&module.getattr("Graph")?.call0()?, &value, meta_of).with_memory()))
     }
 }
 
@@ -216,86 +188,5 @@ impl StateTest for ScaleTest {
 
     fn describe(&self) -> String {
         format!("strided.scale() == {}", self.scale)
-    }
-}
-
-struct StridedBuilder {
-    graph: Py<PyAny>,
-    value: Py<PyType>,
-    has_effects: bool,
-}
-
-impl StridedBuilder {
-    fn note_effects(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.has_effects = self.graph.call_method0(py, "has_effects")?.extract(py)?;
-        Ok(())
-    }
-}
-
-impl GraphBuilder for StridedBuilder {
-    fn input(&mut self, _: &str, tensor: &Bound<'_, PyAny>, _: &TensorMeta) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(tensor.py(), "enter", (tensor,))
-    }
-
-    fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(tensor.py(), "parameter", (tensor,))
-    }
-
-    fn call<'py>(
-        &mut self,
-        kind: CallKind,
-        callee: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = callee.py();
-        let by_name = callee.is_instance_of::<pyo3::types::PyString>();
-        let kind = match kind {
-            CallKind::InPlace if by_name => "inplace",
-            CallKind::InPlace => "function in place",
-            _ if by_name => "method",
-            _ => "function",
-        };
-        let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-        let result = self.graph.bind(py).call_method1("call", (kind, callee, args, kwargs))?;
-        self.note_effects(py)?;
-        Ok(result)
-    }
-
-    fn operations(&self) -> PyResult<usize> {
-        Python::attach(|py| self.graph.bind(py).getattr("steps")?.len())
-    }
-
-    fn roll_back(&mut self, operations: usize) -> PyResult<()> {
-        Python::attach(|py| {
-            self.graph.call_method1(py, "roll_back", (operations,))?;
-            self.note_effects(py)
-        })
-    }
-
-    fn has_effects(&self) -> bool {
-        self.has_effects
-    }
-
-    fn may_write_to(&self, _: &Bound<'_, PyAny>) -> bool {
-        true
-    }
-
-    fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
-        if object.get_type().is(&self.value) {
-            meta_of(&object.getattr("example")?).map(Some)
-        } else {
-            Ok(None)
-        }
-    }
-
-    fn finish(
-        self: Box<Self>,
-        py: Python<'_>,
-        _: &str,
-        inputs: &[Py<PyAny>],
-        outputs: &[Py<PyAny>],
-    ) -> PyResult<Py<PyAny>> {
-        self.graph.call_method1(py, "finish", (PyList::new(py, inputs)?, PyList::new(py, outputs)?))
     }
 }

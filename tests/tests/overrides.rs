@@ -60,7 +60,7 @@ sot_core::opcode! { override RETURN_VALUE [3.8..3.14] => |cx, _, next| {
 } }
 
 sot_core::opcode! { override RETURN_VALUE [3.8..3.14] priority 5 => |cx, op, next| {
-    note(format!("return: first, {} on the stack", cx.frame().stack.len()));
+    note(format!("return: first, {} on the stack", cx.stack.frame().stack.len()));
     let _ = op.arg;
     next.call(cx)
 } }

@@ -7,6 +7,7 @@ mod command;
 mod cpython_tests;
 mod demo;
 mod docs;
+mod how_tos;
 mod lint;
 mod new_plugin;
 mod number_sweep;

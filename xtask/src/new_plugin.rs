@@ -1,5 +1,5 @@
 //! `cargo xtask new-plugin NAME`: writes the crate of a plug-in, with a kind of variable, a builtin, an observed opcode, their
-//! tests and a CI file. It is a workspace of its own, and passes untouched.
+//! tests and a CI file. It is a workspace of its own, and passes untouched. With `--empty` it registers nothing yet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,12 @@ const FILES: &[(&str, &str)] = files![
     "tests/opcodes.rs" from "tests/opcodes.rs.in",
 ];
 
+/// Of these, what one has that registers nothing, and what its library says.
+const EMPTY: [&str; 4] = ["Cargo.toml", "build.rs", ".gitignore", ".github/workflows/test.yml"];
+const EMPTY_LIBRARY: (&str, &str) = ("src/lib.rs", "//! A plug-in of sot.\n");
+/// From here on the manifest is of files that such a one has not.
+const MANIFEST_OF_FILES: &str = "\n# Each opcode is a test of its own.\n";
+
 /// Writes the crate.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let name = options.plugin_name.as_deref().ok_or("new-plugin needs a name")?;
@@ -37,12 +43,20 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(format!("{} is there already, and not empty", dir.display()));
     }
-    for (path, text) in FILES {
+    let files = if options.empty { empty() } else { FILES.to_vec() };
+    for (path, text) in &files {
         write(&dir.join(path), &filled_in(text, name, &dir))?;
     }
-    println!("In {}:\n{}", dir.display(), FILES.iter().map(|(path, _)| *path).collect::<Vec<_>>().join("\n"));
+    println!("In {}:\n{}", dir.display(), files.iter().map(|(path, _)| *path).collect::<Vec<_>>().join("\n"));
     println!("Try it: cd {} && cargo test", dir.display());
     Ok(())
+}
+
+/// The files of one that registers nothing.
+fn empty() -> Vec<(&'static str, &'static str)> {
+    let whole = FILES.iter().filter(|(path, _)| EMPTY.contains(path));
+    let files = whole.map(|&(path, text)| (path, text.split(MANIFEST_OF_FILES).next().unwrap_or(text)));
+    files.chain([EMPTY_LIBRARY]).collect()
 }
 
 /// What cargo takes for a name.
@@ -79,6 +93,13 @@ mod tests {
         for name in ["", "2fast", "a b", "../x", "-a"] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn an_empty_one_has_no_test_of_opcodes() {
+        let files = empty();
+        assert_eq!(files.len(), EMPTY.len() + 1);
+        assert!(files.iter().all(|(_, text)| !text.contains("harness = false")));
     }
 
     #[test]

@@ -21,12 +21,13 @@ Commands:
   number-sweep
           call all that takes a number with every number and element type, in eager mode and translated: --sample COUNT
           and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
-  plugins build the plug-ins in plugins/ as somebody else's would be, and run their tests, on the newest Python or those asked
-          for; arguments are names of folders there
+  plugins build the plug-ins in plugins/ as somebody else's would be, and run their tests, and follow the how-tos of docs/ from
+          an empty folder, on the newest Python or those asked for; arguments are names of folders there, and of pages
   lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
   wheels  build the wheels and the source distribution into target/dist, audit them, and try each in an empty environment
   new-plugin NAME
-          write the crate of a plug-in with tests, into a new folder by its name or --path DIR
+          write the crate of a plug-in with tests, into a new folder by its name or --path DIR; with --empty, one that
+          registers nothing yet
   wheel --plugin CRATE
           build a wheel of sot with plug-ins in it, for the newest Python found or each --python, into target/plugin-wheels;
           CRATE is the folder of a crate, or name@version of one on crates.io, and may be repeated; --name is the name of the
@@ -82,6 +83,8 @@ pub(crate) struct Options {
     pub(crate) plugin_name: Option<String>,
     /// Where a new plug-in goes.
     pub(crate) path: Option<PathBuf>,
+    /// Whether a new plug-in registers nothing.
+    pub(crate) empty: bool,
     /// Whether the Python tests run in verify mode.
     pub(crate) verify: bool,
     /// What follows `--`.
@@ -108,6 +111,7 @@ impl Options {
                 "--plugin" if task == Task::Wheel => options.plugins.push(value()?),
                 "--name" if task == Task::Wheel => options.plugin_name = Some(value()?),
                 "--path" if task == Task::NewPlugin => options.path = Some(value()?.into()),
+                "--empty" if inline.is_none() && task == Task::NewPlugin => options.empty = true,
                 "--only" => options.only = Some(parse_half(&value()?)?),
                 "--verify" if inline.is_none() && task == Task::Test => {
                     options.verify = true;
@@ -138,6 +142,7 @@ impl Options {
             plugins: Vec::new(),
             plugin_name: None,
             path: None,
+            empty: false,
             passed_on: Vec::new(),
         }
     }
@@ -211,7 +216,8 @@ mod tests {
         assert_eq!(options.plugins, ["../maps", "sot-masks@1.2"]);
         assert_eq!(options.plugin_name.as_deref(), Some("sot-more"));
         let options = parse("new-plugin my-maps --path /tmp/maps").expect("valid");
-        assert_eq!((options.plugin_name.as_deref(), options.path), (Some("my-maps"), Some("/tmp/maps".into())));
+        assert_eq!((options.plugin_name.as_deref(), &options.path), (Some("my-maps"), &Some("/tmp/maps".into())));
+        assert!(!options.empty && parse("new-plugin my-maps --empty").expect("valid").empty);
         assert!(parse("new-plugin one two").is_err() && parse("test --plugin ../maps").is_err());
     }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask plugins`: the plug-ins in `plugins`, each built, installed and tested as somebody else's would be. They are
-//! no members of the workspace. Each is installed into a folder of its own, so that none has a part in other tests.
+//! no members of the workspace. Each is installed into a folder of its own, so that none has a part in other tests. Then the
+//! how-tos of `docs` are followed (`how_tos`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +9,30 @@ use crate::command::{openly, quietly};
 use crate::options::Options;
 use crate::python;
 use crate::venv::{only_wheel, Venv};
-use crate::{workspace, Failure};
+use crate::{how_tos, workspace, Failure};
 
 /// What a plug-in's tests need, beside what the project's own do.
 const REQUIREMENTS: &str = "requirements.txt";
 
-/// Builds and tests each, or those named; on the newest Python, or those asked for.
+/// Builds and tests each, or those named, and follows the pages; on the newest Python, or those asked for.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let first = if options.pythons.is_empty() { found.interpreters.len() - 1 } else { 0 };
+    let (pages, names): (Vec<String>, Vec<String>) =
+        options.passed_on.iter().cloned().partition(|name| how_tos::PAGES.contains(&name.as_str()));
     let mut failures = Vec::new();
     for base in &found.interpreters[first..] {
         let venv = Venv::prepare(base)?;
-        venv.install_extension()?;
-        for plugin in plugins(&options.passed_on)? {
-            failures.extend(try_one(&venv, &plugin).err());
+        if pages.is_empty() || !names.is_empty() {
+            venv.install_extension()?;
+            for plugin in plugins(&names)? {
+                failures.extend(try_one(&venv, &plugin).err());
+            }
+        }
+        for page in how_tos::PAGES {
+            if options.passed_on.is_empty() || pages.iter().any(|wanted| wanted == page) {
+                failures.extend(how_tos::follow(&venv, page).err());
+            }
         }
     }
     if failures.is_empty() {

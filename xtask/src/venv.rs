@@ -80,6 +80,16 @@ impl Venv {
         command
     }
 
+    /// Makes it the environment of a command, as its `activate` does for a shell; extensions are built for it.
+    pub(crate) fn activate(&self, command: &mut Command) {
+        let before = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([self.dir.join("bin")].into_iter().chain(std::env::split_paths(&before)));
+        command.env("PATH", path.unwrap_or(before)).env("VIRTUAL_ENV", &self.dir).env("PYO3_PYTHON", self.python());
+        for name in ["PYTHONHOME", "PYTHONPATH"] {
+            command.env_remove(name);
+        }
+    }
+
     /// Where its packages are.
     pub(crate) fn site_packages(&self) -> PathBuf {
         self.dir.join(format!("lib/python{}/site-packages", self.base.minor))

@@ -42,10 +42,22 @@ def goes_over_keys(held, x):
 def as_lists(value):
     if isinstance(value, paddle.Tensor):
         return value.tolist()
-    return {key: as_lists(item) for key, item in value.items()} if isinstance(value, Map) else value
+    if isinstance(value, tuple):
+        return [as_lists(item) for item in value]
+    return {key: as_lists(item) for key, item in value.items()} if isinstance(value, (Map, dict)) else value
 
 
-@pytest.mark.parametrize("function", [reads, sets, goes_over_keys])
+def goes_over_views(held, x):
+    for key, value in held.items():
+        x = x + value
+    return x * sum(held.values()), {key: value * x for key, value in held.items()}, len(held.values())
+
+
+def updates_with_a_map(held, x):
+    return held.update(held.set("bias", x), rate=x)
+
+
+@pytest.mark.parametrize("function", [reads, sets, goes_over_keys, goes_over_views, updates, updates_with_a_map])
 def test_is_one_graph(function):
     fast = sot.symbolic_translate(function)
     for number in range(4):
@@ -89,19 +101,29 @@ def test_errors_are_those_of_the_map():
             fast(state(0), paddle.ones([3]))
 
 
-def goes_over_a_view(held, x):
-    for key, value in held.items():
-        x = x + value
-    return x * 2
+def updates_with_pairs(held, x):
+    return held.update([("weight", x)])
 
 
-@pytest.mark.parametrize("function", [goes_over_a_view, updates])
+def keeps_a_view(held, x):
+    return list(held.keys())[0], held["weight"] + x
+
+
+@pytest.mark.parametrize("function", [updates_with_pairs, keeps_a_view])
 def test_what_breaks_the_graph_is_right(function):
     fast = sot.symbolic_translate(function)
     for number in range(2):
         held, x = state(number), paddle.ones([3])
         assert as_lists(fast(held, x)) == as_lists(function(held, x))
     assert sot.stats().breaks
+
+
+def test_a_changed_map_is_another_translation():
+    fast = sot.symbolic_translate(goes_over_views)
+    for held in (state(0), state(0).set("bias", 1), state(0).delete("steps"), state(1)):
+        x = paddle.ones([3])
+        assert as_lists(fast(held, x)) == as_lists(goes_over_views(held, x))
+    assert (sot.stats().translations, sot.stats().hits) == (3, 1)
 
 
 def test_it_undoes_itself():

@@ -5,10 +5,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, PythonGraph, TensorAttribute, TensorMeta,
 };
 
-use crate::builder::NumPyBuilder;
 use crate::meaning::{is_array, is_method, Functions};
 
 /// Kinds of element types whose operations run no code of the program's.
@@ -60,10 +59,6 @@ impl Backend for NumPy {
         object.get_type().is(&self.array) && is_of_numbers(object).unwrap_or(false)
     }
 
-    fn is_parameter(&self, _: &Bound<'_, PyAny>) -> bool {
-        false
-    }
-
     /// A number of NumPy's is an operand as it is: its type says what the result is of.
     fn number_for(&self, _: &TensorMeta, _: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
         let is_number = number.is_instance(self.number.bind(number.py())).unwrap_or(false);
@@ -81,10 +76,6 @@ impl Backend for NumPy {
             dtype: tensor.getattr("dtype")?.unbind(),
             text: meta_of(tensor)?.to_string(),
         }))
-    }
-
-    fn state_test(&self, _: Python<'_>) -> PyResult<Box<dyn StateTest>> {
-        Ok(Box::new(NoState))
     }
 
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -127,7 +118,9 @@ impl Backend for NumPy {
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
-        Ok(Box::new(NumPyBuilder::new(py)?))
+        let module = py.import("sot_numpy._program")?;
+        let value: Bound<'_, PyType> = module.getattr("Value")?.extract()?;
+        Ok(Box::new(PythonGraph::new(&module.getattr("Graph")?.call0()?, &value, meta_of)))
     }
 }
 
@@ -154,22 +147,5 @@ impl ObjectTest for ArrayTest {
 
     fn describe(&self, subject: &str) -> String {
         format!("{subject} is an array {}", self.text)
-    }
-}
-
-/// Nothing that NumPy keeps says what an operation does: a program is run under the `errstate` that holds then.
-struct NoState;
-
-impl StateTest for NoState {
-    fn check(&self, _: Python<'_>) -> bool {
-        true
-    }
-
-    fn restore(&self, _: Python<'_>) -> PyResult<()> {
-        Ok(())
-    }
-
-    fn describe(&self) -> String {
-        "numpy".to_owned()
     }
 }

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod builder;
 mod meaning;
 mod slots;
 

@@ -149,7 +149,7 @@ impl Drop for Request {
 pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
     let tensor = keys.iter().fold(ValuePath::argument(argument), |container, key| container.then(key.step()));
-    cache.leave_sizes_open(&[tensor.size(axis)]);
+    cache.sizes().leave_open(&[tensor.size(axis)]);
 }
 
 /// Leaves the frames of a function to CPython, whoever asks for their translation: with what they call, or without. Or

@@ -1,6 +1,9 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
+mod entry;
 mod marks;
+mod profile;
+mod sizes;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -14,126 +17,24 @@ use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::forgetting::{self, Forgotten};
-use crate::guard::{Differing, FrameView, GuardProgram, UnmetGuard};
-use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
-use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
-use crate::report::{CountsUses, FailedGuard};
+use crate::guard::{Differing, FrameView, UnmetGuard};
+use crate::open_sizes::Sizes;
+use crate::policy::{MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
+use crate::report::FailedGuard;
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
 use crate::value_path::ValuePath;
 
+pub use entry::CacheEntry;
+use entry::Left;
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
     leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
     RequestOptions,
 };
-
-/// One translation: valid while its guards hold.
-pub struct CacheEntry {
-    guards: GuardProgram,
-    /// The new code; `None` leaves the frame to CPython.
-    pub code: Option<Py<PyAny>>,
-    /// Whether functions called by the new code run without the tracer.
-    pub disable_eval_frame: bool,
-    /// Whether it is for what the others are not for: it breaks at a number that they assume.
-    pub comes_last: bool,
-    left: Left,
-    /// Whether it serves what others do that have not been used again.
-    replaces_unused: bool,
-    /// How often it was found; the GIL makes an atomic addition needless.
-    uses: AtomicU64,
-    /// The number of the translation it was made in.
-    id: u64,
-    /// How many frames it has left to CPython.
-    left_frames: AtomicU32,
-    /// The addresses of what the trace called and looked at, sorted; `None`: it may have been anything.
-    met: Option<Box<[usize]>>,
-}
-
-/// What of a frame an entry leaves to CPython.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    /// What a break or fallback does.
-    Some,
-    /// The rest of a loop's round.
-    Round,
-}
-
-impl CacheEntry {
-    /// An entry.
-    pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        CacheEntry {
-            guards,
-            code,
-            disable_eval_frame,
-            comes_last,
-            left: Left::Some,
-            replaces_unused: false,
-            uses: AtomicU64::new(0),
-            id: 0,
-            left_frames: AtomicU32::new(0),
-            met: None,
-        }
-    }
-
-    /// The entry of a trace that met the objects at these addresses.
-    #[must_use]
-    pub fn having_met(self, objects: impl IntoIterator<Item = usize>) -> Self {
-        let mut met: Box<[usize]> = objects.into_iter().collect();
-        met.sort_unstable();
-        CacheEntry { met: Some(met), ..self }
-    }
-
-    fn has_met(&self, objects: &HashSet<usize>) -> bool {
-        let among = |met: &[usize]| objects.iter().any(|object| met.binary_search(object).is_ok());
-        self.met.as_deref().is_none_or(among)
-    }
-
-    /// The entry of a frame of which nothing is left to CPython if `is_whole`.
-    #[must_use]
-    pub fn whole(self, is_whole: bool) -> Self {
-        CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
-    }
-
-    /// One made for all values, in the place of those for single ones that have not been used again.
-    #[must_use]
-    pub fn replacing(self, unused: bool) -> Self {
-        CacheEntry { replaces_unused: unused, ..self }
-    }
-
-    /// The entry of the translation of this number.
-    #[must_use]
-    pub fn of_translation(self, id: u64) -> Self {
-        CacheEntry { id, ..self }
-    }
-
-    /// Number of steps of its guards.
-    pub fn guard_steps(&self) -> usize {
-        self.guards.len()
-    }
-
-    #[inline]
-    fn note_use(&self) {
-        self.uses.store(self.uses.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    fn is_used(&self) -> bool {
-        self.uses.load(Ordering::Relaxed) > 0
-    }
-
-    /// One that leaves the rest of a loop's round to CPython.
-    pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
-        CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
-    }
-}
-
-impl CountsUses for CacheEntry {
-    fn uses(&self) -> u64 {
-        self.uses.load(Ordering::Relaxed)
-    }
-}
+pub use profile::{LoopTranslations, Profile, ShortLived};
+pub use sizes::OpenSizes;
 
 /// The translations of one code object.
 #[derive(Default)]
@@ -156,74 +57,12 @@ pub struct CodeCache {
     origin: OnceCell<CodeOrigin>,
     untranslated: OnceCell<Py<PyCode>>,
     sizes: Mutex<OpenSizes>,
-    /// In how many translations of the code and its resume functions loops went round more than once, by where they
-    /// begin.
-    unrolled: Mutex<HashMap<Label, usize>>,
-    /// How many translations of resume functions there are in loops, by where the outermost loop begins.
-    made: Mutex<HashMap<Label, LoopTranslations>>,
-    /// The instructions that need values which differ from call to call.
-    differing: Mutex<HashSet<Label>>,
-    /// The variables that hold containers whose contents differ from call to call.
-    changing: Mutex<HashSet<String>>,
-    /// Whether the graph breaks at each condition on values which differ from call to call.
-    branching: AtomicBool,
-    /// Arguments and classes that are another object at each call.
-    short_lived: Mutex<ShortLived>,
+    profile: Mutex<Profile>,
     /// Frames that ran a translation, since the account below was last asked.
     hits: AtomicU64,
     settling: Mutex<Option<Arc<Settling>>>,
     was_translated: AtomicBool,
     met_tensors: AtomicBool,
-}
-
-/// Arguments and classes that are another object at each call: identity guards on them would never hold again.
-#[derive(Clone, Default)]
-pub struct ShortLived {
-    /// Argument slots that hold such an object, or lead to one.
-    pub arguments: HashSet<usize>,
-    /// Classes that functions make at each call, and the classes of such objects, by path.
-    pub classes: HashSet<ValuePath>,
-}
-
-/// The translations of resume functions that go on in one loop.
-#[derive(Clone, Copy, Default)]
-pub struct LoopTranslations {
-    /// All of them.
-    pub all: u32,
-    /// Those that are not the first of their place.
-    pub again: u32,
-    /// Whether one of them goes on in a function that the loop calls.
-    pub in_call: bool,
-}
-
-/// The sizes that translations of one code object leave open, by the texts of their trackers.
-#[derive(Default)]
-struct OpenSizes {
-    /// Whether somebody asked for it.
-    asked: bool,
-    wanted: HashSet<ValuePath>,
-    /// What has mattered.
-    closed: HashSet<Matters>,
-    /// Whether the graph broke where sizes were left open early.
-    wait: bool,
-    /// Whether sizes and numbers are left open, as was asked.
-    dynamic: Option<bool>,
-    /// The shapes of arguments in the first call that was left to CPython for the stance.
-    first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
-    /// Those that later calls have shown to differ.
-    shown: HashSet<ValuePath>,
-    /// The sizes that the first translation leaves open, if that was asked for.
-    at_first: OpenAtFirst,
-}
-
-impl OpenSizes {
-    /// Forgets what calls have shown, but not what was asked for.
-    fn forget(&mut self) {
-        self.closed.clear();
-        self.shown.clear();
-        self.first_shapes = None;
-        self.at_first = OpenAtFirst::All;
-    }
 }
 
 /// Where a resume function's code comes from.
@@ -388,21 +227,9 @@ impl CodeCache {
         differing
     }
 
-    /// Asks that sizes be left open, and, behind a break, those that differ.
-    pub fn leave_sizes_open(&self, sizes: &[ValuePath]) {
-        let mut known = self.lock_sizes();
-        known.asked = true;
-        known.wanted.extend(sizes.iter().cloned());
-    }
-
-    /// Whether somebody asked for sizes to be left open.
-    pub fn leaves_sizes_open(&self) -> bool {
-        self.lock_sizes().asked
-    }
-
     /// Whether sizes and numbers are left open, as was asked for the function.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
-        let own = || self.lock_sizes().dynamic;
+        let own = || self.sizes().dynamic;
         let of_base = |origin: &CodeOrigin| {
             let base = origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok()?;
             cache_of(&base)?.dynamic(py)
@@ -412,153 +239,31 @@ impl CodeCache {
 
     /// Asks for it, or leaves it to the environment.
     pub fn set_dynamic(&self, dynamic: Option<bool>) {
-        self.lock_sizes().dynamic = dynamic;
+        self.sizes().dynamic = dynamic;
     }
 
-    /// Shapes of arguments in a call that is left to CPython: the sizes that differ from those shown
-    /// before are left open. Whether none was shown before.
-    pub fn show(&self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
-        let mut known = self.lock_sizes();
-        let OpenSizes { first_shapes, shown, .. } = &mut *known;
-        let Some(first) = first_shapes else {
-            *first_shapes = Some(shapes);
-            return true;
-        };
-        for (path, shape) in shapes {
-            let Some((_, before)) = first.iter().find(|(known, _)| *known == path) else { continue };
-            if before.len() == shape.len() {
-                let differing = (0..shape.len()).filter(|axis| before[*axis] != shape[*axis]);
-                shown.extend(differing.map(|axis| path.size(axis)));
-            }
-        }
-        false
+    /// What calls and translations of the code have shown.
+    pub fn profile(&self) -> MutexGuard<'_, Profile> {
+        self.profile.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What is known of sizes.
+    pub fn sizes(&self) -> MutexGuard<'_, OpenSizes> {
+        self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
     /// and in how many; `dynamic` is what was asked for.
     pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
-        let known = self.lock_sizes();
-        let mut wanted: HashSet<_> = known.wanted.union(&known.shown).cloned().collect();
-        let asked = known.asked && self.origin().is_some();
-        let after = if known.wait { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
-        let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
-            early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
-            wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
-        } else if asked {
-            wanted.extend(differing.into_keys());
-        }
-        let sizes = Sizes::new(wanted, known.closed.clone()).asked(dynamic, known.at_first);
-        if early {
-            sizes.early()
-        } else {
-            sizes
-        }
-    }
-
-    /// From here on sizes are left open only where they differ often.
-    pub fn let_sizes_wait(&self) {
-        self.lock_sizes().wait = true;
-    }
-
-    /// From here on this is assumed.
-    pub fn close_sizes(&self, matters: Vec<Matters>) {
-        let mut known = self.lock_sizes();
-        for what in matters {
-            match what {
-                Matters::AtFirst(fewer) => known.at_first = fewer,
-                _ => _ = known.closed.insert(what),
-            }
-        }
-    }
-
-    fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
-        self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// How many translations of the code and its resume functions went round a loop more than once.
-    pub fn unrolled(&self, head: Label) -> usize {
-        self.lock_unrolled().get(&head).copied().unwrap_or(0)
-    }
-
-    /// Counts such a translation.
-    pub fn note_unrolled(&self, head: Label) {
-        let mut unrolled = self.lock_unrolled();
-        let times = unrolled.entry(head).or_default();
-        *times = times.saturating_add(1);
-    }
-
-    /// Notes that the rounds of a loop differ: no further translation goes round it more than once.
-    pub fn note_different(&self, head: Label) {
-        self.lock_unrolled().insert(head, usize::MAX);
-    }
-
-    /// Counts a translation of a resume function in a loop; `again`: its place has one; `in_call`: it goes on in a
-    /// function that the loop calls.
-    pub fn count_translation(&self, head: Label, again: bool, in_call: bool) {
-        let mut loops = self.lock_made();
-        let made = loops.entry(head).or_default();
-        made.all = made.all.saturating_add(1);
-        made.again = made.again.saturating_add(u32::from(again));
-        made.in_call |= in_call;
-    }
-
-    /// How many translations of resume functions there are in a loop.
-    pub fn made(&self, head: Label) -> LoopTranslations {
-        self.lock_made().get(&head).copied().unwrap_or_default()
-    }
-
-    fn lock_made(&self) -> MutexGuard<'_, HashMap<Label, LoopTranslations>> {
-        self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn lock_unrolled(&self) -> MutexGuard<'_, HashMap<Label, usize>> {
-        self.unrolled.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Whether the instruction needs a value that differs from call to call.
-    pub fn differs(&self, at: Label) -> bool {
-        self.lock_differing().contains(&at)
-    }
-
-    /// Notes that it does.
-    pub fn note_differing(&self, at: Label) {
-        self.lock_differing().insert(at);
-    }
-
-    /// Whether a variable holds a container whose contents differ from call to call.
-    pub fn holds_changing(&self, variable: &str) -> bool {
-        self.lock_changing().contains(variable)
-    }
-
-    /// Notes that it does.
-    pub fn note_changing(&self, variable: &str) {
-        self.lock_changing().insert(variable.to_owned());
-    }
-
-    fn lock_changing(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Whether the graph breaks at each condition on values which differ from call to call.
-    pub fn branches_much(&self) -> bool {
-        self.branching.load(Ordering::Relaxed)
-    }
-
-    /// From here on it does.
-    pub fn note_branching(&self) {
-        self.branching.store(true, Ordering::Relaxed);
-    }
-
-    fn lock_differing(&self) -> MutexGuard<'_, HashSet<Label>> {
-        self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.sizes().next(self.origin().is_some(), dynamic, differing)
     }
 
     /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there
     /// were several.
     pub fn short_lived<'py>(&self, frame: &impl FrameView<'py>) -> ShortLived {
         let entries = Arc::clone(&self.lock());
-        let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut profile = self.profile();
+        let short_lived = &mut profile.short_lived;
         let mut others: HashMap<usize, usize> = HashMap::new();
         let mut other_classes: HashMap<&ValuePath, usize> = HashMap::new();
         for entry in entries.iter() {
@@ -617,7 +322,7 @@ impl CodeCache {
 
     /// Drops what leaves rounds of loops to CPython.
     pub fn take_rounds_back(&self) {
-        self.lock_made().clear();
+        self.profile().forget_loops();
         let mut list = self.lock();
         if list.iter().any(|entry| entry.left == Left::Round) {
             let old = std::mem::take(&mut *list);
@@ -743,14 +448,9 @@ impl CodeCache {
             Forgotten::Met(objects) => self.forget_met(&objects),
         };
         if is_concerned {
-            self.lock_sizes().forget();
-            self.lock_unrolled().clear();
-            self.lock_differing().clear();
-            self.lock_changing().clear();
-            self.branching.store(false, Ordering::Relaxed);
-            *self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = ShortLived::default();
+            self.sizes().forget();
+            *self.profile() = Profile::default();
             self.empty.store(0, Ordering::Relaxed);
-            self.lock_made().clear();
             *self.lock_settling() = None;
             self.hits.store(0, Ordering::Relaxed);
             self.was_translated.store(false, Ordering::Relaxed);

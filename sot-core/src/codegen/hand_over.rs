@@ -234,7 +234,7 @@ impl CodeGen<'_, '_> {
 
     /// The cells that an inlined comprehension has cleared, and what it keeps in their slots.
     pub(super) fn hidden(&self, frame: &Checkpoint) -> (Vec<usize>, Vec<Option<VarId>>) {
-        let is_cleared = |cell: &usize| frame.cells[*cell] == self.cx.null();
+        let is_cleared = |cell: &usize| frame.cells[*cell] == self.cx.stack.null();
         let cleared: Vec<usize> = (0..frame.cells.len()).filter(is_cleared).collect();
         let value = |cell: &usize| frame.locals.get(frame.unit.code.deref_arg(*cell) as usize).copied().flatten();
         let hidden = cleared.iter().map(value).collect();
@@ -243,7 +243,7 @@ impl CodeGen<'_, '_> {
 
     /// The cell itself, or one that a resume function has no use for.
     pub(super) fn load_cell(&mut self, cell: VarId) -> Flow<()> {
-        if cell != self.cx.null() {
+        if cell != self.cx.stack.null() {
             return self.load(cell);
         }
         let make = cpython::import(self.cx.py, "types")?.getattr("CellType")?.unbind();

@@ -43,7 +43,7 @@ pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariab
         let code = &frame.unit.code;
         let locals = code.varnames.iter().zip(&frame.locals).filter(|(name, _)| !code.cellvars.contains(name));
         let bound = locals.filter_map(|(name, value)| Some((name.clone(), (*value)?)));
-        let (names, values) = bound.filter(|(_, value)| *value != cx.null()).unzip();
+        let (names, values) = bound.filter(|(_, value)| *value != cx.stack.null()).unzip();
         FrameVariables { names, values, cells: code.cellvars.iter().chain(&code.freevars).cloned().collect() }
     };
     let catching = catching(at).unwrap_or(0);
@@ -54,7 +54,7 @@ pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariab
 impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
         let shown = shown(cx, at);
-        NativeFrames { py: cx.py, null: cx.null(), at, shown }
+        NativeFrames { py: cx.py, null: cx.stack.null(), at, shown }
     }
 
     /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.

@@ -17,14 +17,17 @@ mod snapshot;
 pub use hook::c_stack::{has_stack_to_begin, has_stack_to_go_on};
 pub use hook::code_state::{code_state, remove_code_state, set_code_state, CodeState, StateRef};
 pub use hook::fresh_frame::FreshFrame;
-pub(crate) use hook::graph_call::as_graph_function;
 pub use hook::graph_call::{graph_function, take_graph_error};
+pub(crate) use hook::graph_call::{graph_function_of, is_graph_function, GraphFailure};
 pub use hook::recursion::forget_overflow;
+pub use hook::refused::{refusing, RefusedCode};
 pub use hook::replace::use_reference_method;
 pub use hook::self_test::{self_test, LayoutError};
 pub use hook::session::{begin_disabled, end_disabled, enter, is_active, suspend, Active, HookError, Suspended};
 pub use hook::signals::{defer_signals, has_signals, signal_waits, take_held, Deferred};
 pub use hook::signature::{flatten_signature, total_arg_count};
+pub use hook::thread_exceptions::{hold_exceptions, HeldExceptions};
+pub use hook::times::{call_times, forget_call_times, time_calls, CallTimes};
 pub use hook::tracing::{has_debugger, is_profiled, is_traced};
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
 pub use objects::atom::{is_atom, is_number, is_text};
@@ -38,6 +41,7 @@ pub use objects::function::{
     function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_frame, new_function,
     set_cell_contents,
 };
+pub use objects::function_changes::on_function_change;
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
 pub use objects::lru::LruCache;

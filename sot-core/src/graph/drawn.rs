@@ -76,7 +76,7 @@ impl FunctionGraph<'_> {
         let meta = match symbol {
             Some(&symbol) => {
                 let value = self.value(symbol);
-                self.builder()?.value_meta(&value)?
+                self.value_meta(&value)?
             }
             None => None,
         };

@@ -32,7 +32,7 @@ impl<'py> FunctionGraph<'py> {
         result: &Bound<'py, PyAny>,
         outputs: &mut impl Iterator<Item = &'a SymbolId>,
     ) -> PyResult<String> {
-        if self.builder()?.value_meta(result)?.is_some() {
+        if self.value_meta(result)?.is_some() {
             return Ok(outputs.next().map_or_else(|| "_".to_owned(), |symbol| self.name(*symbol).to_owned()));
         }
         if !(result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>()) {
@@ -65,7 +65,7 @@ impl<'py> FunctionGraph<'py> {
             let mut all = Vec::with_capacity(symbols.len());
             for &symbol in symbols {
                 let value = self.value(symbol);
-                if let Some(meta) = self.builder()?.value_meta(&value)? {
+                if let Some(meta) = self.value_meta(&value)? {
                     all.push((self.name(symbol).to_owned(), meta));
                 }
             }

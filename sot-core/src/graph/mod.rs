@@ -2,6 +2,7 @@
 
 mod drawn;
 mod export;
+mod first_run;
 mod memory;
 mod replay;
 mod unit;
@@ -12,14 +13,16 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHashMap;
 
-use crate::backend::{Backend, CallKind, GraphBuilder};
+use crate::backend::{Backend, CallKind, GraphBuilder, TensorMeta};
 use crate::compiler;
-use crate::cpython;
 use crate::cpython::WeakRef;
 use crate::entity::VarId;
+use crate::fault;
 use crate::report::GraphReport;
 
+use first_run::PromisedResults;
 use memory::Memory;
 use replay::{Call, MinSize, Replay, Values};
 
@@ -44,7 +47,7 @@ pub struct FunctionGraph<'py> {
     builder: Option<Box<dyn GraphBuilder>>,
     pub(crate) symbols: Vec<Symbol>,
     pub(crate) inputs: Vec<(SymbolId, VarId)>,
-    pub(crate) external: HashMap<VarId, SymbolId>,
+    pub(crate) external: FxHashMap<VarId, SymbolId>,
     pub(crate) ir: StatementIR,
     units: Vec<unit::Unit>,
     building: Duration,
@@ -106,7 +109,7 @@ impl<'py> FunctionGraph<'py> {
             builder: None,
             symbols: Vec::new(),
             inputs: Vec::new(),
-            external: HashMap::new(),
+            external: FxHashMap::default(),
             ir: StatementIR::default(),
             units: Vec::new(),
             building: Duration::ZERO,
@@ -132,7 +135,7 @@ impl<'py> FunctionGraph<'py> {
 
     pub(crate) fn builder(&mut self) -> PyResult<&mut dyn GraphBuilder> {
         if self.builder.is_none() {
-            self.builder = Some(self.backend.begin(self.py)?);
+            self.builder = Some(fault::of_backend(|| self.backend.begin(self.py))?);
         }
         if let Some(error) = self.memory.as_mut().and_then(Memory::error) {
             return Err(error);
@@ -146,9 +149,14 @@ impl<'py> FunctionGraph<'py> {
     /// Lets the backend work, and counts the time it takes.
     pub(crate) fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
         let start = Instant::now();
-        let result = self.builder().and_then(work);
+        let result = self.builder().and_then(|builder| fault::in_backend(|| work(builder)));
         self.building += start.elapsed();
         result
+    }
+
+    /// What is known of a value of the graph; nothing of what is none.
+    pub(crate) fn value_meta(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorMeta>> {
+        self.builder().and_then(|builder| fault::of_backend(|| builder.value_meta(object)))
     }
 
     /// Time the backend took so far for the statements.
@@ -288,9 +296,10 @@ impl<'py> FunctionGraph<'py> {
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
         self.program = if compiler::is_any() { builder.program(self.py) } else { None };
         let writes = self.write_back(&mut *builder);
+        let promised = PromisedResults::of(self.backend, &*builder, name, &values, self.py)?;
         let Some((replay, weight)) = replay else {
-            let callable = builder.finish(self.py, name, &inputs, &values)?;
-            return Ok((cpython::as_graph_function(self.py, callable)?, ir));
+            let callable = fault::of_backend(|| builder.finish(self.py, name, &inputs, &values))?;
+            return Ok((promised.watch(self.py, callable)?, ir));
         };
         let calls = replay.callable(self.py)?;
         let training = self.needs_grad(&*builder, outputs)?;
@@ -299,8 +308,8 @@ impl<'py> FunctionGraph<'py> {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok((calls, ir));
         }
-        let callable = builder.finish_with_calls(self.py, name, &inputs, &values, calls.clone_ref(self.py))?;
-        let callable = cpython::as_graph_function(self.py, callable)?;
+        let finish = || builder.finish_with_calls(self.py, name, &inputs, &values, calls.clone_ref(self.py));
+        let callable = promised.watch(self.py, fault::of_backend(finish)?)?;
         ir.replayed = callable.is(&calls).then_some("as the backend asks");
         Ok((callable, ir))
     }
@@ -322,7 +331,7 @@ impl<'py> FunctionGraph<'py> {
             call.state = call.state.take().filter(|state| !state.check(self.py));
         }
         let replay = Replay {
-            state: self.backend.state_test(self.py)?,
+            state: fault::of_backend(|| self.backend.state_test(self.py))?,
             inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
             parameters,
             calls,
@@ -334,7 +343,7 @@ impl<'py> FunctionGraph<'py> {
 
     fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
         for output in outputs {
-            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| meta.gradient.flows) {
+            if fault::of_backend(|| builder.value_meta(&self.value(*output)))?.is_some_and(|meta| meta.gradient.flows) {
                 return Ok(true);
             }
         }

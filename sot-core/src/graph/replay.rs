@@ -2,12 +2,13 @@
 //! that way, since running a program costs more than its calls do. Objects of the user's are held by weak references
 //! only.
 
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
+use rustc_hash::FxHashMap;
 
 use super::SymbolId;
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
@@ -60,7 +61,7 @@ impl MinSize {
 /// Which symbol a value of the backend is, the first one, by its address. A graph keeps its values.
 #[derive(Default)]
 pub(super) struct Values {
-    symbols: HashMap<usize, SymbolId>,
+    symbols: FxHashMap<usize, SymbolId>,
 }
 
 impl Values {

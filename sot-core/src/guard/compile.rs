@@ -7,7 +7,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::program::{may_run_code, Check, Fetch, Register, Step};
+use super::constants::may_run_code;
+use super::steps::{Check, Fetch, Register, Step};
 use super::{Guard, Identity, Test};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::program::{Check, FrameView, GuardProgram, Registers, Step};
+use super::program::{FrameView, GuardProgram};
+use super::steps::{Check, Registers, Step};
 use crate::tracker::repr;
 
 /// A guard that does not hold.

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
+use super::program::FrameView;
+use super::steps::{Check, Fetch, Register, Registers, Step};
 use crate::cpython::{self, Changed, Objects, Place, Reading, Recorder, Snapshot};
 use crate::env;
 
@@ -132,11 +133,12 @@ impl GuardMemory {
 impl Note {
     fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
         let nothing: Vec<Bound<'py, PyAny>> = Vec::new();
-        let root = |at: &usize| match &steps[*at] {
-            Step::Fetch(fetch) => fetch.run(frame, &nothing),
-            Step::Test(..) => None,
-        };
-        let Some(roots) = self.roots.iter().map(root).collect::<Option<Objects<'py>>>() else { return Seen::Fails };
+        let mut roots = Objects::new();
+        for at in &self.roots {
+            let Step::Fetch(fetch) = &steps[*at] else { return Seen::Fails };
+            let Some(root) = fetch.run(frame, &nothing) else { return Seen::Fails };
+            roots.push(root);
+        }
         let values = match self.snapshot.check(frame.py(), &roots) {
             Ok(values) => values,
             Err(changed) => return Seen::Changed(Some(Change(self.culprit(changed)))),

@@ -2,25 +2,29 @@
 //! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
+mod constants;
 mod failure;
 mod framework;
 mod memo;
 mod object_state;
 mod program;
+mod steps;
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use rustc_hash::FxHashSet;
 
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
+use crate::value_path::PathStep;
 
+pub use constants::same_constant;
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, ObjectsTest, StateTest};
 pub use object_state::ObjectState;
-pub use program::{same_constant, Differing, FrameView, GuardProgram};
+pub use program::{Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.
 pub enum Test {
@@ -287,43 +291,68 @@ impl Guard {
         matches!(&self.test, Test::Equals(_) | Test::Length(_) | Test::Keys(_) | Test::Object(_))
     }
 
-    fn key(&self) -> (TrackerId, String) {
-        let detail = match &self.test {
-            Test::Is(object) => format!("is {}", object.address),
-            Test::TypeIs(object) => format!("type {}", object.address),
-            Test::Equals(_) => "equals".to_owned(),
-            Test::Length(_) => "length".to_owned(),
-            Test::Keys(_) => "keys".to_owned(),
-            Test::LacksKey(key) => format!("lacks {key:?}"),
-            Test::LacksAttribute(name) => format!("lacks attribute {name}"),
-            Test::LacksLookup(name) => format!("lacks lookup {name}"),
-            Test::PlainReads => "plain reads".to_owned(),
-            Test::Subclass(class, _) => format!("subclass {}", class.address),
-            Test::EmptySlot(name) => format!("empty slot {name}"),
-            Test::LacksPart(part) => format!("lacks part {part:?}"),
-            Test::EmptyCell => "empty".to_owned(),
-            Test::Exhausted { after } => format!("exhausted {after}"),
-            Test::SameAs(other) => format!("same {other:?}"),
-            Test::DiffersFrom(other) => format!("differs {other:?}"),
-            Test::Apart { written, others } => format!("apart {written:?} {others:?}"),
-            Test::Object(test) => format!("object {}", test.describe("x")),
+    fn key(&self) -> (TrackerId, GuardKey) {
+        let key = match &self.test {
+            Test::Is(object) => GuardKey::Is(object.address),
+            Test::TypeIs(object) => GuardKey::TypeIs(object.address),
+            Test::Equals(_) => GuardKey::Equals,
+            Test::Length(_) => GuardKey::Length,
+            Test::Keys(_) => GuardKey::Keys,
+            Test::LacksKey(key) => GuardKey::LacksKey(key.step()),
+            Test::LacksAttribute(name) => GuardKey::LacksAttribute(Rc::clone(name)),
+            Test::LacksLookup(name) => GuardKey::LacksLookup(Rc::clone(name)),
+            Test::PlainReads => GuardKey::PlainReads,
+            Test::Subclass(class, _) => GuardKey::Subclass(class.address),
+            Test::EmptySlot(name) => GuardKey::EmptySlot(Rc::clone(name)),
+            Test::LacksPart(part) => GuardKey::LacksPart(*part),
+            Test::EmptyCell => GuardKey::EmptyCell,
+            Test::Exhausted { after } => GuardKey::Exhausted(*after),
+            Test::SameAs(other) => GuardKey::SameAs(*other),
+            Test::DiffersFrom(other) => GuardKey::DiffersFrom(*other),
+            Test::Apart { written, others } => GuardKey::Apart(Rc::clone(written), Rc::clone(others)),
+            Test::Object(test) => GuardKey::Object(test.describe("x")),
             Test::Objects { others, test } => {
                 let names: Vec<String> = (0..=others.len()).map(|at| format!("x{at}")).collect();
-                format!("objects {others:?} {}", test.describe(&names))
+                GuardKey::Objects(Rc::clone(others), test.describe(&names))
             }
         };
-        (self.subject, detail)
+        (self.subject, key)
     }
+}
+
+/// What two tests of one subject have in common that ask for the same. A value equals one constant and has one length,
+/// so that these need not be told apart. Tests of a backend's are told apart by what they say.
+#[derive(PartialEq, Eq, Hash)]
+enum GuardKey {
+    Is(usize),
+    TypeIs(usize),
+    Equals,
+    Length,
+    Keys,
+    LacksKey(PathStep),
+    LacksAttribute(Rc<str>),
+    LacksLookup(Rc<str>),
+    PlainReads,
+    Subclass(usize),
+    EmptySlot(Rc<str>),
+    LacksPart(Part),
+    EmptyCell,
+    Exhausted(usize),
+    SameAs(TrackerId),
+    DiffersFrom(TrackerId),
+    Apart(Rc<[TrackerId]>, Rc<[TrackerId]>),
+    Object(String),
+    Objects(Rc<[TrackerId]>, String),
 }
 
 /// The guards of one translation, each once, in the order they were earned.
 #[derive(Default)]
 pub struct Guards {
     list: Vec<Guard>,
-    seen: HashSet<(TrackerId, String)>,
+    seen: FxHashSet<(TrackerId, GuardKey)>,
     state: Vec<Box<dyn StateTest>>,
-    /// Roads that led somewhere.
-    roads: Vec<TrackerId>,
+    /// Trackers whose value must exist; nothing is tested about the value.
+    required: Vec<TrackerId>,
 }
 
 impl Guards {
@@ -343,12 +372,12 @@ impl Guards {
 
     /// Assumes that there is something where the tracker leads, whatever it is.
     pub fn require(&mut self, subject: TrackerId) {
-        self.roads.push(subject);
+        self.required.push(subject);
     }
 
-    /// The roads that no test goes along.
-    fn untested_roads(&self, trackers: &Trackers) -> Vec<TrackerId> {
-        let mut tested = HashSet::new();
+    /// Those of the required trackers that no test fetches on the way to its subject.
+    fn untested(&self, trackers: &Trackers) -> Vec<TrackerId> {
+        let mut tested = FxHashSet::default();
         let others = self.list.iter().flat_map(|guard| guard.test.compared());
         for subject in self.list.iter().map(|guard| guard.subject).chain(others) {
             let mut on_the_way = Some(subject);
@@ -356,8 +385,8 @@ impl Guards {
                 on_the_way = trackers.get(tracker).parent();
             }
         }
-        let untested = |road: &TrackerId| trackers.is_sourced(*road) && tested.insert(*road);
-        self.roads.iter().copied().filter(untested).collect()
+        let untested = |tracker: &TrackerId| trackers.is_sourced(*tracker) && tested.insert(*tracker);
+        self.required.iter().copied().filter(untested).collect()
     }
 
     /// Adds a test of the framework's global state.
@@ -369,9 +398,9 @@ impl Guards {
     pub fn described(&self, py: Python<'_>, trackers: &Trackers) -> Vec<(String, Option<TrackerId>)> {
         let state = self.state.iter().map(|test| (test.describe(), None));
         let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
-        let roads = self.untested_roads(trackers);
-        let roads = roads.iter().map(|road| (format!("{} is there", trackers.text(py, *road)), Some(*road)));
-        state.chain(list.map(|guard| (guard.text(py, trackers), Some(guard.subject)))).chain(roads).collect()
+        let required = self.untested(trackers);
+        let required = required.iter().map(|id| (format!("{} is there", trackers.text(py, *id)), Some(*id)));
+        state.chain(list.map(|guard| (guard.text(py, trackers), Some(guard.subject)))).chain(required).collect()
     }
 
     /// Number of guards so far: a checkpoint for `truncate`.
@@ -405,7 +434,7 @@ impl Guards {
     pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
         // What the trace made is the same at each call.
         self.list.retain(|guard| !trackers.is_made(guard.subject));
-        let roads = self.untested_roads(trackers);
-        GuardProgram::new(py, self.state, self.list, &roads, trackers)
+        let required = self.untested(trackers);
+        GuardProgram::new(py, self.state, self.list, &required, trackers)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyTuple, PyType};
 
-use super::program::same_constant;
+use super::constants::same_constant;
 use super::{Identity, ObjectTest};
 use crate::cpython;
 use crate::policy::MAX_STATE_PARTS;

@@ -136,7 +136,7 @@ pub(crate) fn ends(cx: &mut OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>)
 }
 
 fn tell(cx: &mut OpcodeExecutor<'_>) {
-    let told = cx.told;
+    let told = cx.observed.told;
     let statements = cx.graph.ir.statements.get(told.statements..).unwrap_or_default();
     for statement in statements {
         each(cx, |observer| observer.statement(cx, statement));
@@ -144,7 +144,7 @@ fn tell(cx: &mut OpcodeExecutor<'_>) {
     for guard in cx.guards.since(told.guards) {
         each(cx, |observer| observer.guard(cx, guard));
     }
-    cx.told = Told { statements: cx.graph.ir.statements.len(), guards: cx.guards.len() };
+    cx.observed.told = Told { statements: cx.graph.ir.statements.len(), guards: cx.guards.len() };
 }
 
 fn each(cx: &OpcodeExecutor<'_>, tell: impl Fn(&dyn Observer)) {

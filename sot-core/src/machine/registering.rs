@@ -86,7 +86,8 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
             }
             if runtime.kinds.of_type(object).is_some() || runtime.builtins.has(object) {
                 return Err(PyValueError::new_err(format!(
-                    "{word}({shown}): sot knows already what its instances are"
+                    "{word}({shown}): {} knows already what its instances are",
+                    runtime.package
                 )));
             }
             Ok(())
@@ -99,9 +100,10 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
         Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
             Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
         }
-        _ if runtime.builtins.has(object) => {
-            Err(PyValueError::new_err(format!("{word}({shown}): sot knows already what calls of it do")))
-        }
+        _ if runtime.builtins.has(object) => Err(PyValueError::new_err(format!(
+            "{word}({shown}): {} knows already what calls of it do",
+            runtime.package
+        ))),
         Meaning::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
             let by = tracker::repr(object.py(), by);
             Err(PyTypeError::new_err(format!("{word}({shown}): only a Python function can be followed; {by} is none")))
@@ -119,10 +121,10 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let name = tracker::name(object);
     let refuse = |why: &str| Err(PyValueError::new_err(format!("value_type({name}): {why}")));
     if runtime.kinds.of_type(object).is_some() {
-        return refuse("sot knows already what its instances are");
+        return refuse(&format!("{} knows already what its instances are", runtime.package));
     }
     if !cpython::is_heap_type(class) && runtime.builtins.has(object) {
-        return refuse("sot knows already what its instances are");
+        return refuse(&format!("{} knows already what its instances are", runtime.package));
     }
     let default = |name: &Bound<'_, PyString>| {
         let own = cpython::type_lookup(class, name);

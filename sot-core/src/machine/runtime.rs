@@ -61,6 +61,8 @@ pub struct Runtime {
     pub factories: &'static Factories,
     /// Where graphs go.
     pub backend: Box<dyn Backend>,
+    /// The name of the package of Python's that it is used by, for texts.
+    pub package: String,
     backend_name: String,
     skipped_paths: Vec<String>,
     installed_paths: Vec<String>,
@@ -121,10 +123,16 @@ impl Runtime {
             observers: observer::all(),
             factories: the_factories()?,
             backend,
+            package: package.unwrap_or("sot").to_owned(),
             backend_name,
             skipped_paths,
             installed_paths,
         })
+    }
+
+    /// Asks the backend for what it has to know: an error is laid at its door.
+    pub fn ask_backend<T>(&self, question: impl FnOnce(&dyn Backend) -> PyResult<T>) -> PyResult<T> {
+        fault::of_backend(|| question(&*self.backend))
     }
 
     /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What
@@ -166,7 +174,10 @@ fn make_backend(py: Python<'_>, name: &str) -> PyResult<Box<dyn Backend>> {
         )));
     }
     match all.iter().find(|backend| backend.name == name) {
-        Some(backend) => (backend.make)(py),
+        Some(backend) => {
+            fault::backend_is(*backend);
+            (backend.make)(py)
+        }
         None => {
             let known: Vec<_> = all.iter().map(|backend| backend.name).collect();
             Err(PyImportError::new_err(format!("no backend named {name:?}; registered: {}", known.join(", "))))

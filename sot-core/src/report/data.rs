@@ -39,6 +39,8 @@ pub struct TranslationReport {
     pub reason: Option<ReasonReport>,
     /// Calls that ran it; `None` if there is no new code.
     pub hits: Option<u64>,
+    /// How long calls take; `None` if there is no new code, or details were not asked for.
+    pub times: Option<TimesReport>,
     /// For each earlier translation of the code, the guard that did not hold.
     pub recompiled: Vec<FailedGuard>,
     /// Its graphs.
@@ -53,6 +55,17 @@ pub struct TranslationReport {
     pub places: Vec<PlaceReport>,
     /// The old and the new code.
     pub code: Option<CodeReport>,
+}
+
+/// How long the calls of a translation take.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct TimesReport {
+    /// Calls that were timed, the one that was translated among them.
+    pub calls: u64,
+    /// Seconds of all these calls, with what they call, without their guards.
+    pub seconds: f64,
+    /// Seconds that the guards take, measured once.
+    pub guards: f64,
 }
 
 /// Where a resume function goes on.

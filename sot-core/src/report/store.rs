@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
 use serde::Serialize;
 
 use super::lines::{status_of_lines, LineReport};
-use super::{FailedGuard, TranslationReport};
+use super::{FailedGuard, TimesReport, TranslationReport};
+use crate::cpython::{self, CallTimes};
 
 /// Without details, no more translations than these are kept: the first ones of the process.
 const MAX_KEPT: usize = 2000;
@@ -18,6 +19,9 @@ const MAX_KEPT: usize = 2000;
 pub trait CountsUses: Send + Sync {
     /// How many times.
     fn uses(&self) -> u64;
+
+    /// The calls that were timed.
+    fn times(&self) -> CallTimes;
 }
 
 struct KeptReport {
@@ -47,8 +51,9 @@ pub fn now() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// Switches the collection of details on or off; gives the former state.
+/// Switches the collection of details, and the clock of translated calls, on or off; gives the former state.
 pub fn collect_details(on: bool) -> bool {
+    cpython::time_calls(on);
     DETAILS.swap(on, Ordering::Relaxed)
 }
 
@@ -74,12 +79,14 @@ pub fn add(translation: TranslationReport) {
     });
 }
 
-/// The entry made of a translation, which will know how often it was used; and the guards of earlier entries that did
-/// not hold.
-pub fn attach(id: u64, entry: Weak<dyn CountsUses>) {
+/// The entry made of a translation, which will know how often it was used, and how long its guards take if that was
+/// measured.
+pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
     with(|store| {
         if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
             kept.entry = Some(entry);
+            kept.translation.times =
+                guards.map(|taken| TimesReport { guards: taken.as_secs_f64(), ..Default::default() });
         }
     });
 }
@@ -144,6 +151,10 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
         for kept in &mut store.kept {
             if let Some(entry) = kept.entry.as_ref().and_then(Weak::upgrade) {
                 kept.translation.hits = Some(entry.uses());
+                if let Some(times) = &mut kept.translation.times {
+                    let CallTimes { calls, taken } = entry.times();
+                    (times.calls, times.seconds) = (calls, taken.as_secs_f64());
+                }
             }
         }
         let translations: Vec<_> = store.kept.iter().skip(since).map(|kept| &kept.translation).collect();

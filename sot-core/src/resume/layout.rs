@@ -63,7 +63,7 @@ pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize
 
 /// A value or NULL of the innermost frame.
 pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
-    if variable == cx.null() {
+    if variable == cx.stack.null() {
         Item::Null
     } else {
         Item::Value(Value::Known(variable))

@@ -104,8 +104,8 @@ impl<'py> ResumeSource<'py> {
                         cache.forbid(what);
                     }
                 }
-                if self.cache.leaves_sizes_open() {
-                    cache.leave_sizes_open(&[]);
+                if self.cache.sizes().is_asked() {
+                    cache.sizes().leave_open(&[]);
                 }
             }
             Ok(built.code)

@@ -38,15 +38,29 @@ pub(super) fn refuse_dropped(cx: &mut OpcodeExecutor<'_>, live: &[VarId]) -> Flo
     dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it dies")))
 }
 
+/// What runs code of the program when it dies and was given to the frame: as an argument of which it may have the last
+/// reference, or in a container from which it has taken it.
+fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
+    let watched: Vec<VarId> = cx.all_taken().collect();
+    if watched.is_empty() {
+        return watched;
+    }
+    let lasting = lasting_values(cx).into_iter().chain([result]).collect();
+    let living: HashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    watched.into_iter().filter(|value| !living.contains(value)).collect()
+}
+
 /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which they
 /// let it go: new code holds them to its end, too.
 pub(super) fn dying_with(cx: &mut OpcodeExecutor<'_>, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
     let dropped = dropped(cx, &[result]);
+    let given_away = given_away(cx, result);
     let variables = frame.locals.iter().flatten().chain(&frame.cells);
     let (mut dying, mut held): (Vec<VarId>, HashSet<VarId>) = Default::default();
     for &variable in variables {
         let reachable = reachable(cx, vec![variable]);
-        let last: Vec<VarId> = dropped.iter().filter(|dropped| reachable.contains(dropped)).copied().collect();
+        let observable = dropped.iter().chain(&given_away);
+        let last: Vec<VarId> = observable.filter(|dropped| reachable.contains(dropped)).copied().collect();
         if !last.is_empty() && !dying.contains(&variable) {
             dying.push(variable);
             held.extend(last);

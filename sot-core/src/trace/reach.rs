@@ -87,18 +87,18 @@ pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId
         live.extend(frame.locals.iter().flatten());
     }
     for frame in &at.frames[1..] {
-        live.extend(frame.cells.iter().filter(|cell| **cell != cx.null()));
+        live.extend(frame.cells.iter().filter(|cell| **cell != cx.stack.null()));
         let below = frame.claim.iter().flat_map(|claim| &claim.below);
         live.extend(below.filter_map(|below| value(layout::item_of(cx, frame, *below))));
     }
     let root = at.root();
-    for cell in root.cells.iter().take(root.unit.code.cellvars.len()).filter(|cell| **cell != cx.null()) {
+    for cell in root.cells.iter().take(root.unit.code.cellvars.len()).filter(|cell| **cell != cx.stack.null()) {
         live.extend(cx.vars.get(*cell).children());
     }
     // That of a comprehension, in the place of one that the resume function was given; and that one, if it was given
     // on the stack of the comprehension.
     let is_free = |cell| matches!(cx.trackers.get(cx.vars.tracker(cell)), Tracker::FreeCell { .. });
-    let own = |cell: &&VarId| **cell != cx.null() && !is_free(**cell);
+    let own = |cell: &&VarId| **cell != cx.stack.null() && !is_free(**cell);
     live.extend(root.cells.iter().filter(own));
     live.sort_unstable();
     live.dedup();

@@ -52,7 +52,7 @@ pub(super) fn translate_to_the_end(
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
-        cache.close_sizes(std::mem::take(&mut learnt.matters));
+        cache.sizes().close(std::mem::take(&mut learnt.matters));
         let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
@@ -141,7 +141,7 @@ fn make_entry<'py>(
         return Ok(Attempt::Again(None));
     }
     if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.let_sizes_wait();
+        cache.sizes().let_wait();
         return Ok(Attempt::Again(None));
     }
     progress::phase(cx.py, "compile");
@@ -152,7 +152,7 @@ fn make_entry<'py>(
     }
     let (new_code, reason) = settle(cx, result, reason)?;
     let steps = cx.patience.steps();
-    let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
+    let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();
     report(cx, unit, new_code.as_ref(), reason.as_ref());
@@ -218,7 +218,7 @@ fn write_code(
     match result {
         Ok((value, left)) => (compile(cx, unit, value, &left, &name), None),
         Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
-        Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.lacks_own_cell || always_compiles() => {
+        Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() => {
             (Err(cx.plan_to_raise(exception)), None)
         }
         Err(unwind) => (Err(unwind), None),
@@ -259,9 +259,9 @@ fn conclude(
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .having_met(std::mem::take(&mut cx.met_objects))
+        .having_met(cx.met.take_objects())
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
-    let (met_tensors, followed) = (cx.has_met_tensors(), cx.followed());
+    let (met_tensors, followed) = (cx.has_met_tensors(), cx.met.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
@@ -271,11 +271,16 @@ fn refuse_blind_plugins(cx: &OpcodeExecutor<'_>, guards: &GuardProgram, frame: &
     if plugins.is_empty() {
         return Ok(());
     }
-    let Some(guard) = guards.failure(frame) else { return Ok(()) };
-    let text = format!(
-        "a guard of {} does not hold on the frame it was made from, which is left to CPython from now on: {guard}",
-        plugins.join(", ")
-    );
+    let plugins = plugins.join(", ");
+    let text = match (guards.failure(frame), cx.contradiction()) {
+        (None, None) => return Ok(()),
+        (Some(guard), _) => format!(
+            "a guard of {plugins} does not hold on the frame it was made from, which is left to CPython from now on: {guard}"
+        ),
+        (None, Some(what)) => {
+            format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}")
+        }
+    };
     let category = cx.py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
     cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
     Err(pyo3::exceptions::PyRuntimeError::new_err(text))
@@ -300,12 +305,12 @@ fn simulate<'py>(
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
-    cx.meet(globals.as_any());
+    cx.met.object(globals.as_any());
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
-        cx.meet(function.as_any());
-        // Not as the object that the program may come to by another road: what is assumed of that is guarded.
+        cx.met.object(function.as_any());
+        // Not as the object that the program may reach in another way: what is assumed of that is guarded.
         let tracker = cx.constant_tracker(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
         frame.function = Some(cx.vars.add(payload, tracker));

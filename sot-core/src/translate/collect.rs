@@ -10,6 +10,7 @@ use pyo3::types::PyCode;
 use crate::bytecode::Code;
 use crate::cache::{self, CacheEntry, CodeCache};
 use crate::codegen::NewCode;
+use crate::cpython;
 use crate::error::{Reason, ReasonId};
 use crate::graph::StatementIR;
 use crate::guard::FrameView;
@@ -61,7 +62,7 @@ pub(super) fn collect(
         reason,
         ..TranslationReport::default()
     };
-    if cx.trail.is_some() {
+    if cx.observed.trail.is_some() {
         add_details(&mut collected, cx, unit, new_code);
     }
     collected
@@ -78,12 +79,16 @@ pub(super) fn keep(mut collected: TranslationReport, failed: Vec<FailedGuard>) -
     id
 }
 
-/// From here on the report of a translation knows how often its entry is used.
-pub(super) fn attach(id: u64, entry: &Arc<CacheEntry>) {
-    if entry.code.is_some() {
-        let entry: Arc<dyn CountsUses> = Arc::clone(entry) as _;
-        report::attach(id, Arc::downgrade(&entry));
-    }
+/// From here on the report of a translation knows how often its entry is used, and what that takes if details are
+/// asked for.
+pub(super) fn attach<'py>(id: u64, entry: &Arc<CacheEntry>, frame: &impl FrameView<'py>) {
+    let Some(code) = &entry.code else { return };
+    let guards = report::has_details().then(|| {
+        cpython::forget_call_times(code);
+        entry.time_guards(frame)
+    });
+    let entry: Arc<dyn CountsUses> = Arc::clone(entry) as _;
+    report::attach(id, Arc::downgrade(&entry), guards);
 }
 
 /// Where a resume function goes on.
@@ -100,7 +105,7 @@ fn add_details(
     unit: &Rc<CodeUnit>,
     new_code: Option<&NewCode>,
 ) {
-    let Some(trail) = cx.trail.take() else { return };
+    let Some(trail) = cx.observed.trail.take() else { return };
     (collected.functions, collected.places) = trail.finish();
     let finished = new_code.and_then(|new| new.graphs.first());
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));

@@ -43,11 +43,11 @@ pub(super) fn leave_round(
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a function that is called is known by its call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
-    let (made, again) = (source.cache().made(head), !cache.is_empty());
+    let (made, again) = (source.cache().profile().made(head), !cache.is_empty());
     let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
     let many = cache.len() >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
     if !(again && (many || made.all >= limits.all)) {
-        source.cache().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
+        source.cache().profile().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }
     let line = code.instructions[key.at.index()].position;
@@ -65,7 +65,7 @@ pub(super) fn leave_round(
     }
     let built = resume::build(py, &source.unit, &key, line, &stops)?;
     for head in heads {
-        source.cache().note_different(head);
+        source.cache().profile().note_different(head);
     }
     let text = "the rest of a round of a loop whose rounds differ too much";
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));

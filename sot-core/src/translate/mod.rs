@@ -170,7 +170,7 @@ fn translate_in_turn(
     let py = frame.py();
     let code = frame.code();
     let _one_at_a_time = turn::wait(py);
-    let _signals = cpython::defer_signals(py);
+    let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
     }
@@ -217,7 +217,7 @@ fn translate_in_turn(
         }
     }
     let entry = Arc::new(translation.entry.of_translation(id));
-    collect::attach(id, &entry);
+    collect::attach(id, &entry, frame);
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }

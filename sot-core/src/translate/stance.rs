@@ -23,7 +23,7 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
         Stance::EagerThenCompile => {
             // What goes on behind a break is part of a call that is translated.
             let may_be_first = cache.is_empty() && cache.origin().is_none();
-            let is_first = may_be_first && cache.show(shapes(runtime, frame));
+            let is_first = may_be_first && cache.sizes().show(shapes(runtime, frame));
             // What it calls belongs to the first call, too.
             is_first.then_some(Verdict::Original { disable_eval_frame: true })
         }

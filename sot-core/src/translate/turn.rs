@@ -34,7 +34,8 @@ pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
         return None;
     }
     let _one_at_a_time = wait(py);
-    let (_here, _quiet, _signals) = (TranslatingHere::new(), cpython::suspend(py), cpython::defer_signals(py));
+    let (_here, _quiet) = (TranslatingHere::new(), cpython::suspend(py));
+    let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     let watched = progress::begin("a graph that has run");
     progress::phase(py, "compile");
     let start = Instant::now();

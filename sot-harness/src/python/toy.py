@@ -475,7 +475,7 @@ class Graph:
         self.steps.append((kind, callee, args, kwargs, result))
         return result
 
-    def finish(self, inputs, outputs):
+    def finish(self, name, inputs, outputs):
         steps, parameters = tuple(self.steps), tuple(self.parameters)
 
         def graph(*tensors):

@@ -39,7 +39,7 @@ from ._face import (
     symbolic_translate,
 )
 from ._install import Installation, install, install_if_asked, uninstall
-from ._verify.tell import VerifyError
+from ._verify_error import VerifyError
 
 __all__ = [
     "BreakList",

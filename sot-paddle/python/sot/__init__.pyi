@@ -19,7 +19,7 @@ from ._report import Explanation as Explanation
 from ._report import Record as Record
 from ._report import explain as explain
 from ._report_files import report as report
-from ._verify.tell import VerifyError as VerifyError
+from ._verify_error import VerifyError as VerifyError
 from ._sot import DisabledStretch as _DisabledStretch
 from ._stances import set_stance as set_stance
 

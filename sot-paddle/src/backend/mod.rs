@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GivenArguments, GraphBuilder, MarkedDimensions, ObjectTest, OfLayout, StateTest,
     TensorAttribute, TensorMeta, WrittenAttribute,
@@ -49,6 +49,7 @@ impl PaddleBackend {
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let paddle = Arc::new(Paddle::import(py)?);
         saved_tensors::watch(py)?;
+        foundation::watch_functions(py);
         Ok(PaddleBackend { paddle, layers: Arc::new(Layers::default()) })
     }
 
@@ -80,7 +81,7 @@ impl PaddleBackend {
 
     /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what
     /// there is to guard about a leaf layer. Sorted.
-    pub fn layer_reads(&self, layer: &Bound<'_, PyAny>) -> PyResult<Arc<[String]>> {
+    pub fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
         self.layers.reads(layer)
     }
 
@@ -161,8 +162,9 @@ impl Backend for PaddleBackend {
         arrays::are_taken(kind, callee).unwrap_or(false)
     }
 
-    fn checks_floats(&self, _kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        rounded::checks_numbers(callee).unwrap_or(false)
+    fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        // A layer takes no numbers.
+        !matches!(kind, CallKind::Object(_)) && rounded::checks_numbers(callee).unwrap_or(false)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {

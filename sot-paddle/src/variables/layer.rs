@@ -135,7 +135,7 @@ impl LayerVariable {
                 break;
             }
             if let Some((dict, _)) = self.store(cx, this, store)? {
-                if cx.met(dict.as_any()).is_some_and(|met| written.contains(&met)) {
+                if cx.identities.of(dict.as_any()).is_some_and(|met| written.contains(&met)) {
                     return Ok(true);
                 }
             }
@@ -168,8 +168,8 @@ impl LayerVariable {
             cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
         }
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
-        for name in reads.iter() {
-            self.guard_read(cx, this, &Rc::from(name.as_str()))?;
+        for name in &reads {
+            self.guard_read(cx, this, &Rc::from(name.to_str()?))?;
         }
         if cx.trackers.is_sourced(of) && !reads.iter().any(|name| name == "forward") {
             cx.guards.add(of, Test::LacksAttribute("forward".into()));
@@ -178,21 +178,15 @@ impl LayerVariable {
             cx.guards.add(of, Test::Is(Identity::of(&layer)));
         }
         let name = cpython::type_name(&layer.get_type());
-        let before = self.read_state(cx)?;
+        let before = state_of(&layer, &reads)?;
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
-        if before != self.read_state(cx)? {
+        let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
+        if before != state_of(&layer, &reads)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;
         }
         Ok(result)
-    }
-
-    /// Identities of what forward may read.
-    fn read_state(&self, cx: &OpcodeExecutor<'_>) -> PyResult<Vec<usize>> {
-        let layer = self.object.bind(cx.py);
-        let names = PaddleBackend::installed(cx.py)?.layer_reads(layer)?;
-        names.iter().map(|name| Ok(layer.getattr(name.as_str())?.as_ptr() as usize)).collect()
     }
 
     /// What is read inside the statement is assumed to stay: values by value, everything else by identity.
@@ -302,6 +296,11 @@ impl LayerVariable {
         }
         Ok(output)
     }
+}
+
+/// Identities of what forward may read.
+fn state_of(layer: &Bound<'_, PyAny>, reads: &[Bound<'_, PyString>]) -> PyResult<Vec<usize>> {
+    reads.iter().map(|name| Ok(layer.getattr(name)?.as_ptr() as usize)).collect()
 }
 
 fn is_made(cx: &OpcodeExecutor<'_>, layer: VarId) -> bool {

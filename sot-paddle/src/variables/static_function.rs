@@ -41,7 +41,7 @@ impl StaticFunctionVariable {
         if object.is_none() {
             return Ok(None);
         }
-        match cx.met(&object) {
+        match cx.identities.of(&object) {
             Some(receiver) => Ok(Some(receiver)),
             None => Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,

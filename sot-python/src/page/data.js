@@ -57,6 +57,28 @@ function failuresOf(translation) {
   return DATA.failures.filter((failure) => failure.translation === translation.id).sort((a, b) => b.times - a.times);
 }
 
+// Calls of the function that came to a translation and did not fit it.
+const missesOf = (translation) => sum(failuresOf(translation).map((failure) => failure.times));
+
+// How long a call takes, with what it calls, and its guards apart.
+const callTime = ({ times }) => (times && times.calls ? times.seconds / times.calls : null);
+const timeOfAll = ({ times }) => (times ? times.seconds + times.calls * times.guards : 0);
+
+// Objects of one class whose methods have statements in the graphs, where there are several: the layers that repeat.
+function repeatedLayers(translation) {
+  const byClass = new Map();
+  for (const graph of translation.graphs) {
+    for (const { place } of graph.statements) {
+      for (let at = translation.places[place]; at; at = at.parent === null ? null : translation.places[at.parent]) {
+        if (!at.scope || !at.class) continue;
+        if (!byClass.has(at.class)) byClass.set(at.class, new Set());
+        byClass.get(at.class).add(at.scope);
+      }
+    }
+  }
+  return [...byClass].map(([of, scopes]) => [of, scopes.size]).filter(([, number]) => number > 1).sort((a, b) => b[1] - a[1]);
+}
+
 // The translations that go on behind the breaks of this one.
 const resumesOf = (translation) => (translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : []);
 const resumedBy = (translation) =>

@@ -31,6 +31,12 @@ function time(seconds) {
   return seconds >= 0.01 ? `${(seconds * 1e3).toFixed(0)} ms` : `${(seconds * 1e3).toFixed(1)} ms`;
 }
 
+// The time of one call.
+function microseconds(seconds) {
+  const micros = seconds * 1e6;
+  return `${micros.toLocaleString("en", { maximumFractionDigits: micros < 10 ? 1 : 0 })} µs`;
+}
+
 const baseName = (path) => path.split("/").pop();
 
 function facts(pairs) {

@@ -3,6 +3,7 @@
 const VIEWS = {
   overview: { text: "Overview", view: overview },
   timeline: { text: "Timeline", view: timelinePage, number: translations.length },
+  calls: { text: "Calls", view: callsPage, number: translations.filter((translation) => translation.hits !== null).length },
   source: { text: "Source", view: sourcePage, number: DATA.files.length },
   breaks: { text: "Breaks and fallbacks", view: breaksPage, number: brokenPlaces().length },
   recompiles: { text: "Recompiles", view: recompilesPage, number: changingValues().length },

@@ -26,8 +26,8 @@ function tiles() {
     tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true),
     tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
     tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
-    tile(counts.hits, counts.hits === 1 ? "hit" : "hits"),
-    tile(counts.misses, counts.misses === 1 ? "miss" : "misses"),
+    tile(counts.hits, counts.hits === 1 ? "hit" : "hits", "calls"),
+    tile(counts.misses, counts.misses === 1 ? "miss" : "misses", "calls"),
     tile(time(spent), "translating"));
 }
 
@@ -59,7 +59,7 @@ function timeline() {
   const keys = [["simulate", "simulate bytecode"], ["build", "build statements"], ["compile", "compile graph, code, guards"],
     ["thrown", "attempts thrown away"]];
   const head = [["function"], ["when (of " + time(last - first) + ")"], ["time", 1], ["statements", 1], ["graphs", 1],
-    ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
+     ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
   return [
     h("p", null, keys.map(([name, text]) => h("span", { class: "key" }, h("i", { class: name }), text))),
     h("div", { class: "scroll" },
@@ -74,10 +74,39 @@ function timelineRow(translation, first, length) {
   const number = (value) => h("td", { class: "number" }, value === null ? "–" : value.toLocaleString("en"));
   return h("tr", null,
     h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
-    h("td", null, phasesBar(translation, first, length)),
+    h("td", null, phasesBar(translation, first, length), h("span", { class: "repeats" }, repeatedTags(translation))),
     h("td", { class: "number" }, time(seconds(translation) + thrownAway(translation))),
     number(translation.statements), number(translation.graph_count), number(translation.guard_count),
     number(translation.attempts.length), number(translation.hits), h("td", null, outcome(translation)));
+}
+
+function repeatedTags(translation) {
+  const repeated = repeatedLayers(translation);
+  const tags = repeated.slice(0, 3).map(([of, number]) =>
+    h("span", { class: "tag repeated", title: `${number} layers of the class ${of} are in the graph` }, `${of} × ${number}`));
+  return [tags.map((tag) => [tag, " "]), repeated.length > 3 && soft(`and ${repeated.length - 3} more`)];
+}
+
+// What runs: the cache entries with their calls, those that take most first.
+function callsPage() {
+  const run = translations.filter((translation) => translation.hits !== null).sort((a, b) => timeOfAll(b) - timeOfAll(a) || b.hits - a.hits);
+  const head = [["cache entry"], ["hits", 1], ["misses", 1], ["guards", 1], ["a call", 1], ["all calls", 1], ["graph"], ["outcome"]];
+  const cell = (value) => h("td", { class: "number" }, value);
+  const known = (value, text) => cell(value === null ? "–" : text(value));
+  return [h("h2", null, "Calls"),
+    h("p", null, "A call runs the first translation whose guards hold: a hit. Of those before it a guard does not hold: a miss. ",
+      "The time of a call is that of the frame, with all that it calls (also graphs, and what goes on behind a break), without its guards."),
+    run.length === 0 ? h("p", null, "Nothing ran translated.") : h("div", { class: "scroll" }, h("table", { class: "calls" },
+      h("caption", { class: "hidden" }, "Cache entries with their hits, misses and times, those that take most first"),
+      h("thead", null, h("tr", null, head.map(([name, number]) => h("th", { scope: "col", class: number && "number" }, name)))),
+      h("tbody", null, run.map((translation) => h("tr", null,
+        h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
+        cell(translation.hits.toLocaleString("en")),
+        cell(missesOf(translation) ? link(page(translation, "guards"), missesOf(translation).toLocaleString("en")) : 0),
+        known(translation.times && translation.times.guards, microseconds), known(callTime(translation), microseconds),
+        known(translation.times && timeOfAll(translation), time),
+        h("td", null, translation.graph_count > 0 && link(page(translation, "graph"), count(translation.statements, "statement"))),
+        h("td", null, outcome(translation)))))))];
 }
 
 function phasesBar(translation, first, length) {

@@ -29,7 +29,11 @@ function summary(translation) {
     ["function", lineLink(translation.file, translation.line)],
     ["outcome", outcome(translation)],
     ["hits", translation.hits === null ? "" : translation.hits.toLocaleString("en")],
-    ["time", `${time(seconds(translation))} (${phases})${translation.attempts.length > 1 ? `; ${count(translation.attempts.length - 1, "attempt")} before it thrown away, ${time(thrownAway(translation))}` : ""}`],
+    ["misses", missesOf(translation) ? missesOf(translation).toLocaleString("en") : ""],
+    ["a call takes", callTime(translation) === null ? "" : `${microseconds(callTime(translation))} with what it calls, on average of `
+      + `${count(translation.times.calls, "call")}; its guards ${microseconds(translation.times.guards)}`],
+    ["repeated layers", repeatedLayers(translation).length ? repeatedTags(translation) : ""],
+    ["translating took", `${time(seconds(translation))} (${phases})${translation.attempts.length > 1 ? `; ${count(translation.attempts.length - 1, "attempt")} before it thrown away, ${time(thrownAway(translation))}` : ""}`],
     ["guards", `${translation.guard_count.toLocaleString("en")}, compiled to ${count(translation.guard_steps, "step")}`],
     ["translated again because", translation.recompiled.length ? translation.recompiled.map((failed) => h("div", null, link(`t/${failed.translation}/guards`, `#${failed.translation}`), ": ", code(shortened(failed.guard)), change(failed))) : ""],
     ["goes on behind", before.length ? before.map((one) => [translationLink(one), " "]) : ""],
@@ -92,11 +96,25 @@ function guardsTab(translation) {
     const key = tracker.parents.length ? tracker.parents[0] : -1;
     children.set(key, [...(children.get(key) || []), index]);
   });
+  // A step is a value that is fetched, or a guard that is tested.
   const inside = trackers.map(() => 0);
+  const steps = trackers.map(() => 1);
   for (let index = trackers.length - 1; index >= 0; index -= 1) {
-    inside[index] += (guardsOf.get(index) || []).length;
-    if (trackers[index].parents.length) inside[trackers[index].parents[0]] += inside[index];
+    const here = (guardsOf.get(index) || []).length;
+    inside[index] += here;
+    steps[index] += here;
+    if (trackers[index].parents.length) {
+      inside[trackers[index].parents[0]] += inside[index];
+      steps[trackers[index].parents[0]] += steps[index];
+    }
   }
+  const allSteps = trackers.length + translation.guards.length;
+  const cost = (index) => {
+    const share = steps[index] / allSteps;
+    const measured = translation.times ? `, about ${microseconds(share * translation.times.guards)}` : "";
+    return [h("span", { class: "share", "aria-hidden": "true" }, h("i", { style: `width:${100 * share}%` })),
+      soft(` ${count(inside[index], "guard")}, ${count(steps[index], "step")}${measured}`)];
+  };
   const guardItem = (guard) => {
     const failure = times.get(guard.text);
     return h("li", { class: failure ? "guard mono failed" : "guard mono" }, shortened(guard.text),
@@ -106,7 +124,7 @@ function guardsTab(translation) {
     const tracker = trackers[index];
     const list = h("ul");
     const item = h("details", null, h("summary", null, h("span", { class: "mono" }, tracker.step), " ",
-      soft(count(inside[index], "guard")), tracker.symbol && h("span", { class: "tag program" }, tracker.symbol)), list);
+      cost(index), " ", tracker.symbol && h("span", { class: "tag program" }, tracker.symbol)), list);
     item.addEventListener("toggle", () => {
       if (item.open && !list.firstChild) fill(list, null, [level(index)]);
     });
@@ -125,7 +143,9 @@ function guardsTab(translation) {
       h("li", null, code(shortened(failure.guard)), ` failed ${count(failure.times, "time")}:`, change(failure))))],
     h("h3", null, `${count(translation.guards.length, "guard")}, by the value they are about`),
     h("p", { class: "soft" }, "A hit tests them natively, in ", count(translation.guard_steps, "step"),
-      "; while the memory they rest on stays the same, it is only compared."),
+      translation.times && ` and ${microseconds(translation.times.guards)}`,
+      "; while the memory they rest on stays the same, it is only compared. The bars show the share of the steps: "
+      + "values fetched and guards tested."),
     h("div", { class: "tools" }, h("label", null, "Filter ", h("input", { type: "search", oninput: (event) => show(event.target.value) }))),
     tree];
 }
@@ -160,13 +180,20 @@ function trackersTab(translation) {
   return [
     h("p", { class: "soft" }, all ? "All values that guards look at or the graph takes, and what each is found in."
       : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`),
-    h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
+    inTheMiddle(h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
       svg("svg", { width: width + 2 * PAD, height: height + 2 * PAD }, svg("g", { transform: `translate(${PAD} ${PAD})` },
-        ways.map(([from, to]) => svg("path", { class: "edge", d: `M${from.x} ${from.y + from.height}L${to.x} ${to.y}` })),
+        ways.map(([from, ...rest]) => svg("path", { class: "edge",
+          d: `M${from.x} ${from.y + from.height}${rest.map((to) => `L${to.x} ${to.y}`).join("")}` })),
         nodes.map(({ tracker, x, y, width: wide, height: high }) => svg("g", { class: tracker.symbol ? "node step" : "node", transform: `translate(${x} ${y})` },
           svg("title", null, tracker.text), svg("rect", { width: wide, height: high, rx: 6 }),
           svg("text", { x: wide / 2, y: 18, "text-anchor": "middle" }, tracker.step),
-          tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol))))))];
+          tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol)))))))];
+}
+
+// A picture that is wider than its frame begins in the middle, where the first boxes are.
+function inTheMiddle(picture) {
+  requestAnimationFrame(() => { picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2; });
+  return picture;
 }
 
 // The callables that new code ends with: they drive the functions that go on behind a break.

@@ -70,7 +70,7 @@ fn future_flags(cx: &OpcodeExecutor<'_>) -> Flow<i64> {
             .getattr("compiler_flag")?
             .extract::<u32>()?;
     }
-    Ok(i64::from(cx.frame().code.code.flags & all & !NESTED))
+    Ok(i64::from(cx.stack.frame().code.code.flags & all & !NESTED))
 }
 
 /// `eval(source, globals, locals)` and `exec` alike.
@@ -111,7 +111,7 @@ fn code_of(cx: &mut OpcodeExecutor<'_>, name: &str, source: VarId) -> Flow<Rc<Co
             cx.known(code)?.ok_or_else(|| cannot("eval() or exec() of something that is not known while tracing"))?
         }
     };
-    let unit = cx.code_unit(&code)?;
+    let unit = cx.met.code_unit(&code)?;
     if unit.code.flags & (OPTIMIZED | SUSPENDS) != 0 || !unit.code.freevars.is_empty() {
         return Err(cannot("eval() or exec() of the code of a function"));
     }
@@ -136,8 +136,8 @@ fn evaluate(
     let mut frame = match globals {
         Some(names) => frame_in(cx, code, names)?,
         None => {
-            let mut frame = Frame::new(code, cx.frame().globals.share(cx.py));
-            frame.global_names = cx.frame().global_names;
+            let mut frame = Frame::new(code, cx.stack.frame().globals.share(cx.py));
+            frame.global_names = cx.stack.frame().global_names;
             frame
         }
     };

@@ -41,10 +41,10 @@ builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
 
 builtin! { GLOBALS = "globals" => |cx, args| {
     let [] = args.exactly(cx, "globals")?;
-    if let Some(names) = cx.frame().global_names {
+    if let Some(names) = cx.stack.frame().global_names {
         return Ok(names);
     }
-    let globals = cx.frame().globals.share(cx.py);
+    let globals = cx.stack.frame().globals.share(cx.py);
     Ok(variables_of_module(cx, &globals))
 } }
 
@@ -60,11 +60,11 @@ builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
 builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     let refuse = || of_frames("sys._getframe()", SHOWS);
     let depth = depth_of(cx, args)?;
-    let above = cx.frames.len().checked_sub(depth + 1).ok_or_else(refuse)?;
-    if cx.frames[above].global_names.is_some() {
+    let above = cx.stack.len().checked_sub(depth + 1).ok_or_else(refuse)?;
+    if cx.stack[above].global_names.is_some() {
         return Err(refuse());
     }
-    let place = cx.frames[above].place(cx.py);
+    let place = cx.stack.place(above, cx.py);
     Ok(view(cx, &place))
 } }
 
@@ -77,7 +77,7 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     let refuse = || of_frames("sys._getframemodulename()", SHOWS);
     let frame = caller(cx, depth).ok_or_else(refuse)?;
     let function = frame.function.ok_or_else(refuse)?;
-    let (outermost, nested) = (depth + 1 == cx.frames.len(), frame.code.code.flags & NESTED != 0);
+    let (outermost, nested) = (depth + 1 == cx.stack.len(), frame.code.code.flags & NESTED != 0);
     // There may be others of the same code, which translations of the outermost frame do not tell apart.
     if outermost && nested {
         return Err(refuse());
@@ -170,7 +170,7 @@ fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
 
 /// A frame of the trace, so many calls above the running one.
 fn caller<'a>(cx: &'a OpcodeExecutor<'_>, depth: usize) -> Option<&'a Frame> {
-    cx.frames.iter().rev().nth(depth)
+    cx.stack.iter().rev().nth(depth)
 }
 
 fn variables_of_module(cx: &mut OpcodeExecutor<'_>, globals: &Globals) -> VarId {
@@ -215,17 +215,17 @@ const OPTIMIZED: u32 = 0x01;
 /// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to
 /// date.
 pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
-    if let Some(names) = cx.frame().namespace {
+    if let Some(names) = cx.stack.frame().namespace {
         return Ok(names);
     }
-    let unit = Rc::clone(&cx.frame().code);
+    let unit = Rc::clone(&cx.stack.frame().code);
     let code = unit.object.bind(cx.py).cast::<PyCode>().map_err(PyErr::from)?;
     if unit.code.flags & OPTIMIZED == 0 || translate::is_resume_function(code) {
         let text = "locals() reads the frame's variables";
         return Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)));
     }
     let lasting = LANGUAGE.has_lasting_locals;
-    let known = cx.frame().variables.filter(|_| lasting);
+    let known = cx.stack.frame().variables.filter(|_| lasting);
     let mut entries = match known {
         Some(known) => dict::expect(cx, known)?.entries.clone(),
         None => Vec::new(),
@@ -249,7 +249,7 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
         }
         None => {
             let made = cx.produce(Rc::new(DictVariable::new(entries, false)));
-            cx.frame_mut().variables = Some(made);
+            cx.stack.frame_mut().variables = Some(made);
             Ok(made)
         }
     }
@@ -257,8 +257,8 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
 
 /// The variables of the frame in CPython's order. From 3.11 on a parameter that is a cell stands where the others do.
 fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> {
-    let unit = Rc::clone(&cx.frame().code);
-    let (locals, cells) = (cx.frame().locals.clone(), cx.frame().cells.clone());
+    let unit = Rc::clone(&cx.stack.frame().code);
+    let (locals, cells) = (cx.stack.frame().locals.clone(), cx.stack.frame().cells.clone());
     let one_list = LANGUAGE.has_one_list_of_variables;
     let names = unit.code.cellvars.iter().chain(&unit.code.freevars);
     let mut boxed = Vec::new();

@@ -155,7 +155,7 @@ fn later(cx: &mut OpcodeExecutor<'_>, method: &str, args: &CallArgs) -> Flow<()>
 const CACHES: &[&str] = &["functools", "logging"];
 
 fn is_of_a_cache(cx: &OpcodeExecutor<'_>) -> Flow<bool> {
-    let module = cx.frame().globals.dict.bind(cx.py).get_item("__name__")?;
+    let module = cx.stack.frame().globals.dict.bind(cx.py).get_item("__name__")?;
     let name = module.and_then(|module| module.extract::<String>().ok());
     Ok(name.is_some_and(|name| CACHES.contains(&&*name)))
 }

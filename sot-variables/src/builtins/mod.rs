@@ -49,7 +49,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 /// A break at a call that is not simulated in this form.
-pub(crate) fn cannot(what: &str) -> Unwind {
+pub fn cannot(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
 
@@ -60,7 +60,7 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny
 
 /// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own
 /// error, from the same call on an empty object of the type.
-pub(crate) fn receive<const N: usize>(
+pub fn receive<const N: usize>(
     cx: &mut OpcodeExecutor<'_>,
     args: &CallArgs,
     ty: &str,
@@ -104,7 +104,7 @@ fn given(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<VarId
 }
 
 /// An argument that `named` has checked to be there.
-pub(crate) fn required(value: Option<VarId>) -> Flow<VarId> {
+pub fn required(value: Option<VarId>) -> Flow<VarId> {
     value.ok_or_else(|| cannot("a call without a required argument"))
 }
 
@@ -117,6 +117,6 @@ fn fresh<'py>(cx: &mut OpcodeExecutor<'py>, value: PyResult<Bound<'py, PyAny>>) 
 }
 
 /// A known `int` argument.
-pub(crate) fn known_index(cx: &mut OpcodeExecutor<'_>, value: VarId, what: &str) -> Flow<i64> {
+pub fn known_index(cx: &mut OpcodeExecutor<'_>, value: VarId, what: &str) -> Flow<i64> {
     cx.known_int(value)?.ok_or_else(|| cannot(&format!("{what} with a number that is not known while tracing")))
 }

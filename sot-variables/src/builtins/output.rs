@@ -126,7 +126,7 @@ fn log(
             (callable, [logger, level, raised].into_iter().chain(place).chain(message).collect())
         }
         None => {
-            let above = cx.integer(depth - cx.frames.len() as i64)?;
+            let above = cx.integer(depth - cx.stack.len() as i64)?;
             let callable = replayed(cx, &wrap_pyfunction!(emit_record_for_caller, cx.py)?)?;
             let here = self::place(cx, 1).ok_or_else(|| cannot("logging outside of functions"))?;
             (callable, [logger, level, raised, above].into_iter().chain(here).chain(message).collect())
@@ -235,8 +235,8 @@ pub(super) fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3
 }
 
 pub(super) fn frame_at<'a>(cx: &'a OpcodeExecutor<'_>, depth: i64) -> Option<&'a Frame> {
-    let index = cx.frames.len().checked_sub(usize::try_from(depth.max(1)).ok()?)?;
-    cx.frames.get(index)
+    let index = cx.stack.len().checked_sub(usize::try_from(depth.max(1)).ok()?)?;
+    cx.stack.get(index)
 }
 
 pub(super) fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyCFunction>) -> Flow<VarId> {

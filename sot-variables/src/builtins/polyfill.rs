@@ -57,7 +57,7 @@ builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
 // A decoder that lives on has the scanner in C.
 builtin! { JSON_SCANNER = "json.scanner:c_make_scanner" => |cx, args| {
     let reads_at_once = |frame: &Frame| &*frame.code.code.name == "loads" && frame.code.code.filename.ends_with("json/__init__.py");
-    if !cx.frames.iter().any(reads_at_once) {
+    if !cx.stack.iter().any(reads_at_once) {
         return Err(cannot("a decoder of JSON that is made in the function"));
     }
     let scanner = cpython::import(cx.py, "json.scanner")?.getattr("py_make_scanner")?;

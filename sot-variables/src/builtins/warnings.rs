@@ -67,7 +67,7 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         None => match real_filters(cx, filters)? {
             Some(real) => {
                 // Code that reads the filters finds the trace's.
-                cx.is_reached_as(&real, filters);
+                cx.identities.insert(&real, filters);
                 real.into_any()
             }
             None => return Ok(()),
@@ -151,7 +151,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let touched = are_filters_touched(cx)?;
     // A filter may turn the warning into an exception, which the program would see too late.
-    if !touched && cx.frames.iter().any(catches) {
+    if !touched && cx.stack.iter().any(catches) {
         return Err(cannot("warnings.warn() where exceptions are caught"));
     }
     let depth = match depth {
@@ -159,7 +159,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         None => 1,
     };
     let category = category_variable(cx, category)?;
-    let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.frames.len());
+    let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.stack.len());
     if above > 0 && !touched {
         let callable = replayed(cx, &wrap_pyfunction!(emit_warning_for_caller, cx.py)?)?;
         let above = cx.integer(above as i64)?;

@@ -22,7 +22,7 @@ use crate::classes::instance::InstanceVariable;
 use crate::classes::object::{is_struct_sequence, is_value_type};
 use crate::classes::stand_in;
 use crate::containers::registered;
-use crate::functions::function::call_by_policy;
+use crate::functions::call_policy::call_by_policy;
 use crate::iterators::library;
 use crate::numpy;
 
@@ -454,5 +454,5 @@ pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
 
 /// Whether a text is evaluated, whose frame has no function that would say which module it is in.
 fn is_in_text(cx: &OpcodeExecutor<'_>) -> bool {
-    cx.frame().namespace.is_some() && cx.frame().function.is_none()
+    cx.stack.frame().namespace.is_some() && cx.stack.frame().function.is_none()
 }

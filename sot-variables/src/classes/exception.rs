@@ -71,7 +71,7 @@ pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)
 
 /// The exception that is being handled, if it can be told that there is one or none.
 pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-    match cx.handled_exception() {
+    match cx.stack.handled_exception() {
         None if !cx.nothing_is_handled() => {
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
         }
@@ -439,7 +439,7 @@ impl ExceptionVariable {
             "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
             "message" if self.members.is_some() => self.args.first().copied(),
             "exceptions" if self.members.is_some() => self.members,
-            "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),
+            "__traceback__" if cx.raised.step_of(this).is_some() => Some(cx.traceback(this)),
             "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
             "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
             _ => {
@@ -566,7 +566,7 @@ impl Variable for ExceptionVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Once it was raised it has a traceback that new code could not give it.
-        if cg.cx().raised_at(this).is_some() {
+        if cg.cx().raised.step_of(this).is_some() {
             return Err(cg.cx().plan_to_raise(this));
         }
         let py = cg.py();

@@ -106,7 +106,7 @@ fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> 
         let notes = cx.list(notes);
         cx.effects.set_attribute(part, &Rc::from("__notes__"), Some(notes));
     }
-    cx.note_part(part, original);
+    cx.raised.note_part(part, original);
     Ok(Some(part))
 }
 
@@ -189,7 +189,7 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
 pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
     let (mut kept, mut raised) = (Vec::new(), Vec::new());
     for &part in left {
-        if part == original || cx.is_part(part, original) {
+        if part == original || cx.raised.is_part(part, original) {
             leaves(cx, part, &mut kept)?;
         } else {
             raised.push(part);

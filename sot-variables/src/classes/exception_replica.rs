@@ -117,7 +117,7 @@ impl<'py> Replicas<'py> {
 
     /// Gives a replica its traceback, and what is shown before it: its cause, or else its context.
     fn chain(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId, made: &Bound<'py, PyAny>) -> Flow<()> {
-        let entry = cx.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
+        let entry = cx.raised.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
         let traceback = match entry {
             Some(entry) => self.traceback(cx, &entry)?,
             None => cx.py.None().into_bound(cx.py),

@@ -37,7 +37,7 @@ pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     };
     let found = object_model::found_below(cx, object)?;
     let tracker = cx.trackers.add(Tracker::Getattr { of: found, name: "__dict__".into() });
-    if let Some(met) = cx.met(&dict) {
+    if let Some(met) = cx.identities.of(&dict) {
         if cx.vars.as_kind::<InstanceDictVariable>(met).is_some() {
             return Ok(met);
         }
@@ -48,7 +48,7 @@ pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     }
     let before = Some(cx.wrap(&dict, tracker));
     let this = cx.produce(Rc::new(InstanceDictVariable { object, before }));
-    cx.is_reached_as(&dict, this);
+    cx.identities.insert(&dict, this);
     Ok(this)
 }
 

@@ -17,7 +17,7 @@ use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 use crate::builtins::cannot;
 use crate::classes::decimal;
 use crate::classes::registered_value::{self, EqualValue};
-use crate::functions::function::call_known_object;
+use crate::functions::call_policy::call_known_object;
 use crate::iterators::library;
 use crate::numpy;
 use crate::numpy::array_comparison;

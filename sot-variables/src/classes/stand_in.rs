@@ -20,7 +20,7 @@ use crate::containers::list::ListVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
 use crate::functions::cell::CellVariable;
-use crate::functions::function;
+use crate::functions::new_function;
 use crate::iterators::library;
 
 sot_core::variable_kind! { "made" }
@@ -60,7 +60,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     let mut own = true;
     let object = new(cx, variable, &mut own)?;
     cx.stand_for(&object, variable);
-    cx.complete_stand_in(variable, own);
+    cx.identities.complete_stand_in(variable, own);
     *exact &= own;
     Ok(object)
 }
@@ -76,7 +76,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         items.iter().map(|&item| of(cx, item, exact)).collect()
     };
     let payload = cx.vars.get(variable);
-    if let Some(object) = function::stand_in(cx, variable, exact)? {
+    if let Some(object) = new_function::stand_in(cx, variable, exact)? {
         return Ok(object);
     }
     if cx.vars.as_kind::<CellVariable>(variable).is_some() {

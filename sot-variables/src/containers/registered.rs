@@ -16,6 +16,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
 use sot_core::registered::{self, Meaning, Parts, Registration};
+use sot_core::runtime::Runtime;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
 
@@ -70,7 +71,7 @@ struct Flattened(ContainerClass);
 
 impl ForeignFetch for Flattened {
     fn plugin(&self) -> String {
-        Python::attach(|py| format!("sot.register.container({})", tracker::name(&self.0.object(py))))
+        Python::attach(|py| registering(&self.0, py))
     }
 
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
@@ -153,10 +154,15 @@ impl ContainerVariable {
     }
 }
 
+/// The call that has registered a class.
+fn registering(class: &ContainerClass, py: Python<'_>) -> String {
+    let package = Runtime::get().map_or("sot", |runtime| &runtime.package);
+    format!("{package}.register.container({})", tracker::name(&class.object(py)))
+}
+
 /// A break where the program's own functions for a class fail.
 fn failed(class: &ContainerClass, py: Python<'_>, error: &PyErr) -> Unwind {
-    let name = tracker::name(&class.object(py));
-    let text = format!("sot.register.container({name}): taking it apart or making it raised {error}");
+    let text = format!("{}: taking it apart or making it raised {error}", registering(class, py));
     Unwind::break_graph(ReasonId::UnsupportedOperation, text)
 }
 
@@ -247,7 +253,8 @@ impl Variable for ContainerVariable {
             Some((found, tracker)) => {
                 object_model::guard_identity(cx, &found, tracker);
                 if is_method(&found) {
-                    return Ok(Some(cx.produce(Rc::new(ContainerMethod { receiver: this, name: Rc::clone(name) }))));
+                    let method = ContainerMethod { receiver: this, name: Rc::clone(name), function: found.unbind() };
+                    return Ok(Some(cx.produce(Rc::new(method))));
                 }
                 stand_ins::read(cx, this, name)
             }
@@ -279,6 +286,7 @@ fn is_method(found: &Bound<'_, PyAny>) -> bool {
 struct ContainerMethod {
     receiver: VarId,
     name: Name,
+    function: Py<PyAny>,
 }
 
 impl Variable for ContainerMethod {
@@ -300,6 +308,10 @@ impl Variable for ContainerMethod {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let function = self.function.bind(cx.py).clone();
+        if let Some(result) = cx.call_registered(None, &function, &args.with_receiver(self.receiver))? {
+            return Ok(result);
+        }
         let name = PyString::intern(cx.py, &self.name).into_any();
         stand_ins::call(cx, &name, Some(self.receiver), args)
     }

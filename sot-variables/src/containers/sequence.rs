@@ -146,12 +146,7 @@ pub(crate) fn endless() -> Unwind {
 }
 
 /// `left op right` of lists and deques, which are not equal if their lengths are not.
-pub(crate) fn compare_sized(
-    cx: &mut OpcodeExecutor<'_>,
-    op: CompareOp,
-    left: &[VarId],
-    right: &[VarId],
-) -> Flow<VarId> {
+pub fn compare_sized(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     if matches!(op, CompareOp::Equal | CompareOp::NotEqual) && left.len() != right.len() {
         return Ok(cx.boolean(op == CompareOp::NotEqual));
     }
@@ -159,7 +154,7 @@ pub(crate) fn compare_sized(
 }
 
 /// `left op right`, item by item.
-pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
+pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     let by_length = match op {
         CompareOp::Less => left.len() < right.len(),
         CompareOp::LessEqual => left.len() <= right.len(),
@@ -199,7 +194,7 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
 }
 
 /// `items * count`
-pub(crate) fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
+pub fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
     let count = usize::try_from(count).unwrap_or(0);
     match items.len().checked_mul(count) {
         Some(total) if total <= MAX_ITEMS => Ok(items.repeat(count)),
@@ -208,7 +203,7 @@ pub(crate) fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
 }
 
 /// Position of the first item that equals `item`, from `start` on and before `stop`.
-pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<Option<usize>> {
+pub fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<Option<usize>> {
     for (position, &candidate) in items.iter().enumerate() {
         if object_model::equal(cx, candidate, item)? {
             return Ok(Some(position));
@@ -218,7 +213,7 @@ pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) ->
 }
 
 /// Number of items that equal `item`.
-pub(crate) fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
+pub fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
     let mut found = 0;
     for &candidate in items {
         found += i64::from(object_model::equal(cx, candidate, item)?);
@@ -248,12 +243,12 @@ fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>, default: usize, len:
 }
 
 /// `IndexError` with CPython's message.
-pub(crate) fn index_error(cx: &mut OpcodeExecutor<'_>, text: &'static str) -> Unwind {
+pub fn index_error(cx: &mut OpcodeExecutor<'_>, text: &'static str) -> Unwind {
     cx.raise(PyIndexError::new_err(text))
 }
 
 /// The items of a real sequence reached through `of`, not yet looked at.
-pub(crate) fn wrap_items<'py>(
+pub fn wrap_items<'py>(
     cx: &mut OpcodeExecutor<'py>,
     items: impl Iterator<Item = Bound<'py, PyAny>>,
     of: TrackerId,
@@ -272,14 +267,17 @@ pub(crate) fn wrap_items<'py>(
 }
 
 /// Items as arguments of a graph statement.
-pub(crate) struct GraphItems {
-    pub(crate) values: Vec<Py<PyAny>>,
-    pub(crate) text: String,
-    pub(crate) holds_tensor: bool,
+pub struct GraphItems {
+    /// The objects the builder gets.
+    pub values: Vec<Py<PyAny>>,
+    /// How the statement prints them.
+    pub text: String,
+    /// Whether a graph value is in one.
+    pub holds_tensor: bool,
 }
 
 /// Items of a container as arguments of a graph statement.
-pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
+pub fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
     let mut all = GraphItems { values: Vec::with_capacity(items.len()), text: String::new(), holds_tensor: false };
     for (index, &item) in items.iter().enumerate() {
         let argument = nested(|| cx.graph_argument(item)).ok_or_else(endless)??;
@@ -294,6 +292,6 @@ pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<
 }
 
 /// Real copies of the items, if everything in them is known.
-pub(crate) fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
+pub fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
     nested(|| items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect())?
 }

@@ -49,9 +49,9 @@ pub struct SuperVariable {
 
 /// Class and first argument of the running method, as `super()` finds them.
 fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
-    let code = Rc::clone(&cx.frame().code);
-    let cells = cx.frame().cells.clone();
-    let first = if let Some(first) = cx.local(0) {
+    let code = Rc::clone(&cx.stack.frame().code);
+    let cells = cx.stack.frame().cells.clone();
+    let first = if let Some(first) = cx.stack.local(0) {
         Some(first)
     } else {
         let name = code.varnames.first().cloned();
@@ -212,7 +212,7 @@ impl SuperVariable {
 }
 
 fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyAny>, index: usize) -> TrackerId {
-    if let Some(met) = cx.met(base).filter(|_| cx.trackers.is_made(of)) {
+    if let Some(met) = cx.identities.of(base).filter(|_| cx.trackers.is_made(of)) {
         return cx.vars.tracker(met);
     }
     if !cx.trackers.is_sourced(of) {

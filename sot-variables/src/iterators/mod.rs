@@ -117,7 +117,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
 }
 
 /// Calls a known callable with loaded variables, in new code.
-pub(crate) fn emit_call<A: Into<Argument>>(
+pub fn emit_call<A: Into<Argument>>(
     cg: &mut dyn Rebuild<'_>,
     callable: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     args: impl IntoIterator<Item = A>,
@@ -127,6 +127,6 @@ pub(crate) fn emit_call<A: Into<Argument>>(
 }
 
 /// An object of the standard library.
-pub(crate) fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
+pub fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
     Ok(cpython::import(py, module)?.getattr(name)?.unbind())
 }

@@ -73,7 +73,7 @@ impl TensorVariable {
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let mut meta = cx.runtime.backend.meta(object).map_err(|error| {
+        let mut meta = cx.runtime.ask_backend(|backend| backend.meta(object)).map_err(|error| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         })?;
         cx.leave_sizes_open(object, tracker, &mut meta);
@@ -382,7 +382,8 @@ impl Variable for TensorVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         if let TensorSource::External(object) = &self.source {
-            let test = cx.runtime.backend.tensor_test(object.bind(cx.py), &self.meta, cx.sizes.least())?;
+            let (object, least) = (object.bind(cx.py), cx.sizes.least());
+            let test = cx.runtime.ask_backend(|backend| backend.tensor_test(object, &self.meta, least))?;
             cx.guards.add(cx.vars.tracker(this), Test::Object(test));
         }
         Ok(())
@@ -402,7 +403,7 @@ impl Variable for TensorVariable {
             return object_model::get_attr(cx, this, name);
         }
         let value = self.value(cx);
-        match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
+        match cx.runtime.ask_backend(|backend| backend.tensor_attribute(cx.py, name, &self.meta, &value))? {
             TensorAttribute::Known(value) => {
                 let value = value.into_bound(cx.py);
                 cx.wrap_fresh(&value).map(Some)
@@ -599,7 +600,7 @@ impl Variable for TensorVariable {
         if self.knows(cx, &op.inplace(), other)? {
             let name = op.inplace();
             let value = self.value(cx);
-            let means = cx.runtime.backend.tensor_attribute(cx.py, &name, &self.meta, &value)?;
+            let means = cx.runtime.ask_backend(|backend| backend.tensor_attribute(cx.py, &name, &self.meta, &value))?;
             if matches!(means, TensorAttribute::InPlace(Returns::It)) {
                 let callee = PyString::intern(cx.py, &name).into_any();
                 return cx.call_in_place(&callee, &name, &CallArgs::positional(vec![this, other])).map(Some);

@@ -346,12 +346,12 @@ class Graph:
         # By the address of the storage of a tensor that enters: that storage, and the one that examples have for it.
         self.storages = {}
 
-    def enter(self, tensor):
+    def input(self, tensor):
         storage = self.storages.setdefault(id(tensor._storage), (tensor._storage, [math.nan] * len(tensor._storage)))[1]
         return Value(Tensor(storage, tensor._offset, tensor._shape, tensor._strides))
 
     def parameter(self, tensor):
-        value = self.enter(tensor)
+        value = self.input(tensor)
         self.parameters.append((value, weakref.ref(tensor)))
         return value
 
@@ -361,10 +361,13 @@ class Graph:
         self.steps.append(step[:4] + (result,) + step[5:])
         return result
 
-    def roll_back(self, steps):
+    def operations(self):
+        return len(self.steps)
+
+    def roll_back(self, operations):
         """Forgets the statements behind the first so many. Examples hold no numbers that matter, so that there is
         nothing to take back in the others."""
-        del self.steps[steps:]
+        del self.steps[operations:]
 
     def has_effects(self):
         outside = {id(storage) for _, storage in self.storages.values()}
@@ -372,11 +375,11 @@ class Graph:
         def is_seen(kind, callee, args):
             if callee is rand or callee == "uniform_":
                 return True
-            return kind in ("inplace", "function in place") and id(args[0].example._storage) in outside
+            return kind in ("method in place", "function in place") and id(args[0].example._storage) in outside
 
         return any(is_seen(*step[:3]) for step in self.steps)
 
-    def finish(self, inputs, outputs):
+    def finish(self, name, inputs, outputs):
         """The graph runs on copies of the storages, and writes them back when nothing has raised. If it has effects, inputs
         that share a storage now must share one whenever it runs, and the others must not."""
         steps, parameters = tuple(self.steps), tuple(self.parameters)

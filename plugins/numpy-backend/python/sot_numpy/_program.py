@@ -58,6 +58,8 @@ def _values(structure):
 
 def _check(kind, callee, args, kwargs):
     """Raise for a call that changes an argument, or whose result's shape depends on the numbers."""
+    if kind not in ("function", "method"):
+        raise Refused("it changes an array in place")
     if kwargs.get("out") is not None:
         raise Refused("out= names an array that is written to")
     if isinstance(callee, np.ufunc) and len(args) > callee.nin:
@@ -98,6 +100,9 @@ class Graph:
 
     def input(self, array):
         return self._value(np.zeros(array.shape, array.dtype))
+
+    def parameter(self, array):
+        raise Refused("NumPy has no parameters")
 
     def call(self, kind, callee, args, kwargs):
         _check(kind, callee, args, kwargs)
@@ -151,6 +156,9 @@ class Graph:
         name = f"c{len(self.held)}"
         self.held[name] = thing
         return name
+
+    def program(self):
+        return "\n".join(self.lines)
 
     def finish(self, name, inputs, outputs):
         given = ", ".join(value.name for value in inputs)

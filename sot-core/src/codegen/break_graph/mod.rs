@@ -180,7 +180,7 @@ impl<'py> CodeGen<'_, 'py> {
     /// The outermost frame's own cells are the real ones from here on.
     fn adopt_cells(&mut self, root: &Checkpoint) {
         for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
-            if cell != self.cx.null() {
+            if cell != self.cx.stack.null() {
                 self.cells.insert(cell, index);
             }
         }

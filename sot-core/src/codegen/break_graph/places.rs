@@ -36,7 +36,7 @@ impl CodeGen<'_, '_> {
         let (description, frame) = (opcode::describe(instruction.opcode), of.at.innermost());
         let depth = frame.stack.len() - self.consumed(instruction, frame);
         let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
-        if let Some(why) = description.refuses_null.filter(|_| operands.contains(&self.cx.null())) {
+        if let Some(why) = description.refuses_null.filter(|_| operands.contains(&self.cx.stack.null())) {
             return Err(cannot(why));
         }
         if let Some((branch, jump, next)) = self.branch_at(frame, instruction, next) {

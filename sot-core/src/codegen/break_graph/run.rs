@@ -20,7 +20,7 @@ impl CodeGen<'_, '_> {
         let stack = &frame.stack;
         // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no
         // other instruction reaches there.
-        let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
+        let above_null = stack.iter().rev().position(|item| *item == self.cx.stack.null()).unwrap_or(stack.len());
         let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
         let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
         declared.unwrap_or(above_null.min(above_block)).min(stack.len())
@@ -104,7 +104,7 @@ impl CodeGen<'_, '_> {
         operands: &[VarId],
         load: impl FnOnce(&mut Self, &[VarId]) -> Flow<()>,
     ) -> Flow<()> {
-        let null = self.cx.null();
+        let null = self.cx.stack.null();
         let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
         let shown = native::shown(self.cx, at);
@@ -156,7 +156,7 @@ impl CodeGen<'_, '_> {
 
     pub(super) fn load_operands(&mut self, operands: &[VarId]) -> Flow<()> {
         for &operand in operands {
-            if operand == self.cx.null() {
+            if operand == self.cx.stack.null() {
                 self.emitter.push_null()?;
             } else {
                 self.load(operand)?;

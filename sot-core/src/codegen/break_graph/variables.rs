@@ -89,7 +89,8 @@ impl CodeGen<'_, '_> {
         let (code, frame) = (&self.root.code, of.at.root());
         let slots =
             (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
-        let value = |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cx.null());
+        let value =
+            |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cx.stack.null());
         slots.map(|slot| (slot, value(slot))).collect()
     }
 

@@ -5,7 +5,6 @@ use std::ptr::null_mut;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::cpython::hook::signals::defer_signals;
 use crate::cpython::objects::callable::{fastcall, is_fastcall};
@@ -15,28 +14,49 @@ thread_local! {
     static RAISED: Cell<*mut ffi::PyObject> = const { Cell::new(null_mut()) };
 }
 
+/// What became of a graph that gave no results.
+pub(crate) enum GraphFailure {
+    /// It has raised: the frame runs again in CPython.
+    Raised(PyErr),
+    /// What it has done cannot be done again: this is an error of the program's.
+    Final(PyErr),
+}
+
+impl From<PyErr> for GraphFailure {
+    fn from(error: PyErr) -> Self {
+        GraphFailure::Raised(error)
+    }
+}
+
 /// The callable of a graph, which new code calls.
 pub fn graph_function<F>(py: Python<'_>, run: F) -> PyResult<Py<PyAny>>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
+    graph_function_of(py, move |py, inputs| Ok(run(py, inputs)?))
+}
+
+/// The same of what may also fail for good.
+pub(crate) fn graph_function_of<F>(py: Python<'_>, run: F) -> PyResult<Py<PyAny>>
+where
+    F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> Result<Py<PyAny>, GraphFailure> + Send + Sync + 'static,
+{
     let callable = fastcall(py, "graph", "", move |py, inputs| {
         let _signals = defer_signals(py);
-        let result = run(py, inputs);
-        if let Err(error) = &result {
-            RAISED.set(error.value(py).as_ptr());
-        }
-        result
+        run(py, inputs).map_err(|failure| match failure {
+            GraphFailure::Raised(error) => {
+                RAISED.set(error.value(py).as_ptr());
+                error
+            }
+            GraphFailure::Final(error) => error,
+        })
     })?;
     Ok(callable.unbind())
 }
 
-/// The same of a callable that a backend gives, unless it is one already.
-pub(crate) fn as_graph_function(py: Python<'_>, callable: Py<PyAny>) -> PyResult<Py<PyAny>> {
-    if is_fastcall(callable.bind(py)) {
-        return Ok(callable);
-    }
-    graph_function(py, move |py, inputs| callable.call1(py, PyTuple::new(py, inputs)?))
+/// Whether a callable is such a one.
+pub(crate) fn is_graph_function(callable: &Bound<'_, PyAny>) -> bool {
+    is_fastcall(callable)
 }
 
 /// Whether a graph has raised the exception, which new code has caught just now.

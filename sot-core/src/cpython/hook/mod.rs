@@ -16,6 +16,7 @@ pub(super) mod graph_call;
 pub(super) mod heap_frame;
 pub(super) mod peers;
 pub(super) mod recursion;
+pub(super) mod refused;
 pub(super) mod replace;
 pub(super) mod self_test;
 pub(super) mod session;
@@ -23,6 +24,8 @@ pub(super) mod signals;
 pub(super) mod signature;
 #[cfg(Py_3_11)]
 pub(super) mod stack_frame;
+pub(super) mod thread_exceptions;
+pub(super) mod times;
 pub(super) mod tracing;
 
 #[cfg(not(Py_3_11))]
@@ -43,6 +46,7 @@ use pyo3::prelude::*;
 
 use crate::cpython::hook::c_stack::Stack;
 use crate::cpython::hook::fresh_frame::FreshFrame;
+use crate::cpython::hook::refused::RefusedCode;
 use crate::cpython::hook::session::HookError;
 use crate::cpython::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
 use crate::cpython::objects::callable::Given;
@@ -184,6 +188,8 @@ pub(in crate::cpython) struct Thread {
     passed_on: Cell<*mut Frame>,
     /// In how many stretches without tracing the thread is that no section ends.
     pub(in crate::cpython) disabled: Cell<usize>,
+    /// What code raises instead of running.
+    pub(in crate::cpython) refused: Cell<*const RefusedCode>,
     /// Number of open sections of this thread.
     pub(in crate::cpython) open: Cell<usize>,
     /// Frames that have come to the hook in its sections,
@@ -225,6 +231,7 @@ thread_local! {
             stack: Cell::new(Stack::UNKNOWN),
             passed_on: Cell::new(null_mut()),
             disabled: Cell::new(0),
+            refused: Cell::new(refused::NONE),
             open: Cell::new(0),
             frames: Cell::new(0),
             found: Cell::new(0),
@@ -256,7 +263,8 @@ pub(in crate::cpython) unsafe fn on_frame(
         }
         match (*thread).mode.get() {
             Mode::Outside => run_foreign(&*thread, ts, frame, throwflag),
-            Mode::Suspended => run(ts, frame, throwflag),
+            Mode::Suspended if (*thread).refused.get().is_null() => run(ts, frame, throwflag),
+            Mode::Suspended => refused::run_or_refuse(&*thread, ts, frame, throwflag),
             Mode::Active | Mode::Probing if throwflag != 0 || !frames::is_fresh(frame) => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing => evaluate(&*thread, ts, frame, waiting),
         }

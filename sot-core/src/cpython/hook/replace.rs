@@ -2,22 +2,41 @@
 //! is not possible through a function made for the call, which is also the reference the others are tested against.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
 
 use pyo3::ffi;
 
 use crate::cpython::hook::frames;
 use crate::cpython::hook::fresh_frame::total_args;
-use crate::cpython::hook::{run, Mode, Tally, Thread, TALLY};
+use crate::cpython::hook::{run, times, Mode, Tally, Thread, TALLY};
 use crate::cpython::layout::{Code, Frame};
 use crate::cpython::objects::callable::vectorcall;
 
 /// Makes every replacement go through a function call: slower, and the reference for differential tests.
 pub fn use_reference_method(on: bool) {
-    REFERENCE.store(on, Ordering::Relaxed);
+    set_unusual(REFERENCE, on);
 }
 
-static REFERENCE: AtomicBool = AtomicBool::new(false);
+/// Has the time of replaced frames noted, or not.
+pub(super) fn set_timed(on: bool) {
+    set_unusual(TIMED, on);
+}
+
+fn set_unusual(bit: u8, on: bool) {
+    if on {
+        UNUSUAL.fetch_or(bit, Ordering::Relaxed);
+    } else {
+        UNUSUAL.fetch_and(!bit, Ordering::Relaxed);
+    }
+}
+
+/// What is asked for beside the replacement itself: one test for all of it, as each call pays for that.
+static UNUSUAL: AtomicU8 = AtomicU8::new(0);
+/// Every replacement goes through a function call.
+const REFERENCE: u8 = 1;
+/// The time of each is noted.
+const TIMED: u8 = 2;
 
 /// Arguments of a frame as a vector.
 pub(in crate::cpython) enum Arguments {
@@ -59,13 +78,54 @@ pub(in crate::cpython) unsafe fn replace(
             return run(ts, frame, 0);
         }
         let plain = ((*own).flags | (*new).flags) & GENERATORS == 0;
-        let native = plain && !REFERENCE.load(Ordering::Relaxed) && same_free_variables(own, new);
-        if native && frames::has_room(ts, frame, new) {
+        if plain && UNUSUAL.load(Ordering::Relaxed) == 0 {
+            return natively_or_called(thread, ts, frame, new);
+        }
+        unusually(thread, ts, frame, new, plain)
+    }
+}
+
+/// In the frame or in a shadow of it, where that is possible.
+#[inline]
+unsafe fn natively_or_called(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    new: *mut Code,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise (see `replace`).
+    unsafe {
+        if same_free_variables((*frame).code, new) && frames::has_room(ts, frame, new) {
             Tally::bump(&TALLY.native);
             return frames::run_replaced(ts, frame, new);
         }
         call(thread, ts, frame, new)
     }
+}
+
+/// The code of a generator, or what somebody asks for beside the replacement itself.
+#[cold]
+unsafe fn unusually(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    new: *mut Code,
+    plain: bool,
+) -> *mut ffi::PyObject {
+    let asked = UNUSUAL.load(Ordering::Relaxed);
+    let begun = (asked & TIMED != 0 && plain).then(Instant::now);
+    // SAFETY: the caller's promise (see `replace`). What is kept meanwhile has no destructor.
+    let result = unsafe {
+        if plain && asked & REFERENCE == 0 {
+            natively_or_called(thread, ts, frame, new)
+        } else {
+            call(thread, ts, frame, new)
+        }
+    };
+    if let Some(begun) = begun {
+        times::note_call(new as usize, begun.elapsed());
+    }
+    result
 }
 
 /// Whether `new` takes the arguments of `own`, all of them positional.

@@ -17,6 +17,7 @@ use crate::cpython::hook::fresh_frame::FreshFrame;
 use crate::cpython::hook::session::{open, HookError};
 use crate::cpython::hook::signals;
 use crate::cpython::hook::signature::flatten_signature;
+use crate::cpython::hook::thread_exceptions;
 use crate::cpython::hook::tracing::{is_profiled, is_traced};
 use crate::cpython::hook::{counts, FrameEvaluator, Mode, Verdict};
 use crate::cpython::import;
@@ -69,6 +70,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
     for problem in [
         signals::layout_problem(py)?,
+        thread_exceptions::layout_problem(py),
         lru::layout_problem(py)?,
         sequence_iterator::layout_problem(py)?,
         set_table::layout_problem(py)?,

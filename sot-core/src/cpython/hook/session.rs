@@ -78,6 +78,12 @@ pub fn is_active() -> bool {
     THREAD.with(|thread| thread.mode.get() == Mode::Active)
 }
 
+/// Whether frames come to the hook, whatever it does with them.
+pub(in crate::cpython) fn has_slot(_: Python<'_>) -> bool {
+    // SAFETY: the token says the GIL is held.
+    unsafe { current_eval() }.is_ok_and(|found| address(found) == address(hook_entry))
+}
+
 /// An open section.
 #[must_use = "the section ends when this is dropped"]
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::cpython::hook::thread_exceptions::exception_waits;
 use crate::cpython::import;
 use crate::cpython::layout::SIGNALS;
 
@@ -35,7 +36,7 @@ extern "C" {
     fn PyThread_get_thread_ident() -> c_ulong;
     #[cfg_attr(not(Py_3_9), link_name = "_PyInterpreterState_Get")]
     #[cfg_attr(Py_3_9, link_name = "PyInterpreterState_Get")]
-    fn current_interpreter() -> *mut ffi::PyInterpreterState;
+    pub(super) fn current_interpreter() -> *mut ffi::PyInterpreterState;
     /// The argument is `_PyRuntime.ceval`, from 3.9 on the interpreter.
     #[cfg(not(Py_3_13))]
     fn _PyEval_SignalReceived(of: *mut u8);
@@ -52,9 +53,16 @@ fn main_thread() -> &'static AtomicU64 {
     unsafe { &*field::<AtomicU64>(SIGNALS.main_thread) }
 }
 
-/// Whether a signal has arrived whose handler is deferred.
+/// The number of this thread.
+#[inline]
+pub(super) fn thread_number() -> c_ulong {
+    // SAFETY: it asks the system for a number.
+    unsafe { PyThread_get_thread_ident() }
+}
+
+/// Whether a signal has arrived whose handler is deferred, or another thread has set an exception that waits.
 pub fn signal_waits() -> bool {
-    main_thread().load(Ordering::Relaxed) == 0 && has_signals()
+    main_thread().load(Ordering::Relaxed) == 0 && has_signals() || exception_waits()
 }
 
 /// Whether a signal has arrived whose handler has not run.
@@ -81,8 +89,7 @@ pub struct Deferred<'py> {
 /// Defers the handlers of signals. On threads that run none it does nothing.
 #[inline]
 pub fn defer_signals(_: Python<'_>) -> Deferred<'_> {
-    // SAFETY: it asks the system for a number.
-    let here = unsafe { PyThread_get_thread_ident() };
+    let here = thread_number();
     let is_main = main_thread().load(Ordering::Relaxed) == here;
     if is_main {
         main_thread().store(0, Ordering::Relaxed);
@@ -115,8 +122,7 @@ impl Drop for Deferred<'_> {
 /// Takes over that signals are deferred, where the function that was called has left it so.
 #[inline]
 pub fn take_held(_: Python<'_>) -> Option<Deferred<'_>> {
-    // SAFETY: it asks the system for a number.
-    HELD.take().then(|| Deferred { thread: Some(unsafe { PyThread_get_thread_ident() }), token: PhantomData })
+    HELD.take().then(|| Deferred { thread: Some(thread_number()), token: PhantomData })
 }
 
 /// Ends what the function that has raised may have left so.

@@ -84,6 +84,9 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
 
+/// Which word of `PyThreadState` is `async_exc`.
+pub(in crate::cpython) const THREAD_EXCEPTION: usize = 21;
+
 /// Where `_PyRuntime` has what signals need.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 40, main_thread: 72, waiting: 344, beside: 352 };

@@ -114,6 +114,9 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 9;
 
+/// Which word of `PyThreadState` is `async_exc`.
+pub(in crate::cpython) const THREAD_EXCEPTION: usize = 16;
+
 /// Where `_PyRuntime` has what signals need.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 48, main_thread: 64, waiting: 1512, beside: 464 };

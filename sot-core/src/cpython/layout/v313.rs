@@ -98,6 +98,9 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 11;
 
+/// Which word of `PyThreadState` is `async_exc`.
+pub(in crate::cpython) const THREAD_EXCEPTION: usize = 18;
+
 /// Where `_PyRuntime` has what signals need.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 640, main_thread: 656, waiting: 2128, beside: 1080 };

@@ -5,6 +5,7 @@ pub(super) mod callable;
 pub(super) mod dict;
 pub(super) mod embedded;
 pub(super) mod function;
+pub(super) mod function_changes;
 pub(super) mod getter;
 pub(super) mod handled;
 pub(super) mod lru;

@@ -80,12 +80,43 @@ impl Snapshot {
         if roots.len() != self.roots.len() {
             return Err(Changed::Root(roots.len()));
         }
-        // SAFETY: the roots are alive, and the probes before each one have found their way to it from them.
-        if let Some(at) = self.probes.iter().position(|probe| !unsafe { probe.holds(&self.items) }) {
+        // SAFETY: the roots are alive.
+        if let Some(at) = unsafe { self.first_changed() } {
             return Err(Changed::Probe(at));
         }
-        // SAFETY: all probes have held, and nothing has run since: the objects are referred to from the roots.
-        Ok(self.wanted.iter().map(|at| unsafe { Bound::from_borrowed_ptr(py, *at as *mut ffi::PyObject) }).collect())
+        let mut wanted = Objects::new();
+        for at in &self.wanted {
+            // SAFETY: all probes have held, and nothing has run since: the objects are referred to from the roots.
+            wanted.push(unsafe { Bound::from_borrowed_ptr(py, *at as *mut ffi::PyObject) });
+        }
+        Ok(wanted)
+    }
+
+    /// Whether all is as it was, of a snapshot without roots and without objects asked for.
+    #[inline]
+    pub fn holds(&self, _: Python<'_>) -> bool {
+        // SAFETY: the token says that the GIL is held; without roots the way begins at objects that are kept alive.
+        self.roots.is_empty() && unsafe { self.first_changed() }.is_none()
+    }
+
+    /// The first comparison that does not hold. Several are made in each turn of the loop, one after the other.
+    ///
+    /// # Safety
+    /// The roots are alive, and the GIL is held.
+    #[inline]
+    unsafe fn first_changed(&self) -> Option<usize> {
+        const AT_ONCE: usize = 8;
+        let turns = self.probes.chunks_exact(AT_ONCE);
+        let rest = turns.remainder();
+        // SAFETY: the caller's promise; the probes before each one have found their way to it from the roots.
+        let changed = |probes: &[Probe]| probes.iter().position(|probe| !unsafe { probe.holds(&self.items) });
+        for (turn, probes) in turns.enumerate() {
+            let Ok(probes) = <&[Probe; AT_ONCE]>::try_from(probes) else { continue };
+            if let Some(at) = changed(probes) {
+                return Some(turn * AT_ONCE + at);
+            }
+        }
+        changed(rest).map(|at| self.probes.len() - rest.len() + at)
     }
 
     /// Number of comparisons.

@@ -6,10 +6,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{object_model, warnings, Name, OpcodeExecutor};
+use super::{constant, object_model, warnings, Name, OpcodeExecutor};
 use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::fault;
 use crate::machine::variable::VarId;
 use crate::resume_point::{Answer, Finish};
 
@@ -107,12 +108,12 @@ impl<'py> OpcodeExecutor<'py> {
             }
         }
         self.refuse_full_stack()?;
-        if self.nesting == MAX_NESTED {
+        if self.patience.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        self.nesting += 1;
+        self.patience.nesting += 1;
         let result = payload.call(self, callable, args);
-        self.nesting -= 1;
+        self.patience.nesting -= 1;
         result
     }
 
@@ -214,7 +215,7 @@ impl<'py> OpcodeExecutor<'py> {
             return result;
         }
         if pure {
-            if let Some(result) = self.fold_call(function, args)? {
+            if let Some(result) = fold_call(self, function, args)? {
                 return Ok(result);
             }
         }
@@ -226,24 +227,8 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
         let backend = &*self.runtime.backend;
         let mut given = AskedArguments { cx: self, args, unwind: None };
-        let policy = backend.call_policy(callable, &mut given);
+        let policy = fault::in_backend(|| backend.call_policy(callable, &mut given));
         given.unwind.map_or(Ok(policy), Err)
-    }
-
-    /// Calls a pure function now, if everything in its arguments is known.
-    pub(super) fn fold_call(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
-        let Some((positional, keywords)) = self.materialize_args(args)? else { return Ok(None) };
-        // These are copies: what keeps one would not see what becomes of the argument.
-        let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
-        let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
-        let call = || function.call(positional, Some(&keywords));
-        let result = warnings::unless_it_warns(self.py, call)?;
-        if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
-            let name = crate::tracker::repr(self.py, &function.clone().unbind());
-            let text = format!("call of {name}, whose result keeps an argument that may change");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-        }
-        self.result(result).map(Some)
     }
 
     /// The arguments as real objects, if everything in them is known.
@@ -264,6 +249,26 @@ impl<'py> OpcodeExecutor<'py> {
         }
         Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
     }
+}
+
+/// Calls a pure function now, if everything in its arguments is known.
+pub(super) fn fold_call<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
+    // These are copies: what keeps one would not see what becomes of the argument.
+    let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
+    let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
+    let call = || function.call(positional, Some(&keywords));
+    let result = warnings::unless_it_warns(cx.py, call)?;
+    if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
+        let name = crate::tracker::repr(cx.py, &function.clone().unbind());
+        let text = format!("call of {name}, whose result keeps an argument that may change");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    constant::outcome(cx, result).map(Some)
 }
 
 /// The arguments of a call as a backend asks for them.

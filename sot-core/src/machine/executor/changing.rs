@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::{BinaryOp, CompareOp, OpcodeExecutor};
+use super::{history, rounds, sizes, BinaryOp, CompareOp, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -54,30 +54,11 @@ impl LazyNumber {
         let enough = policy::assumed_at_most(class, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
-        cx.refuse_changing(self.others, enough, text)
+        refuse_changing(cx, self.others, enough, text)
     }
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind
-    /// breaks;
-    /// `None` for everything else.
-    pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
-        let may_differ = self.history.is_resumed || !self.history.changing.is_empty();
-        let is_text = cpython::is_text(object);
-        if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
-            return None;
-        }
-        let others = self.history.changing.get(&self.trackers.path(tracker)).copied();
-        let others = others.or((self.history.is_resumed && !is_text).then_some(0))?;
-        // Few texts have translations of their own.
-        if is_text && !self.history.is_resumed && others < policy::TEXTS {
-            return None;
-        }
-        let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
-        Some(self.vars.add(Rc::new(payload), tracker))
-    }
-
     /// What is in a container that the program has made is about to be assumed: behind a break that may be another
     /// thing each time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of
     /// that variable.
@@ -86,13 +67,13 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(());
         }
         let was_another = self.history.changing.get(&self.trackers.path(tracker)).is_some_and(|others| *others > 0);
-        if !was_another && !self.holds_changing(tracker) {
+        if !was_another && !rounds::holds_changing(self, tracker) {
             return Ok(());
         }
-        if let Some((code, variable)) = self.resumed_variable(tracker) {
-            self.note_changing(code, variable);
+        if let Some((code, variable)) = rounds::resumed_variable(self, tracker) {
+            history::note_changing(self, code, variable);
         }
-        self.note_differing();
+        history::note_differing(self);
         let text = format!("{what} that holds something else at every call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
@@ -104,38 +85,15 @@ impl<'py> OpcodeExecutor<'py> {
         others >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
     }
 
-    /// The answers of many comparisons make a path for each combination of them: where there are many already, the
-    /// comparison runs natively, and each answer is gone on with by itself.
-    fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
-        if !self.history.is_resumed || self.frames.len() > 1 {
-            return Ok(());
-        }
-        if self.history.translations < policy::MAX_PATHS && !self.branches_much() {
-            return Ok(());
-        }
-        self.note_branching();
-        let text = format!("one of many answers that differ (of {})", tracker::repr(self.py, now.as_unbound()));
-        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
-    }
-
-    /// Where a value was needed that differs, it is not assumed again in another translation of the loop.
-    fn refuse_changing(&mut self, others: usize, enough: usize, text: String) -> Flow<()> {
-        if others < enough && !(self.history.is_resumed && self.differs_here()) {
-            return Ok(());
-        }
-        self.note_differing();
-        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
-    }
-
     /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if let Some(open) = self.open_binary(op, lhs, rhs)? {
+        if let Some(open) = sizes::open_binary(self, op, lhs, rhs)? {
             return Ok(Some(open));
         }
-        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
-        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
+        let (lhs, rhs) = in_python_both(self, lhs, rhs)?;
+        let Some((left, right)) = differing_pair(self, lhs, rhs) else { return Ok(None) };
         let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
-        let of_sizes = self.is_of_sizes(lhs) || self.is_of_sizes(rhs);
+        let of_sizes = is_of_sizes(self, lhs) || is_of_sizes(self, rhs);
         let endless = match op {
             BinaryOp::MatrixMultiply => true,
             // Of what size the result is, the next values decide; sizes are small.
@@ -150,7 +108,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !(texts || cpython::is_number(&value)) {
             return Ok(None);
         }
-        let Some(result) = self.compute(Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
+        let Some(result) = compute(self, Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
         let tracker = self.vars.tracker(result);
         match op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
@@ -165,37 +123,11 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(result))
     }
 
-    /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
-    pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
-        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
-        let texts = cpython::is_text(&left) && cpython::is_text(&right);
-        if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
-            return Ok(None);
-        }
-        self.refuse_more_paths(&left)?;
-        let value = op.apply(&left, &right)?;
-        let Some(result) = self.compute(Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
-        let tracker = self.vars.tracker(result);
-        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
-        Ok(Some(self.boolean(value.is_truthy()?)))
-    }
-
-    /// The truth of a number that differs, which is assumed, and not its value.
-    pub(super) fn lazy_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
-        if self.vars.as_kind::<LazyNumber>(number).is_none() {
-            return Ok(None);
-        }
-        let zero = self.integer(0)?;
-        let Some(answer) = self.lazy_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
-        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
-    }
-
     /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the
     /// others are known. The function must be pure, and whether it fails must depend on the types alone.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
-        let args = &self.in_python_all(args)?[..];
-        let Some(known) = args.iter().map(|&arg| self.lazily_known(arg)).collect::<Option<Vec<_>>>() else {
+        let args = &in_python_all(self, args)?[..];
+        let Some(known) = args.iter().map(|&arg| lazily_known(self, arg)).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
         if !known.iter().any(|(_, differs)| *differs) {
@@ -203,115 +135,21 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let values = PyTuple::new(self.py, known.iter().map(|(value, _)| value))?;
         let Ok(value) = function.call1(values) else { return Ok(None) };
-        Ok(self.compute(Computation::Call(ById(function.clone().unbind())), args, &value))
+        Ok(compute(self, Computation::Call(ById(function.clone().unbind())), args, &value))
     }
 
     /// `function(*args)` of numbers known or computed from open sizes, which new code does again.
     pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
-        let given = self.in_python_all(args)?;
-        if !given.iter().any(|&arg| self.is_of_sizes(arg)) {
+        let given = in_python_all(self, args)?;
+        if !given.iter().any(|&arg| is_of_sizes(self, arg)) {
             return Ok(None);
         }
         let Some(result) = self.lazy_call(function, &given)? else { return Ok(None) };
-        if self.lazily_known(result).is_none_or(|(value, _)| !cpython::is_number(&value)) {
+        if lazily_known(self, result).is_none_or(|(value, _)| !cpython::is_number(&value)) {
             return Ok(None);
         }
         self.guards.require(self.vars.tracker(result));
         Ok(Some(result))
-    }
-
-    /// The variable of a number that new code computes from open sizes.
-    pub(super) fn number_of_sizes(
-        &mut self,
-        value: &Bound<'py, PyAny>,
-        tracker: TrackerId,
-        sizes: Vec<ValuePath>,
-    ) -> VarId {
-        let payload =
-            LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
-        self.vars.add(Rc::new(payload), tracker)
-    }
-
-    /// The open sizes that new code computes a number from.
-    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[ValuePath]> {
-        self.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
-    }
-
-    /// Whether there are any.
-    pub(super) fn is_of_sizes(&self, id: VarId) -> bool {
-        !self.sizes_of(id).is_empty()
-    }
-
-    /// The arguments, open numbers as those that new code computes where it can.
-    fn in_python_all(&mut self, args: &[VarId]) -> Flow<Vec<VarId>> {
-        args.iter().map(|&arg| Ok(self.in_python(arg)?.unwrap_or(arg))).collect()
-    }
-
-    /// Both operands as numbers that new code computes, where one is open and the other one known in this call.
-    fn in_python_both(&mut self, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
-        let known = |cx: &Self, id| cx.is_open(id) || cx.lazily_known(id).is_some();
-        if !(self.is_open(lhs) || self.is_open(rhs)) || !(known(self, lhs) && known(self, rhs)) {
-            return Ok((lhs, rhs));
-        }
-        Ok((self.in_python(lhs)?.unwrap_or(lhs), self.in_python(rhs)?.unwrap_or(rhs)))
-    }
-
-    /// Two known numbers or texts, if one of them differs.
-    fn differing_pair(&self, lhs: VarId, rhs: VarId) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let ((left, a), (right, b)) = (self.lazily_known(lhs)?, self.lazily_known(rhs)?);
-        (a || b).then_some((left, right))
-    }
-
-    /// The result of a computation whose operands have these types, whatever their values; `None` if it takes too many.
-    fn compute(&mut self, how: Computation, of: &[VarId], value: &Bound<'py, PyAny>) -> Option<VarId> {
-        let operands = of.iter().map(|id| self.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
-        let operands = operands.sum::<usize>() + 1;
-        if operands > policy::MAX_OPERANDS {
-            return None;
-        }
-        let mut trackers = Vec::with_capacity(of.len());
-        for &id in of {
-            let (known, _) = self.lazily_known(id)?;
-            let mut tracker = self.vars.tracker(id);
-            if self.is_of_sizes(id) {
-                // Its type is that of a size, or guarded.
-            } else if self.trackers.is_sourced(tracker) {
-                self.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
-            } else {
-                tracker = self.constant_tracker(known.unbind());
-            }
-            trackers.push(tracker);
-        }
-        let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
-        let mut others = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        if value.is_exact_instance_of::<PyFloat>() {
-            // It differs as what it is computed from does.
-            others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
-        }
-        let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
-        if !sizes.is_empty() {
-            others = usize::MAX;
-        }
-        let payload = LazyNumber { value: value.clone().unbind(), others, operands, sizes };
-        Some(self.vars.add(Rc::new(payload), tracker))
-    }
-
-    /// The variable of an `int` that differs from call to call, or was computed from such, and its value now.
-    pub(super) fn lazy_integer(&self, id: VarId) -> Option<i64> {
-        let number = self.vars.as_kind::<LazyNumber>(id)?;
-        let value = number.value.bind(self.py);
-        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
-    }
-
-    /// The `float` that differs from call to call, or was computed from such, as it is now.
-    pub(super) fn lazy_float(&self, id: VarId) -> Option<Bound<'py, PyAny>> {
-        let value = self.vars.as_kind::<LazyNumber>(id)?.value.bind(self.py).clone();
-        value.is_exact_instance_of::<PyFloat>().then_some(value)
-    }
-
-    /// In how many translations a number that differs was another one.
-    pub(super) fn others_of(&self, id: VarId) -> usize {
-        self.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
     }
 
     /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its
@@ -322,14 +160,188 @@ impl<'py> OpcodeExecutor<'py> {
         self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
         true
     }
+}
 
-    /// The number or text now in a variable, and whether it may differ.
-    pub(super) fn lazily_known(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
-        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
-            return Some((number.value.bind(self.py).clone(), true));
-        }
-        let payload = self.vars.get(id);
-        let value = payload.constant()?.bind(self.py).clone();
-        (cpython::is_number(&value) || cpython::is_text(&value)).then_some((value, false))
+/// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind
+/// breaks;
+/// `None` for everything else.
+pub(super) fn wrap_changing<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    object: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Option<VarId> {
+    let may_differ = cx.history.is_resumed || !cx.history.changing.is_empty();
+    let is_text = cpython::is_text(object);
+    if !may_differ || !(is_text || cpython::is_number(object)) || !cx.trackers.is_sourced(tracker) {
+        return None;
     }
+    let others = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
+    let others = others.or((cx.history.is_resumed && !is_text).then_some(0))?;
+    // Few texts have translations of their own.
+    if is_text && !cx.history.is_resumed && others < policy::TEXTS {
+        return None;
+    }
+    let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
+    Some(cx.vars.add(Rc::new(payload), tracker))
+}
+
+/// The answers of many comparisons make a path for each combination of them: where there are many already, the
+/// comparison runs natively, and each answer is gone on with by itself.
+fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>) -> Flow<()> {
+    if !cx.history.is_resumed || cx.stack.len() > 1 {
+        return Ok(());
+    }
+    if cx.history.translations < policy::MAX_PATHS && !rounds::branches_much(cx) {
+        return Ok(());
+    }
+    history::note_branching(cx);
+    let text = format!("one of many answers that differ (of {})", tracker::repr(cx.py, now.as_unbound()));
+    Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+}
+
+/// Where a value was needed that differs, it is not assumed again in another translation of the loop.
+fn refuse_changing(cx: &mut OpcodeExecutor<'_>, others: usize, enough: usize, text: String) -> Flow<()> {
+    if others < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
+        return Ok(());
+    }
+    history::note_differing(cx);
+    Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+}
+
+/// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
+pub(super) fn lazy_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    let (lhs, rhs) = in_python_both(cx, lhs, rhs)?;
+    let Some((left, right)) = differing_pair(cx, lhs, rhs) else { return Ok(None) };
+    let texts = cpython::is_text(&left) && cpython::is_text(&right);
+    if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
+        return Ok(None);
+    }
+    refuse_more_paths(cx, &left)?;
+    let value = op.apply(&left, &right)?;
+    let Some(result) = compute(cx, Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
+    let tracker = cx.vars.tracker(result);
+    cx.guards.add(tracker, Test::Equals(value.clone().unbind()));
+    Ok(Some(cx.boolean(value.is_truthy()?)))
+}
+
+/// The truth of a number that differs, which is assumed, and not its value.
+pub(super) fn lazy_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
+    if cx.vars.as_kind::<LazyNumber>(number).is_none() {
+        return Ok(None);
+    }
+    let zero = cx.integer(0)?;
+    let Some(answer) = lazy_compare(cx, CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+    Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
+}
+
+/// The variable of a number that new code computes from open sizes.
+pub(super) fn number_of_sizes<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    value: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+    sizes: Vec<ValuePath>,
+) -> VarId {
+    let payload = LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
+    cx.vars.add(Rc::new(payload), tracker)
+}
+
+/// The open sizes that new code computes a number from.
+pub(super) fn sizes_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Rc<[ValuePath]> {
+    cx.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
+}
+
+/// Whether there are any.
+pub(super) fn is_of_sizes(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
+    !sizes_of(cx, id).is_empty()
+}
+
+/// The arguments, open numbers as those that new code computes where it can.
+fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
+    args.iter().map(|&arg| Ok(sizes::in_python(cx, arg)?.unwrap_or(arg))).collect()
+}
+
+/// Both operands as numbers that new code computes, where one is open and the other one known in this call.
+fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
+    let known = |cx: &OpcodeExecutor<'_>, id| cx.is_open(id) || lazily_known(cx, id).is_some();
+    if !(cx.is_open(lhs) || cx.is_open(rhs)) || !(known(cx, lhs) && known(cx, rhs)) {
+        return Ok((lhs, rhs));
+    }
+    Ok((sizes::in_python(cx, lhs)?.unwrap_or(lhs), sizes::in_python(cx, rhs)?.unwrap_or(rhs)))
+}
+
+/// Two known numbers or texts, if one of them differs.
+fn differing_pair<'py>(
+    cx: &OpcodeExecutor<'py>,
+    lhs: VarId,
+    rhs: VarId,
+) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let ((left, a), (right, b)) = (lazily_known(cx, lhs)?, lazily_known(cx, rhs)?);
+    (a || b).then_some((left, right))
+}
+
+/// The result of a computation whose operands have these types, whatever their values; `None` if it takes too many.
+fn compute<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    how: Computation,
+    of: &[VarId],
+    value: &Bound<'py, PyAny>,
+) -> Option<VarId> {
+    let operands = of.iter().map(|id| cx.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
+    let operands = operands.sum::<usize>() + 1;
+    if operands > policy::MAX_OPERANDS {
+        return None;
+    }
+    let mut trackers = Vec::with_capacity(of.len());
+    for &id in of {
+        let (known, _) = lazily_known(cx, id)?;
+        let mut tracker = cx.vars.tracker(id);
+        if is_of_sizes(cx, id) {
+            // Its type is that of a size, or guarded.
+        } else if cx.trackers.is_sourced(tracker) {
+            cx.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
+        } else {
+            tracker = cx.constant_tracker(known.unbind());
+        }
+        trackers.push(tracker);
+    }
+    let tracker = cx.trackers.add(Tracker::Computed { how, of: trackers });
+    let mut others = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or(0);
+    if value.is_exact_instance_of::<PyFloat>() {
+        // It differs as what it is computed from does.
+        others = of.iter().map(|&operand| others_of(cx, operand)).fold(others, usize::max);
+    }
+    let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| sizes_of(cx, operand).to_vec()).collect();
+    if !sizes.is_empty() {
+        others = usize::MAX;
+    }
+    let payload = LazyNumber { value: value.clone().unbind(), others, operands, sizes };
+    Some(cx.vars.add(Rc::new(payload), tracker))
+}
+
+/// The variable of an `int` that differs from call to call, or was computed from such, and its value now.
+pub(super) fn lazy_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
+    let number = cx.vars.as_kind::<LazyNumber>(id)?;
+    let value = number.value.bind(cx.py);
+    value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+}
+
+/// The `float` that differs from call to call, or was computed from such, as it is now.
+pub(super) fn lazy_float<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<Bound<'py, PyAny>> {
+    let value = cx.vars.as_kind::<LazyNumber>(id)?.value.bind(cx.py).clone();
+    value.is_exact_instance_of::<PyFloat>().then_some(value)
+}
+
+/// In how many translations a number that differs was another one.
+pub(super) fn others_of(cx: &OpcodeExecutor<'_>, id: VarId) -> usize {
+    cx.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
+}
+
+/// The number or text now in a variable, and whether it may differ.
+pub(super) fn lazily_known<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+    if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
+        return Some((number.value.bind(cx.py).clone(), true));
+    }
+    let payload = cx.vars.get(id);
+    let value = payload.constant()?.bind(cx.py).clone();
+    (cpython::is_number(&value) || cpython::is_text(&value)).then_some((value, false))
 }

@@ -3,6 +3,7 @@
 //! rolled back to a checkpoint. Values are small indices and changes are logged, so a checkpoint is a few lengths.
 
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -86,6 +87,77 @@ impl Checkpoint {
     }
 }
 
+/// The checkpoints of the frames that a break may lie in, outermost first: those of a chain of direct calls.
+pub(super) struct Checkpoints {
+    saved: Vec<Checkpoint>,
+    /// How many were taken, by which the instructions of one attempt are told apart.
+    taken: u64,
+    /// Where the trace is known to break.
+    planned: Option<PlannedBreak>,
+    /// The instructions that read their frame's variables, as `eval` does.
+    frame_reads: HashSet<u64>,
+}
+
+impl Deref for Checkpoints {
+    type Target = [Checkpoint];
+
+    fn deref(&self) -> &[Checkpoint] {
+        &self.saved
+    }
+}
+
+impl Checkpoints {
+    /// None yet, of an attempt that is to break where an earlier one has found that it must.
+    pub(super) fn new(planned: Option<PlannedBreak>) -> Self {
+        Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: HashSet::new() }
+    }
+
+    /// The number of the last one.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    fn save(&mut self, frame: &Frame, depth: usize, marks: (Marks, u64)) {
+        self.taken += 1;
+        self.saved.truncate(depth);
+        match self.saved.get_mut(depth - 1) {
+            Some(saved) => saved.renew(frame, marks, self.taken),
+            None => self.saved.push(Checkpoint::new(frame, marks, self.taken)),
+        }
+    }
+
+    /// The plan to break at the present instruction, if there is one.
+    pub(super) fn due(&mut self) -> Option<PlannedBreak> {
+        self.planned.take_if(|planned| planned.step == self.taken)
+    }
+
+    /// The frames above a depth have ended.
+    pub(super) fn truncate(&mut self, depth: usize) {
+        self.saved.truncate(depth);
+    }
+
+    /// That of the innermost of so many frames; a frame that is only run as a whole has none.
+    fn of_depth(&self, depth: usize) -> Option<&Checkpoint> {
+        self.saved.get(depth.checked_sub(1)?)
+    }
+
+    /// The instruction of the innermost of so many frames, or the one of the frame that runs it as a whole.
+    fn step_at(&self, depth: usize) -> u64 {
+        // Not that of the last instruction: it may be one of a function that has returned meanwhile.
+        self.of_depth(depth.min(self.saved.len())).map_or(self.taken, |saved| saved.step)
+    }
+
+    /// The present instruction of the innermost frame that has checkpoints.
+    pub(super) fn last_step(&self) -> Option<u64> {
+        self.saved.last().map(|saved| saved.step)
+    }
+
+    /// The plan to stop before an instruction that the trace is known to break at.
+    pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
+        PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
+    }
+}
+
 /// A value whose destruction is observable, and of which the outermost frame may own the last reference.
 pub enum WatchedDrop {
     /// The value of a variable.
@@ -135,21 +207,28 @@ impl OpcodeExecutor<'_> {
         self.watched_drops.push(watched);
     }
 
-    /// A watched value that no frame holds any more.
-    pub(super) fn dropped(&self) -> Option<VarId> {
-        self.all_dropped().next()
-    }
-
     /// The watched values that no frame holds any more.
     pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
         self.watched_drops.iter().filter_map(|watched| match watched {
-            WatchedDrop::Itself(value) => (!self.is_held(*value)).then_some(*value),
+            WatchedDrop::Itself(value) => (!is_held(self, *value)).then_some(*value),
             WatchedDrop::Inside { holder, object } => {
                 // What the trace has not written to holds what it held.
-                let untouched = || self.is_held(*holder) && !self.effects.written().any(|written| written == *holder);
-                let reached = self.met(object.bind(self.py));
-                let held = reached.map_or_else(untouched, |reached| self.is_held(reached) || untouched());
+                let untouched = || is_held(self, *holder) && !self.effects.written().any(|written| written == *holder);
+                let reached = self.identities.of(object.bind(self.py));
+                let held = reached.map_or_else(untouched, |reached| is_held(self, reached) || untouched());
                 (!held).then(|| reached.unwrap_or(*holder))
+            }
+        })
+    }
+
+    /// The watched values that a frame may hold alone: its arguments, and what the trace has reached in containers that it
+    /// has written to.
+    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.watched_drops.iter().filter_map(|watched| match watched {
+            WatchedDrop::Itself(value) => Some(*value),
+            WatchedDrop::Inside { holder, object } => {
+                let is_written = self.effects.written().any(|written| written == *holder);
+                is_written.then(|| self.identities.of(object.bind(self.py))).flatten()
             }
         })
     }
@@ -158,7 +237,9 @@ impl OpcodeExecutor<'_> {
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
         let is_watched = |watched: &WatchedDrop| match watched {
             WatchedDrop::Itself(own) => *own == value,
-            WatchedDrop::Inside { holder, object } => *holder == value || self.met(object.bind(self.py)) == Some(value),
+            WatchedDrop::Inside { holder, object } => {
+                *holder == value || self.identities.of(object.bind(self.py)) == Some(value)
+            }
         };
         self.watched_drops.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
@@ -177,95 +258,27 @@ impl OpcodeExecutor<'_> {
         false
     }
 
-    fn is_held(&self, value: VarId) -> bool {
-        let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
-        if self.frames.iter().any(directly) {
-            return true;
-        }
-        let frames = self.frames.iter();
-        // What is handled is held by the thread.
-        let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
-        let mut pending: Vec<VarId> = frames
-            .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
-            .chain(handled)
-            .collect();
-        let mut seen = HashSet::new();
-        while let Some(holder) = pending.pop() {
-            if holder == value {
-                return true;
-            }
-            if seen.insert(holder) {
-                pending.extend(self.vars.get(holder).children());
-            }
-        }
-        false
-    }
-
     /// Notes the state of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
-        self.saves += 1;
         let marks = (self.marks(), self.patience.steps());
-        let depth = self.frames.len();
-        let frame = &self.frames[depth - 1];
-        self.checkpoints.truncate(depth);
-        match self.checkpoints.get_mut(depth - 1) {
-            Some(saved) => saved.renew(frame, marks, self.saves),
-            None => self.checkpoints.push(Checkpoint::new(frame, marks, self.saves)),
-        }
-    }
-
-    /// Asks that the trace stop before an instruction it is known to break at.
-    pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
-        PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
-    }
-
-    /// The present instruction of the innermost frame that has checkpoints.
-    pub(super) fn last_step(&self) -> Option<u64> {
-        self.checkpoints.last().map(|saved| saved.step)
+        self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
     }
 
     /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not
     /// have.
     pub fn note_frame_read(&mut self) {
-        // A frame without a checkpoint of its own is only run as a whole.
-        if let Some(saved) = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
-            self.frame_reads.insert(saved.step);
+        if let Some(step) = self.checkpoints.of_depth(self.stack.len()).map(|saved| saved.step) {
+            self.checkpoints.frame_reads.insert(step);
         }
     }
 
     /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made
     /// a generator.
     pub fn note_step(&mut self, value: VarId) {
-        // Not that of the last instruction: it may be one of a function that has returned meanwhile.
-        let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
-        let step = frame.map_or(self.saves, |frame| self.checkpoints[frame].step);
+        let step = self.checkpoints.step_at(self.stack.len());
         if self.raised.steps.get(value).is_none() {
             self.raised.steps.insert(value, step);
         }
-    }
-
-    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
-    /// raised.
-    pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
-        let own = depth.checked_sub(1).and_then(|at| self.checkpoints.get(at));
-        if let Some(saved) = own.or(self.checkpoints.last()) {
-            self.raised.steps.insert(exception, saved.step);
-        }
-    }
-
-    /// Notes that an exception is a part of a group: if that was raised, so was this.
-    pub fn note_part(&mut self, part: VarId, group: VarId) {
-        if let Some(&step) = self.raised.steps.get(group) {
-            self.raised.steps.insert(part, step);
-        }
-        let root = self.raised.parts.get(group).copied().unwrap_or(group);
-        self.raised.parts.insert(part, root);
-        self.lose_traceback(part);
-    }
-
-    /// Notes that a part of a group is raised on its own, from when on it counts for itself.
-    pub(super) fn forget_part(&mut self, part: VarId) {
-        self.raised.parts.remove(part);
     }
 
     /// Lets new code make an exception without the traceback that it has.
@@ -275,23 +288,13 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Whether an exception is a part of a group.
-    pub fn is_part(&self, part: VarId, group: VarId) -> bool {
-        self.raised.parts.get(part) == Some(&group)
-    }
-
-    /// Which instruction raised the exception, if one did.
-    pub fn raised_at(&self, exception: VarId) -> Option<u64> {
-        self.raised.steps.get(exception).copied()
-    }
-
     /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace,
     /// the last where it comes from outside.
     pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
         let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
-        let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
+        let step = self.raised.step_of(exception).filter(|_| !from_outside).unwrap_or(self.checkpoints.taken());
         let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.class_name(exception)));
-        Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+        Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, reason))))
     }
 
     /// The plan to let the instruction that made a generator run natively, and why.
@@ -300,116 +303,151 @@ impl OpcodeExecutor<'_> {
         match self.raised.steps.get(generator) {
             Some(&step) => {
                 let reason = Reason::new(ReasonId::CannotRestore, text);
-                Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+                Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, reason))))
             }
             None => Unwind::fallback(ReasonId::CannotRestore, text),
         }
     }
 
-    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
-    /// the call of the innermost frame runs natively.
-    pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
-        let call = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
-        let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
-        let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
-        let mut reason = Reason::new(ReasonId::Raises, text);
-        reason.stack = self.user_stack();
-        Err(Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
-    }
-
     /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph that may have
     /// effects, and the builder cannot take them back.
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
-        self.leave_what_cannot_resume(reason);
+        leave_what_cannot_resume(self, reason);
         let saved = self.checkpoints.last()?;
         let left_behind = !self.graph.has_memory() && self.graph.mark() != saved.marks.graph;
-        left_behind.then(|| self.stop_at(saved.step, reason.clone()))
+        left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
     }
 
     /// The plan to stop at the outermost frame's call instead of in what it calls.
     pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
         let nested = at.frames.len() > 1;
-        nested.then(|| self.stop_at(at.root().step, at.reason.clone()))
+        nested.then(|| self.checkpoints.stop_at(at.root().step, at.reason.clone()))
     }
 
     /// Undoes what the breaking instruction did, and gives the frames as they were before.
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
-        let frames = std::mem::take(&mut self.checkpoints);
+        let frames = std::mem::take(&mut self.checkpoints.saved);
         if let Some(Checkpoint { marks, .. }) = frames.last() {
             self.go_back(*marks);
         }
         BreakPoint { frames, reason }
     }
 
-    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
-    /// to the graph.
-    pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
-        let (present, running) = (self.marks(), self.frames.len() - 1);
-        let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
-        let is_long = self.patience.steps() - call.instructions >= instructions;
-        let mut reason = Reason::new(ReasonId::TraceTooLong, text);
-        reason.stack = self.user_stack();
-        is_long.then(|| Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
-    }
-
     /// What an attempt gives that leaves no trace but its guards.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
-        let (marks, frames) = (self.marks(), self.frames.len());
+        let (marks, frames) = (self.marks(), self.stack.len());
         let outcome = attempt(self);
-        self.frames.truncate(frames);
+        self.stack.truncate(frames);
         self.go_back(marks);
         outcome
     }
+}
 
-    /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
-    /// them.
-    fn leave_what_cannot_resume(&mut self, reason: &Reason) {
-        let frames = &self.checkpoints;
-        let mut depth = frames.len();
-        // What the frame itself is asked for is not to be found in another one.
-        let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
-        let last = &frames[depth - 1];
-        if depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
-            depth -= 1;
-        }
-        // To go on in the middle of what a library does without tensors is of no use to the graph.
-        while depth > 1 && self.is_without_tensors(depth - 1) {
-            depth -= 1;
-        }
-        self.checkpoints.truncate(depth);
+/// A watched value that no frame holds any more.
+pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
+    cx.all_dropped().next()
+}
+
+fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
+    if cx.stack.iter().any(directly) {
+        return true;
     }
+    let frames = cx.stack.iter();
+    // What is handled is held by the thread.
+    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+    let mut pending: Vec<VarId> = frames
+        .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+        .chain(handled)
+        .collect();
+    let mut seen = HashSet::new();
+    while let Some(holder) = pending.pop() {
+        if holder == value {
+            return true;
+        }
+        if seen.insert(holder) {
+            pending.extend(cx.vars.get(holder).children());
+        }
+    }
+    false
+}
 
-    /// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
-    fn is_without_tensors(&self, depth: usize) -> bool {
-        let (caller, frame) = (&self.checkpoints[depth - 1], &self.checkpoints[depth]);
-        if !self.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+/// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
+/// raised.
+pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize) {
+    if let Some(saved) = cx.checkpoints.of_depth(depth).or(cx.checkpoints.last()) {
+        cx.raised.steps.insert(exception, saved.step);
+    }
+}
+
+/// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
+/// the call of the innermost frame runs natively.
+pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
+    let call = cx.checkpoints.of_depth(cx.stack.len());
+    let (Some(dropped), Some(call)) = (dropped(cx), call) else { return Ok(()) };
+    let text = format!("the traceback of {} keeps {}", cx.class_name(exception), cx.text(dropped));
+    let mut reason = Reason::new(ReasonId::Raises, text);
+    reason.stack = cx.stack.locations();
+    Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
+}
+
+/// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
+/// to the graph.
+pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
+    let (present, running) = (cx.marks(), cx.stack.len() - 1);
+    let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
+    let is_long = cx.patience.steps() - call.instructions >= instructions;
+    let mut reason = Reason::new(ReasonId::TraceTooLong, text);
+    reason.stack = cx.stack.locations();
+    is_long.then(|| Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
+}
+
+/// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
+/// them.
+fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
+    let frames = &cx.checkpoints;
+    let mut depth = frames.len();
+    // What the frame itself is asked for is not to be found in another one.
+    let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
+    let last = &frames[depth - 1];
+    if depth > 1 && (of_this_frame || needs_its_frame(cx, last)) {
+        depth -= 1;
+    }
+    // To go on in the middle of what a library does without tensors is of no use to the graph.
+    while depth > 1 && is_without_tensors(cx, depth - 1) {
+        depth -= 1;
+    }
+    cx.checkpoints.truncate(depth);
+}
+
+/// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
+fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
+    let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
+    if !cx.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+        return false;
+    }
+    let mut pending: Vec<VarId> =
+        frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
+    let mut seen = HashSet::new();
+    while let Some(value) = pending.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let payload = cx.vars.get(value);
+        let object = payload.object().map(|object| object.bind(cx.py));
+        if payload.form() == Form::Tensor || object.is_some_and(|object| cx.runtime.backend.may_hold_tensors(object)) {
             return false;
         }
-        let mut pending: Vec<VarId> =
-            frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
-        let mut seen = HashSet::new();
-        while let Some(value) = pending.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            let payload = self.vars.get(value);
-            let object = payload.object().map(|object| object.bind(self.py));
-            if payload.form() == Form::Tensor
-                || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
-            {
-                return false;
-            }
-            pending.extend(payload.children());
-        }
-        true
+        pending.extend(payload.children());
     }
+    true
+}
 
-    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
-    /// values.
-    fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
-        let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
-        let operand = Opcodes::get(self.py).info(opcode).operand;
-        let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
-        of_variables || opcode::describe(opcode).needs_frame
-    }
+/// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
+/// values.
+fn needs_its_frame(cx: &OpcodeExecutor<'_>, frame: &Checkpoint) -> bool {
+    let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
+    let operand = Opcodes::get(cx.py).info(opcode).operand;
+    let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
+    of_variables || opcode::describe(opcode).needs_frame
 }

@@ -145,41 +145,41 @@ impl OpcodeExecutor<'_> {
     /// What the C function being called does behind its next call of `function` is to call another one with these
     /// arguments and the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
-        let null = self.null();
+        let null = self.stack.null();
         let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
         self.claims.above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
+}
 
-    /// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
-    pub(super) fn claim_left(&mut self, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
-        if self.claims.is_empty() {
-            return Ok(());
-        }
-        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
-        if right_first || self.is_sequence(&left)? || self.is_sequence(&right)? {
-            self.claims.take();
-        }
-        Ok(())
+/// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
+pub(super) fn claim_left(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
+    if cx.claims.is_empty() {
+        return Ok(());
     }
+    let (left, right) = (cx.type_of(lhs)?, cx.type_of(rhs)?);
+    if right_first || is_sequence(cx, &left)? || is_sequence(cx, &right)? {
+        cx.claims.take();
+    }
+    Ok(())
+}
 
-    /// Whether C code takes it for a sequence.
-    fn is_sequence(&self, ty: &Bound<'_, PyAny>) -> Flow<bool> {
-        let py = self.py;
-        let sequences = [
-            py.get_type::<PyList>(),
-            py.get_type::<PyTuple>(),
-            py.get_type::<PyString>(),
-            py.get_type::<PyBytes>(),
-            py.get_type::<PyByteArray>(),
-        ];
-        let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
-        for sequence in sequences {
-            if ty.is_subclass(&sequence)? {
-                return Ok(true);
-            }
+/// Whether C code takes it for a sequence.
+fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
+    let py = cx.py;
+    let sequences = [
+        py.get_type::<PyList>(),
+        py.get_type::<PyTuple>(),
+        py.get_type::<PyString>(),
+        py.get_type::<PyBytes>(),
+        py.get_type::<PyByteArray>(),
+    ];
+    let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
+    for sequence in sequences {
+        if ty.is_subclass(&sequence)? {
+            return Ok(true);
         }
-        Ok(!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?)
     }
+    Ok(!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?)
 }
 
 impl From<(BinaryOp, bool)> for Operation {

@@ -29,34 +29,15 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A Python object equal to the value, if everything in it is known.
     pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-        self.see_deeply(id, 0, &mut HashSet::new())?;
+        see_deeply(self, id, 0, &mut HashSet::new())?;
         let payload = self.vars.get(id);
         Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
-    }
-
-    fn see_deeply(&mut self, id: VarId, depth: usize, seen: &mut HashSet<VarId>) -> Flow<()> {
-        if depth > 50 || !seen.insert(id) {
-            return Ok(());
-        }
-        self.see(id)?.open(self, id)?;
-        for child in self.vars.get(id).children() {
-            self.see_deeply(child, depth + 1, seen)?;
-        }
-        Ok(())
     }
 
     /// Does a pure operation now. An error it raises is the user's; one that warns is left to CPython.
     pub fn fold(&mut self, operation: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
         let result = warnings::unless_it_warns(self.py, || operation(self.py))?;
-        self.result(result)
-    }
-
-    /// The value or the program's exception that an operation has come to.
-    pub(super) fn result(&mut self, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
-        match result {
-            Ok(value) => self.wrap_fresh(&value),
-            Err(error) => Err(self.raise(error)),
-        }
+        outcome(self, result)
     }
 
     /// The user's program raises `error`.
@@ -66,11 +47,30 @@ impl<'py> OpcodeExecutor<'py> {
         match (self.runtime.factories.exception)(self, &exception) {
             Ok(exception) => {
                 if has_traceback {
-                    self.lose_traceback(exception);
+                    self.raised.lose_traceback(exception);
                 }
                 Unwind::Raise(exception)
             }
             Err(unwind) => unwind,
         }
+    }
+}
+
+fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut HashSet<VarId>) -> Flow<()> {
+    if depth > 50 || !seen.insert(id) {
+        return Ok(());
+    }
+    cx.see(id)?.open(cx, id)?;
+    for child in cx.vars.get(id).children() {
+        see_deeply(cx, child, depth + 1, seen)?;
+    }
+    Ok(())
+}
+
+/// The value or the program's exception that an operation has come to.
+pub(super) fn outcome<'py>(cx: &mut OpcodeExecutor<'py>, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
+    match result {
+        Ok(value) => cx.wrap_fresh(&value),
+        Err(error) => Err(cx.raise(error)),
     }
 }

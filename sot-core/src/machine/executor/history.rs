@@ -7,7 +7,8 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use super::{OpcodeExecutor, Refusals, ValuePolicy};
+use super::rounds::Rounds;
+use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::PlannedBreak;
@@ -58,6 +59,10 @@ pub struct Learnt {
     pub(crate) refusals: Refusals,
     /// What is to be assumed from now on.
     pub(crate) matters: Vec<Matters>,
+    /// How the trace has gone round loops.
+    pub(super) rounds: Rounds,
+    /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
+    pub lacks_own_cell: bool,
     notes: Vec<CodeNote>,
 }
 
@@ -78,15 +83,15 @@ impl Learnt {
             let (CodeNote::Differing(code, _) | CodeNote::Changing(code, _) | CodeNote::Branching(code)) = &note;
             let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
             match &note {
-                CodeNote::Differing(_, at) => cache.note_differing(*at),
-                CodeNote::Changing(_, variable) => cache.note_changing(variable),
-                CodeNote::Branching(_) => cache.note_branching(),
+                CodeNote::Differing(_, at) => cache.profile().note_differing(*at),
+                CodeNote::Changing(_, variable) => cache.profile().note_changing(variable),
+                CodeNote::Branching(_) => cache.profile().note_branching(),
             }
         }
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// What the trace has shown; it has ended.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
@@ -94,23 +99,23 @@ impl<'py> OpcodeExecutor<'py> {
         learnt.matters = self.sizes.take_settled();
         learnt
     }
+}
 
-    /// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
-    pub(super) fn note_differing(&mut self) {
-        if let Some((code, at)) = self.root_place() {
-            self.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
-        }
+/// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
+pub(super) fn note_differing(cx: &mut OpcodeExecutor<'_>) {
+    if let Some((code, at)) = rounds::root_place(cx) {
+        cx.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
     }
+}
 
-    /// Notes that a variable of the program holds a container with other contents each time.
-    pub(super) fn note_changing(&mut self, code: Bound<'py, PyCode>, variable: Rc<str>) {
-        self.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
-    }
+/// Notes that a variable of the program holds a container with other contents each time.
+pub(super) fn note_changing<'py>(cx: &mut OpcodeExecutor<'py>, code: Bound<'py, PyCode>, variable: Rc<str>) {
+    cx.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
+}
 
-    /// Notes that the code has so many conditions on values which differ that the graph is to break at each.
-    pub(super) fn note_branching(&mut self) {
-        if let Some((code, _)) = self.root_place() {
-            self.learnt.notes.push(CodeNote::Branching(code.unbind()));
-        }
+/// Notes that the code has so many conditions on values which differ that the graph is to break at each.
+pub(super) fn note_branching(cx: &mut OpcodeExecutor<'_>) {
+    if let Some((code, _)) = rounds::root_place(cx) {
+        cx.learnt.notes.push(CodeNote::Branching(code.unbind()));
     }
 }

@@ -28,19 +28,19 @@ impl<'py> OpcodeExecutor<'py> {
         };
         let payload = self.see(tensor)?;
         if self.graph.has_memory() {
-            return self.change_in_memory(callee, name, args, &refuse);
+            return change_in_memory(self, callee, name, args, &refuse);
         }
         let symbol = match payload.symbol() {
             Some(symbol) => symbol,
-            None => self.outside(tensor, &*payload, &refuse)?,
+            None => outside(self, tensor, &*payload, &refuse)?,
         };
         let input = self.graph.external.get(&tensor).copied();
-        self.refuse_sharing(tensor, symbol, &refuse)?;
-        let before = self.meta(symbol)?;
+        refuse_sharing(self, tensor, symbol, &refuse)?;
+        let before = meta(self, symbol)?;
         let at = self.graph.mark().statements;
         let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
         let payload = self.vars.get(changed);
-        let after = payload.symbol().map(|symbol| self.meta(symbol)).transpose()?.flatten();
+        let after = payload.symbol().map(|symbol| meta(self, symbol)).transpose()?.flatten();
         let keeps_gradient = match payload.symbol() {
             Some(symbol) if input.is_some() => {
                 let value = self.graph.value(symbol);
@@ -77,139 +77,147 @@ impl<'py> OpcodeExecutor<'py> {
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
     }
+}
 
-    /// Calls what changes its first argument in place, where values have memory: the statement does in the graph what it
-    /// does in eager mode, to all that share the memory.
-    fn change_in_memory(
-        &mut self,
-        callee: &Bound<'py, PyAny>,
-        name: &str,
-        args: &CallArgs,
-        refuse: &dyn Fn(&str) -> Unwind,
-    ) -> Flow<VarId> {
-        let tensor = args.positional[0];
-        let payload = self.see(tensor)?;
-        if let Some(object) = payload.object().map(|object| object.bind(self.py).clone()) {
-            if !self.graph.builder()?.may_write_to(&object) {
-                return Err(refuse("a tensor in place that is there outside the graph"));
+/// Calls what changes its first argument in place, where values have memory: the statement does in the graph what it
+/// does in eager mode, to all that share the memory.
+fn change_in_memory<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    callee: &Bound<'py, PyAny>,
+    name: &str,
+    args: &CallArgs,
+    refuse: &dyn Fn(&str) -> Unwind,
+) -> Flow<VarId> {
+    let tensor = args.positional[0];
+    let payload = cx.see(tensor)?;
+    if let Some(object) = payload.object().map(|object| object.bind(cx.py).clone()) {
+        if !cx.graph.builder()?.may_write_to(&object) {
+            return Err(refuse("a tensor in place that is there outside the graph"));
+        }
+    }
+    let value = payload.graph_argument(cx, tensor)?.value.into_bound(cx.py);
+    let before = cx.graph.value_meta(&value)?;
+    cx.call_graph(CallKind::InPlace, callee, name, args)?;
+    if before.is_none() || cx.graph.value_meta(&value)? != before {
+        return Err(refuse("what the tensor is, not only its numbers"));
+    }
+    Ok(tensor)
+}
+
+/// Whether an earlier attempt has found that a parameter is changed in place.
+pub(super) fn is_written(cx: &OpcodeExecutor<'_>, parameter: TrackerId) -> bool {
+    cx.sizes.is_written(cx.trackers.path(parameter))
+}
+
+/// The symbol of a tensor from outside that may be changed.
+fn outside(
+    cx: &mut OpcodeExecutor<'_>,
+    tensor: VarId,
+    payload: &dyn Variable,
+    refuse: &dyn Fn(&str) -> Unwind,
+) -> Flow<SymbolId> {
+    let there = "a tensor in place that is there outside the graph";
+    let tracker = cx.vars.tracker(tensor);
+    let object = payload.object().filter(|_| payload.form() == Form::Tensor && cx.trackers.is_sourced(tracker));
+    let Some(object) = object.map(|object| object.bind(cx.py).clone()) else { return Err(refuse(there)) };
+    if !cx.graph.builder()?.may_write_to(&object) || !cx.graph.can_be_called() {
+        return Err(refuse(there));
+    }
+    payload.graph_argument(cx, tensor)?;
+    if cx.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
+        return Err(cx.sizes.note_written(cx.trackers.path(tracker)));
+    }
+    cx.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
+}
+
+fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
+    let value = cx.graph.value(symbol);
+    Ok(cx.graph.value_meta(&value)?)
+}
+
+/// Breaks where another tensor may show the change, or where something was noted that would show it too early.
+fn refuse_sharing(
+    cx: &mut OpcodeExecutor<'_>,
+    tensor: VarId,
+    symbol: SymbolId,
+    refuse: &dyn Fn(&str) -> Unwind,
+) -> Flow<()> {
+    let memory = memory_of(cx, symbol)?;
+    let others = cx.graph.external.iter().filter(|(variable, _)| **variable != tensor);
+    let outside: Vec<SymbolId> = others.map(|(_, symbol)| *symbol).collect();
+    for other in outside {
+        if memory_of(cx, other)? == memory {
+            return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
+        }
+    }
+    let mut shared = Vec::new();
+    for (id, payload) in cx.vars.iter() {
+        match payload.symbol() {
+            Some(other) if id != tensor => shared.push((id, other)),
+            _ => {}
+        }
+    }
+    let mut sharing = HashSet::new();
+    for (id, other) in shared {
+        if memory_of(cx, other)? == memory {
+            sharing.insert(id);
+        }
+    }
+    if !sharing.is_empty() {
+        let called_directly = cx.stack.iter().skip(1).all(|frame| frame.claim.is_some());
+        if !called_directly || !reachable(cx, roots(cx)).is_disjoint(&sharing) {
+            return Err(refuse("a tensor in place that may share memory with another one"));
+        }
+    }
+    let noted = cx.effects.log().iter().filter_map(|effect| match effect {
+        Effect::Call { args, keywords, .. } => Some(args.iter().chain(keywords.iter().map(|(_, arg)| arg)).copied()),
+        _ => None,
+    });
+    let noted: Vec<VarId> = noted.flatten().collect();
+    if !noted.is_empty() && reachable(cx, noted).contains(&tensor) {
+        return Err(refuse("a tensor that was used for an effect before"));
+    }
+    Ok(())
+}
+
+fn memory_of(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<u64> {
+    if let Some(known) = cx.graph.symbols[symbol.0 as usize].memory {
+        return Ok(known);
+    }
+    let value = cx.graph.value(symbol);
+    let memory = cx.graph.builder()?.memory(&value)?;
+    cx.graph.symbols[symbol.0 as usize].memory = Some(memory);
+    Ok(memory)
+}
+
+/// What the program can still get at: by the frames, and by its writes.
+fn roots(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
+    let mut roots = Vec::new();
+    for frame in cx.stack.iter() {
+        roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
+        roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
+        roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));
+    }
+    for effect in cx.effects.log() {
+        match effect {
+            Effect::Attribute { object, value, .. } => roots.extend(std::iter::once(object).chain(value)),
+            Effect::Global { value, .. } => roots.extend(value),
+            Effect::Contents { container: changed } | Effect::Cell { cell: changed } => roots.push(*changed),
+            Effect::Call { callable, args, keywords } => {
+                roots.push(*callable);
+                roots.extend(args.iter().chain(keywords.iter().map(|(_, arg)| arg)));
             }
         }
-        let value = payload.graph_argument(self, tensor)?.value.into_bound(self.py);
-        let before = self.graph.builder()?.value_meta(&value)?;
-        self.call_graph(CallKind::InPlace, callee, name, args)?;
-        if before.is_none() || self.graph.builder()?.value_meta(&value)? != before {
-            return Err(refuse("what the tensor is, not only its numbers"));
-        }
-        Ok(tensor)
     }
+    roots
+}
 
-    /// Whether an earlier attempt has found that a parameter is changed in place.
-    pub(super) fn is_written(&self, parameter: TrackerId) -> bool {
-        self.sizes.is_written(self.trackers.path(parameter))
+fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> HashSet<VarId> {
+    let mut seen = HashSet::new();
+    while let Some(variable) = pending.pop() {
+        if seen.insert(variable) {
+            pending.extend(cx.vars.get(variable).children());
+        }
     }
-
-    /// The symbol of a tensor from outside that may be changed.
-    fn outside(&mut self, tensor: VarId, payload: &dyn Variable, refuse: &dyn Fn(&str) -> Unwind) -> Flow<SymbolId> {
-        let there = "a tensor in place that is there outside the graph";
-        let tracker = self.vars.tracker(tensor);
-        let object = payload.object().filter(|_| payload.form() == Form::Tensor && self.trackers.is_sourced(tracker));
-        let Some(object) = object.map(|object| object.bind(self.py).clone()) else { return Err(refuse(there)) };
-        if !self.graph.builder()?.may_write_to(&object) || !self.graph.can_be_called() {
-            return Err(refuse(there));
-        }
-        payload.graph_argument(self, tensor)?;
-        if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
-            return Err(self.sizes.note_written(self.trackers.path(tracker)));
-        }
-        self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
-    }
-
-    fn meta(&mut self, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
-        let value = self.graph.value(symbol);
-        Ok(self.graph.builder()?.value_meta(&value)?)
-    }
-
-    /// Breaks where another tensor may show the change, or where something was noted that would show it too early.
-    fn refuse_sharing(&mut self, tensor: VarId, symbol: SymbolId, refuse: &dyn Fn(&str) -> Unwind) -> Flow<()> {
-        let memory = self.memory(symbol)?;
-        let others = self.graph.external.iter().filter(|(variable, _)| **variable != tensor);
-        let outside: Vec<SymbolId> = others.map(|(_, symbol)| *symbol).collect();
-        for other in outside {
-            if self.memory(other)? == memory {
-                return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
-            }
-        }
-        let mut shared = Vec::new();
-        for (id, payload) in self.vars.iter() {
-            match payload.symbol() {
-                Some(other) if id != tensor => shared.push((id, other)),
-                _ => {}
-            }
-        }
-        let mut sharing = HashSet::new();
-        for (id, other) in shared {
-            if self.memory(other)? == memory {
-                sharing.insert(id);
-            }
-        }
-        if !sharing.is_empty() {
-            let called_directly = self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
-            if !called_directly || !self.reachable(self.roots()).is_disjoint(&sharing) {
-                return Err(refuse("a tensor in place that may share memory with another one"));
-            }
-        }
-        let noted = self.effects.log().iter().filter_map(|effect| match effect {
-            Effect::Call { args, keywords, .. } => {
-                Some(args.iter().chain(keywords.iter().map(|(_, arg)| arg)).copied())
-            }
-            _ => None,
-        });
-        let noted: Vec<VarId> = noted.flatten().collect();
-        if !noted.is_empty() && self.reachable(noted).contains(&tensor) {
-            return Err(refuse("a tensor that was used for an effect before"));
-        }
-        Ok(())
-    }
-
-    fn memory(&mut self, symbol: SymbolId) -> Flow<u64> {
-        if let Some(known) = self.graph.symbols[symbol.0 as usize].memory {
-            return Ok(known);
-        }
-        let value = self.graph.value(symbol);
-        let memory = self.graph.builder()?.memory(&value)?;
-        self.graph.symbols[symbol.0 as usize].memory = Some(memory);
-        Ok(memory)
-    }
-
-    /// What the program can still get at: by the frames, and by its writes.
-    fn roots(&self) -> Vec<VarId> {
-        let mut roots = Vec::new();
-        for frame in &self.frames {
-            roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
-            roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
-            roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));
-        }
-        for effect in self.effects.log() {
-            match effect {
-                Effect::Attribute { object, value, .. } => roots.extend(std::iter::once(object).chain(value)),
-                Effect::Global { value, .. } => roots.extend(value),
-                Effect::Contents { container: changed } | Effect::Cell { cell: changed } => roots.push(*changed),
-                Effect::Call { callable, args, keywords } => {
-                    roots.push(*callable);
-                    roots.extend(args.iter().chain(keywords.iter().map(|(_, arg)| arg)));
-                }
-            }
-        }
-        roots
-    }
-
-    fn reachable(&self, mut pending: Vec<VarId>) -> HashSet<VarId> {
-        let mut seen = HashSet::new();
-        while let Some(variable) = pending.pop() {
-            if seen.insert(variable) {
-                pending.extend(self.vars.get(variable).children());
-            }
-        }
-        seen
-    }
+    seen
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 
 use super::bind::bind;
-use super::{CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
+use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 
@@ -108,33 +108,33 @@ impl OpcodeExecutor<'_> {
 
     /// Runs a frame on top of the present ones; gives the frame back, for generators.
     pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
-        self.run_frame_from(frame, None)
+        run_frame_from(self, frame, None)
     }
 
     /// Runs a frame on, with an exception raised at its last instruction.
     pub fn run_frame_raising(&mut self, frame: Frame, exception: VarId) -> Flow<(Exit, Frame)> {
-        self.run_frame_from(frame, Some(exception))
+        run_frame_from(self, frame, Some(exception))
     }
+}
 
-    fn run_frame_from(&mut self, frame: Frame, raised: Option<VarId>) -> Flow<(Exit, Frame)> {
-        self.frames.push(frame);
-        let exit = match raised {
-            Some(exception) => self.handle_exception(exception).and_then(|()| self.run()),
-            None => self.run(),
-        };
-        let frame = self.frames.pop();
-        if exit.is_ok() {
-            self.checkpoints.truncate(self.frames.len());
-        }
-        match (exit, frame) {
-            (Ok(exit), Some(frame)) => Ok((exit, frame)),
-            (Err(unwind), _) => {
-                if let Unwind::Raise(exception) = unwind {
-                    self.raised.leaving = Some(exception);
-                }
-                Err(unwind)
+fn run_frame_from(cx: &mut OpcodeExecutor<'_>, frame: Frame, raised: Option<VarId>) -> Flow<(Exit, Frame)> {
+    cx.stack.enter(frame);
+    let exit = match raised {
+        Some(exception) => unwinding::handle_exception(cx, exception).and_then(|()| cx.run()),
+        None => cx.run(),
+    };
+    let frame = cx.stack.leave();
+    if exit.is_ok() {
+        cx.checkpoints.truncate(cx.stack.len());
+    }
+    match (exit, frame) {
+        (Ok(exit), Some(frame)) => Ok((exit, frame)),
+        (Err(unwind), _) => {
+            if let Unwind::Raise(exception) = unwind {
+                cx.raised.leaving = Some(exception);
             }
-            (Ok(_), None) => Err(Unwind::fallback(ReasonId::InternalError, "the frame stack ran empty")),
+            Err(unwind)
         }
+        (Ok(_), None) => Err(Unwind::fallback(ReasonId::InternalError, "the frame stack ran empty")),
     }
 }

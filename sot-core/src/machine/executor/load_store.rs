@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::stack::bad_operand;
 use super::{Globals, Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -14,14 +15,9 @@ use crate::machine::variable::VarId;
 use crate::tracker::{Key, Tracker};
 
 impl<'py> OpcodeExecutor<'py> {
-    /// `co_names[index]`
-    pub fn name(&self, index: u32) -> Flow<Name> {
-        self.frame().code.names.get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
-    }
-
     /// `co_consts[index]`
     pub fn load_const(&mut self, index: u32) -> Flow<VarId> {
-        let code = Rc::clone(&self.frame().code);
+        let code = Rc::clone(&self.stack.frame().code);
         let value = code.code.consts.get(index as usize).ok_or_else(|| bad_operand("constant"))?;
         let value = value.bind(self.py);
         if crate::cpython::is_atom(value) {
@@ -33,35 +29,16 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The local in a slot; unbound is the user's `UnboundLocalError`.
     pub fn load_fast(&mut self, slot: u32) -> Flow<VarId> {
-        match self.frame().locals.get(slot as usize) {
+        match self.stack.frame().locals.get(slot as usize) {
             Some(Some(value)) => Ok(*value),
             Some(None) => {
-                let name = Rc::clone(&self.frame().code.varnames[slot as usize]);
+                let name = Rc::clone(&self.stack.frame().code.varnames[slot as usize]);
                 Err(self.raise(PyUnboundLocalError::new_err(format!(
                     "local variable '{name}' referenced before assignment"
                 ))))
             }
             None => Err(bad_operand("local")),
         }
-    }
-
-    /// The local in a slot, if bound.
-    pub fn local(&self, slot: u32) -> Option<VarId> {
-        self.frame().locals.get(slot as usize).copied().flatten()
-    }
-
-    /// Binds or unbinds the local in a slot.
-    pub fn set_local(&mut self, slot: u32, value: Option<VarId>) -> Flow<()> {
-        let local = self.frame_mut().locals.get_mut(slot as usize).ok_or_else(|| bad_operand("local"))?;
-        *local = value;
-        Ok(())
-    }
-
-    /// The cell that an opcode's argument names.
-    pub fn cell(&self, arg: u32) -> Flow<VarId> {
-        let frame = self.frame();
-        let index = frame.code.code.cell_index(arg).ok_or_else(|| bad_operand("cell"))?;
-        frame.cells.get(index).copied().ok_or_else(|| bad_operand("cell"))
     }
 
     /// What the frame's namespace binds to a global name.
@@ -82,12 +59,12 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What the frame's globals bind to a name.
     pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
-        if let Some(names) = self.frame().global_names {
+        if let Some(names) = self.stack.frame().global_names {
             let key = self.string(name);
             let found = self.contains(names, key, false)?;
             return if self.truth(found)? { self.get_item(names, key).map(Some) } else { Ok(None) };
         }
-        let globals = self.frame().globals.share(self.py);
+        let globals = self.stack.frame().globals.share(self.py);
         self.find_global_in(&globals, name)
     }
 
@@ -115,7 +92,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// There is one truth about the variables of a module, but not where they are written through the dict that holds
     /// them.
     pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
-        match self.met(names.as_any()) {
+        match self.identities.of(names.as_any()) {
             Some(met) if self.effects.written().any(|written| written == met) => {
                 let text = "a variable of a module whose __dict__ is written as a dict, too";
                 Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
@@ -147,11 +124,11 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Binds (`Some`) or deletes (`None`) a global name.
     pub fn set_global(&mut self, name: &Name, value: Option<VarId>) -> Flow<()> {
-        let globals = self.frame().globals.share(self.py);
+        let globals = self.stack.frame().globals.share(self.py);
         if value.is_none() && self.find_global(name)?.is_none() {
             return Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
         }
-        if let Some(names) = self.frame().global_names {
+        if let Some(names) = self.stack.frame().global_names {
             let key = self.string(name);
             return match value {
                 Some(value) => self.set_item(names, key, value),
@@ -169,7 +146,7 @@ impl<'py> OpcodeExecutor<'py> {
         tracker: Option<crate::tracker::TrackerId>,
     ) -> Flow<Globals> {
         let root = self.trackers.add(Tracker::Globals);
-        let is_root = dict.is(&self.root_globals);
+        let is_root = dict.is(&self.stack.root_globals);
         let tracker = match tracker {
             Some(tracker) if is_root => {
                 self.guards.add(tracker, Test::SameAs(root));
@@ -186,9 +163,4 @@ impl<'py> OpcodeExecutor<'py> {
         };
         Ok(Globals { dict: dict.clone().unbind(), tracker })
     }
-}
-
-fn bad_operand(what: &str) -> Unwind {
-    pyo3::exceptions::PyRuntimeError::new_err(format!("an instruction names a {what} that the code does not have"))
-        .into()
 }

@@ -9,10 +9,10 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// The error of a function of the `operator` module for operands that it cannot take.
     pub fn misfit(&mut self, function: &str, operands: &[VarId]) -> Flow<Unwind> {
-        let operands = operands.iter().map(|&operand| self.look_alike(operand)).collect::<Flow<Option<Vec<_>>>>()?;
+        let operands = operands.iter().map(|&operand| look_alike(self, operand)).collect::<Flow<Option<Vec<_>>>>()?;
         let error = match operands {
             Some(operands) => {
                 let function = cpython::import(self.py, "operator")?.getattr(function)?;
@@ -27,39 +27,38 @@ impl<'py> OpcodeExecutor<'py> {
             }
         })
     }
+}
 
-    /// Something of a type with the same name and the same C code, which does nothing of the program's.
-    fn look_alike(&mut self, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-        if let Some(known) = self.materialize(value)? {
-            return Ok(Some(known));
-        }
-        let payload = self.see(value)?;
-        if payload.form() == Form::Tensor {
-            // Its operators are the framework's, and it is iterable.
-            return Ok(None);
-        }
-        let (py, ty) = (self.py, payload.python_type(self));
-        let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
-        let like = |name: String, base: &Bound<'py, PyType>| {
-            py.get_type::<PyType>().call1((name, (base,), PyDict::new(py))).ok()
-        };
-        let object = payload.object().map(|object| object.bind(py));
-        if let Some(class) = object.and_then(|object| object.cast::<PyType>().ok()) {
-            let plain = ty.is(py.get_type::<PyType>());
-            return Ok(like(cpython::type_name(class), &py.get_type::<PyAny>().cast_into().map_err(PyErr::from)?)
-                .filter(|_| plain));
-        }
-        if ty.is(py.get_type::<PySlice>()) {
-            return Ok(Some(PySlice::full(py).into_any()));
-        }
-        if is_made_by_c(ty)? {
-            return Ok(ty.call0().ok());
-        }
-        let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
-        let base = bases.find(|base| is_made_by_c(base).unwrap_or(false));
-        let class = base.and_then(|base| like(cpython::full_type_name(ty), &base));
-        Ok(class.and_then(|class| class.call0().ok()))
+/// Something of a type with the same name and the same C code, which does nothing of the program's.
+fn look_alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    if let Some(known) = cx.materialize(value)? {
+        return Ok(Some(known));
     }
+    let payload = cx.see(value)?;
+    if payload.form() == Form::Tensor {
+        // Its operators are the framework's, and it is iterable.
+        return Ok(None);
+    }
+    let (py, ty) = (cx.py, payload.python_type(cx));
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+    let like =
+        |name: String, base: &Bound<'py, PyType>| py.get_type::<PyType>().call1((name, (base,), PyDict::new(py))).ok();
+    let object = payload.object().map(|object| object.bind(py));
+    if let Some(class) = object.and_then(|object| object.cast::<PyType>().ok()) {
+        let plain = ty.is(py.get_type::<PyType>());
+        return Ok(like(cpython::type_name(class), &py.get_type::<PyAny>().cast_into().map_err(PyErr::from)?)
+            .filter(|_| plain));
+    }
+    if ty.is(py.get_type::<PySlice>()) {
+        return Ok(Some(PySlice::full(py).into_any()));
+    }
+    if is_made_by_c(ty)? {
+        return Ok(ty.call0().ok());
+    }
+    let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
+    let base = bases.find(|base| is_made_by_c(base).unwrap_or(false));
+    let class = base.and_then(|base| like(cpython::full_type_name(ty), &base));
+    Ok(class.and_then(|class| class.call0().ok()))
 }
 
 /// `Py_TPFLAGS_IMMUTABLETYPE`

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::{object_model, OpcodeExecutor};
+use super::{changing, claim, object_model, sizes, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
@@ -20,10 +20,10 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = self.open_operator(op, lhs, rhs)? {
+        if let Some(result) = sizes::open_operator(self, op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+        if let Some(result) = try_binary(self, op, lhs, rhs)? {
             return Ok(result);
         }
         Err(self.misfit(op.method(), &[lhs, rhs])?)
@@ -44,8 +44,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         if left.constant().is_none() {
             self.see(rhs)?;
-            let right_first = self.right_goes_first(lhs, rhs)?;
-            self.claim_left(lhs, rhs, right_first)?;
+            let right_first = right_goes_first(self, lhs, rhs)?;
+            claim::claim_left(self, lhs, rhs, right_first)?;
             let claim = self.claims.take();
             self.claims.put_back(claim.clone());
             self.claims.in_place();
@@ -57,7 +57,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             self.claims.put_back(claim);
         }
-        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+        if let Some(result) = try_binary(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if op == BinaryOp::Add {
@@ -69,66 +69,20 @@ impl<'py> OpcodeExecutor<'py> {
         Err(self.misfit(&op.inplace(), &[lhs, rhs])?)
     }
 
-    fn try_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
-            return self.fold(|_| op.apply(&left, &right)).map(Some);
-        }
-        let (left, right) = (self.see(lhs)?, self.see(rhs)?);
-        let right_first = self.right_goes_first(lhs, rhs)? && self.overloads(op.reflected(), lhs, rhs)?;
-        self.claim_left(lhs, rhs, right_first)?;
-        if right_first {
-            if let Some(result) = right.binary(self, op, rhs, lhs, true)? {
-                return Ok(Some(result));
-            }
-        }
-        if let Some(result) = left.binary(self, op, lhs, rhs, false)? {
-            return Ok(Some(result));
-        }
-        // Of operands of one type the reflected method is not asked.
-        if right_first || self.type_of(lhs)?.is(self.type_of(rhs)?) {
-            return Ok(None);
-        }
-        self.claims.right(lhs, rhs);
-        right.binary(self, op, rhs, lhs, true)
-    }
-
-    /// A right operand of a proper subclass is asked first.
-    fn right_goes_first(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
-        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
-        if left.is(&right) {
-            return Ok(false);
-        }
-        // No hook of a metaclass is asked.
-        Ok(matches!((left.cast(), right.cast()), (Ok(left), Ok(right)) if cpython::is_subtype(right, left)))
-    }
-
-    /// Whether the right operand's class has a method of its own.
-    fn overloads(&mut self, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
-        let mut found = Vec::new();
-        for operand in [lhs, rhs] {
-            let method = object_model::lookup(self, operand, &name.into())?;
-            if let Some((method, tracker)) = &method {
-                object_model::guard_identity(self, method, *tracker);
-            }
-            found.push(method.map(|(method, _)| method.as_ptr()));
-        }
-        Ok(found[0] != found[1])
-    }
-
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
-        if op == UnaryOp::Positive && (self.is_open(operand) || self.is_of_sizes(operand)) {
+        if op == UnaryOp::Positive && (self.is_open(operand) || changing::is_of_sizes(self, operand)) {
             return Ok(operand);
         }
-        if op == UnaryOp::Invert && self.is_open_integer(operand) {
+        if op == UnaryOp::Invert && sizes::is_open_integer(self, operand) {
             let minus_one = self.integer(-1)?;
             return self.binary(BinaryOp::Subtract, minus_one, operand);
         }
-        if op == UnaryOp::Negative && self.is_open_integer(operand) {
+        if op == UnaryOp::Negative && sizes::is_open_integer(self, operand) {
             let zero = self.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
-        if op == UnaryOp::Negative && self.lazy_float(operand).is_some() {
+        if op == UnaryOp::Negative && changing::lazy_float(self, operand).is_some() {
             let minus_one = self.integer(-1)?;
             return self.binary(BinaryOp::Multiply, operand, minus_one);
         }
@@ -140,21 +94,21 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op rhs`, rich comparison
     pub fn compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-        if let Some(result) = self.lazy_compare(op, lhs, rhs)? {
+        if let Some(result) = changing::lazy_compare(self, op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = self.open_compare(op, lhs, rhs)? {
+        if let Some(result) = sizes::open_compare(self, op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = self.open_question(op, lhs, rhs)? {
+        if let Some(result) = sizes::open_question(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             return self.fold(|_| op.apply(&left, &right));
         }
         let (left, right) = (self.see(lhs)?, self.see(rhs)?);
-        let right_first = self.right_goes_first(lhs, rhs)?;
-        self.claim_left(lhs, rhs, right_first)?;
+        let right_first = right_goes_first(self, lhs, rhs)?;
+        claim::claim_left(self, lhs, rhs, right_first)?;
         if right_first {
             if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
                 return Ok(result);
@@ -268,10 +222,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `bool(value)`; of a tensor it is a graph break.
     pub fn truth(&mut self, value: VarId) -> Flow<bool> {
-        if let Some(truth) = self.lazy_truth(value)? {
+        if let Some(truth) = changing::lazy_truth(self, value)? {
             return Ok(truth);
         }
-        if let Some(truth) = self.open_truth(value)? {
+        if let Some(truth) = sizes::open_truth(self, value)? {
             return Ok(truth);
         }
         if let Some(known) = self.known(value)? {
@@ -305,6 +259,52 @@ impl<'py> OpcodeExecutor<'py> {
         let ty = self.type_of(value)?;
         Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::full_type_name))
     }
+}
+
+fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    if let (Some(left), Some(right)) = (cx.known(lhs)?, cx.known(rhs)?) {
+        return cx.fold(|_| op.apply(&left, &right)).map(Some);
+    }
+    let (left, right) = (cx.see(lhs)?, cx.see(rhs)?);
+    let right_first = right_goes_first(cx, lhs, rhs)? && overloads(cx, op.reflected(), lhs, rhs)?;
+    claim::claim_left(cx, lhs, rhs, right_first)?;
+    if right_first {
+        if let Some(result) = right.binary(cx, op, rhs, lhs, true)? {
+            return Ok(Some(result));
+        }
+    }
+    if let Some(result) = left.binary(cx, op, lhs, rhs, false)? {
+        return Ok(Some(result));
+    }
+    // Of operands of one type the reflected method is not asked.
+    if right_first || cx.type_of(lhs)?.is(cx.type_of(rhs)?) {
+        return Ok(None);
+    }
+    cx.claims.right(lhs, rhs);
+    right.binary(cx, op, rhs, lhs, true)
+}
+
+/// A right operand of a proper subclass is asked first.
+fn right_goes_first(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<bool> {
+    let (left, right) = (cx.type_of(lhs)?, cx.type_of(rhs)?);
+    if left.is(&right) {
+        return Ok(false);
+    }
+    // No hook of a metaclass is asked.
+    Ok(matches!((left.cast(), right.cast()), (Ok(left), Ok(right)) if cpython::is_subtype(right, left)))
+}
+
+/// Whether the right operand's class has a method of its own.
+fn overloads(cx: &mut OpcodeExecutor<'_>, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
+    let mut found = Vec::new();
+    for operand in [lhs, rhs] {
+        let method = object_model::lookup(cx, operand, &name.into())?;
+        if let Some((method, tracker)) = &method {
+            object_model::guard_identity(cx, method, *tracker);
+        }
+        found.push(method.map(|(method, _)| method.as_ptr()));
+    }
+    Ok(found[0] != found[1])
 }
 
 /// The numbers of which CPython keeps one object each.

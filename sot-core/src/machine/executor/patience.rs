@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use super::{Effort, OpcodeExecutor};
+use super::{checkpoint, Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::forgetting;
@@ -52,6 +52,8 @@ pub struct Patience {
     signal: Option<u64>,
     /// Whether the trace goes on though one waits.
     ignores_signals: bool,
+    /// How many calls are being made for other calls.
+    pub(super) nesting: usize,
 }
 
 impl Patience {
@@ -62,10 +64,11 @@ impl Patience {
             Effort::Asked => left_of(&ASKED),
             Effort::All => ASKED.first,
         };
-        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
+        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
 
-    /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
+    /// The handler of a signal runs when the trace has ended, and does not wait for a long one. So it is with what
+    /// another thread raises.
     fn look_for_signals(&mut self) -> Flow<()> {
         if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());
@@ -74,7 +77,7 @@ impl Patience {
         if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
-        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
+        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits, or what another thread raises"))
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes
@@ -125,39 +128,39 @@ impl OpcodeExecutor<'_> {
             IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
         }
     }
+}
 
-    /// An instruction, or an item that C code takes from an iterator.
-    pub(super) fn count_step(&mut self) -> Flow<()> {
-        self.patience.steps += 1;
-        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
-            return self.lose_patience();
-        }
-        if self.patience.steps % PROGRESS_STEPS == 0 {
-            progress::tick(self.py, self.graph.ir().statements.len());
-        }
-        if self.patience.steps % SIGNAL_STEPS == 0 {
-            return self.patience.look_for_signals();
-        }
-        Ok(())
+/// An instruction, or an item that C code takes from an iterator.
+pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    cx.patience.steps += 1;
+    if cx.patience.steps > cx.patience.most || cx.patience.bytes > MAX_BYTES {
+        return lose_patience(cx);
     }
+    if cx.patience.steps % PROGRESS_STEPS == 0 {
+        progress::tick(cx.py, cx.graph.ir().statements.len());
+    }
+    if cx.patience.steps % SIGNAL_STEPS == 0 {
+        return cx.patience.look_for_signals();
+    }
+    Ok(())
+}
 
-    #[cold]
-    fn lose_patience(&mut self) -> Flow<()> {
-        if self.patience.bytes > MAX_BYTES {
-            let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
-            return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
-        }
-        let most = self.patience.most;
-        if most < MAX_STEPS && self.has_met_tensors() {
-            self.patience.most = MAX_STEPS;
-            return Ok(());
-        }
-        let text = format!("more than {most} instructions");
-        if most < MAX_STEPS {
-            return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("{text} without a tensor")));
-        }
-        let of_call = format!("a call of {text} without tensor work");
-        let plan = self.plan_at_long_call(most / 2, of_call);
-        Err(plan.unwrap_or_else(|| Unwind::fallback(ReasonId::TraceTooLong, text)))
+#[cold]
+fn lose_patience(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    if cx.patience.bytes > MAX_BYTES {
+        let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
+        return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
     }
+    let most = cx.patience.most;
+    if most < MAX_STEPS && cx.has_met_tensors() {
+        cx.patience.most = MAX_STEPS;
+        return Ok(());
+    }
+    let text = format!("more than {most} instructions");
+    if most < MAX_STEPS {
+        return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("{text} without a tensor")));
+    }
+    let of_call = format!("a call of {text} without tensor work");
+    let plan = checkpoint::plan_at_long_call(cx, most / 2, of_call);
+    Err(plan.unwrap_or_else(|| Unwind::fallback(ReasonId::TraceTooLong, text)))
 }

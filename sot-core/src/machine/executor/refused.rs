@@ -46,7 +46,7 @@ impl<'py> OpcodeExecutor<'py> {
         let key = callee.as_ptr() as usize;
         if let Some((_, reason)) = self.history.refusals.known.get(&key) {
             let reason = reason.clone();
-            return self.follow_refused(reason, follow);
+            return follow_refused(self, reason, follow);
         }
         let refused = match self.statement(kind, callee, name, args)? {
             Ok(result) => return Ok(result),
@@ -55,7 +55,7 @@ impl<'py> OpcodeExecutor<'py> {
         match refused.unwind {
             Unwind::BreakGraph(reason) if refused.by_callee => {
                 if !refused.leaves_operations {
-                    return self.follow_refused(*reason, follow);
+                    return follow_refused(self, *reason, follow);
                 }
                 self.history.refusals.known.insert(key, (callee.clone().unbind(), *reason));
                 Err(Unwind::Restart(None))
@@ -85,21 +85,25 @@ impl<'py> OpcodeExecutor<'py> {
             _ => outcome,
         }
     }
+}
 
-    /// Of refused calls within each other the outermost one is where the trace ends, if it must.
-    fn follow_refused(&mut self, reason: Reason, follow: impl FnOnce(&mut Self) -> Flow<VarId>) -> Flow<VarId> {
-        if std::mem::replace(&mut self.history.refusals.is_following, true) {
-            return follow(self);
+/// Of refused calls within each other the outermost one is where the trace ends, if it must.
+fn follow_refused<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    reason: Reason,
+    follow: impl FnOnce(&mut OpcodeExecutor<'py>) -> Flow<VarId>,
+) -> Flow<VarId> {
+    if std::mem::replace(&mut cx.history.refusals.is_following, true) {
+        return follow(cx);
+    }
+    let placed = cx.place(Unwind::BreakGraph(Box::new(reason)));
+    let step = cx.checkpoints.last_step();
+    let outcome = follow(cx);
+    cx.history.refusals.is_following = false;
+    match (outcome, step, placed) {
+        (Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)), Some(step), Unwind::BreakGraph(reason)) => {
+            Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(step, *reason)))))
         }
-        let placed = self.place(Unwind::BreakGraph(Box::new(reason)));
-        let step = self.last_step();
-        let outcome = follow(self);
-        self.history.refusals.is_following = false;
-        match (outcome, step, placed) {
-            (Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)), Some(step), Unwind::BreakGraph(reason)) => {
-                Err(Unwind::Restart(Some(Box::new(self.stop_at(step, *reason)))))
-            }
-            (outcome, ..) => outcome,
-        }
+        (outcome, ..) => outcome,
     }
 }

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
 
-use super::{object_model, CallArgs, OpcodeExecutor};
+use super::{call, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -55,22 +55,12 @@ fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Notes that the translation rests on what is registered for an object, or that nothing is.
-    pub fn meet(&mut self, object: &Bound<'py, PyAny>) {
-        self.met_objects.insert(object.as_ptr() as usize);
-        self.met_objects.insert(object.get_type_ptr() as usize);
-        if let Ok(function) = object.cast::<PyFunction>() {
-            self.met_objects.insert(cpython::function_globals(function).as_ptr() as usize);
-            self.met_objects.extend(registered::module_of(object).map(|module| registered::mark_of(&module)));
-        }
-    }
-
     /// Breaks the graph at a call of what the program has asked so for.
     pub fn refuse_listed(&mut self, callable: &Bound<'py, PyAny>) -> Flow<()> {
-        self.meet(callable);
+        self.met.object(callable);
         let Some(registration) = registered::break_of(callable) else { return Ok(()) };
         let name = tracker::name(callable);
-        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration))))
+        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration, &self.runtime.package))))
     }
 
     /// Calls an object as the program has registered it; `None` if nothing says so. `variable` is where the object was
@@ -87,188 +77,197 @@ impl<'py> OpcodeExecutor<'py> {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }
         match &registration.meaning {
-            Meaning::Pure => self.fold_call(callable, args),
-            Meaning::ConstantResult => self.assume_result(callable, args).map(Some),
-            Meaning::Substitute(by) => self.call_substitute(variable, by, args),
-            Meaning::Statement => self.call_as_statement(variable, callable, args).map(Some),
+            Meaning::Pure => call::fold_call(self, callable, args),
+            Meaning::ConstantResult => assume_result(self, callable, args).map(Some),
+            Meaning::Substitute(by) => call_substitute(self, variable, by, args),
+            Meaning::Statement => call_as_statement(self, variable, callable, args).map(Some),
             _ => Ok(None),
         }
     }
+}
 
-    /// Follows another function in the place of one. Where that calls what it stands for, it is not meant.
-    fn call_substitute(&mut self, variable: Option<VarId>, by: &Py<PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
-        let by = by.bind(self.py).clone();
-        if let Ok(function) = by.cast::<PyFunction>() {
-            let code = cpython::function_code(function);
-            if self.frames.iter().any(|frame| frame.code.object.bind(self.py).is(&code)) {
-                return Ok(None);
-            }
-        }
-        let tracker = self.constant_tracker(by.clone().unbind());
-        let by = self.wrap(&by, tracker);
-        match variable {
-            Some(variable) => self.call_instead_of(variable, by, args).map(Some),
-            None => self.call(by, args).map(Some),
-        }
-    }
-
-    /// Calls a function now, and takes its result for that of the calls to come.
-    fn assume_result(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
-        let given = self.real_arguments(function, args)?;
-        let result = match self.history.refusals.results.get(function, &given) {
-            Some(result) => result,
-            None => match function.call(&given.0, Some(&given.1)) {
-                Ok(result) => result,
-                Err(error) => return Err(self.raise(error)),
-            },
-        };
-        let known = AssumedResult {
-            function: function.clone().unbind(),
-            args: given.0.unbind(),
-            keywords: given.1.unbind(),
-            result: result.clone().unbind(),
-        };
-        self.history.refusals.results.0.push(known);
-        let tracker = self.constant_tracker(result.clone().unbind());
-        Ok(self.wrap(&result, tracker))
-    }
-
-    /// The arguments of a call as objects that are there now.
-    fn real_arguments(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<Given<'py>> {
-        let positional = args.positional.iter().map(|&arg| self.real_argument(function, arg));
-        let positional = positional.collect::<Flow<Vec<_>>>()?;
-        let keywords = PyDict::new(self.py);
-        for (name, arg) in &args.keywords {
-            keywords.set_item(&**name, self.real_argument(function, *arg)?)?;
-        }
-        Ok((PyTuple::new(self.py, positional)?, keywords))
-    }
-
-    fn real_argument(&mut self, function: &Bound<'py, PyAny>, arg: VarId) -> Flow<Bound<'py, PyAny>> {
-        if let Some(known) = self.materialize(arg)? {
-            return Ok(known);
-        }
-        let object = self.see(arg)?.object().map(|object| object.bind(self.py).clone());
-        object.filter(|_| !self.effects.is_written(arg)).ok_or_else(|| {
-            let name = tracker::name(function);
-            let text = format!("{name}, whose result is assumed, is called with what only the graph's run gives");
-            Unwind::break_graph(ReasonId::UnsupportedCall, text)
-        })
-    }
-
-    /// Puts a call into the graph as one statement, and assumes what a function in Python reads besides its arguments.
-    fn call_as_statement(
-        &mut self,
-        variable: Option<VarId>,
-        callable: &Bound<'py, PyAny>,
-        args: &CallArgs,
-    ) -> Flow<VarId> {
-        if let Ok(function) = callable.cast::<PyFunction>() {
-            let of = match variable {
-                Some(variable) => self.vars.tracker(variable),
-                None => self.constant_tracker(callable.clone().unbind()),
-            };
-            self.assume_reads(function, of)?;
-        }
-        for arg in args.all() {
-            self.assume_argument(arg)?;
-        }
-        self.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
-    }
-
-    /// Guards a function's code, its defaults, its closure and the globals that its code names.
-    fn assume_reads(&mut self, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<()> {
+/// Follows another function in the place of one. Where that calls what it stands for, it is not meant.
+fn call_substitute(
+    cx: &mut OpcodeExecutor<'_>,
+    variable: Option<VarId>,
+    by: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let by = by.bind(cx.py).clone();
+    if let Ok(function) = by.cast::<PyFunction>() {
         let code = cpython::function_code(function);
-        let defaults = cpython::function_defaults(function).map(Bound::into_any);
-        let named = cpython::function_kwdefaults(function).map(Bound::into_any);
-        let parts = [
-            (Part::Code, Some(code.clone().into_any())),
-            (Part::Defaults, defaults),
-            (Part::KwDefaults, named.clone()),
-        ];
-        for (part, held) in parts {
-            let tracker = self.trackers.add(Tracker::Part { of, part });
-            match held {
-                Some(held) => self.guards.add(tracker, Test::Is(Identity::of(&held))),
-                None if self.trackers.is_sourced(of) => self.guards.add(of, Test::LacksPart(part)),
-                None => {}
-            }
+        if cx.stack.iter().any(|frame| frame.code.object.bind(cx.py).is(&code)) {
+            return Ok(None);
         }
-        if let Some(named) = named.and_then(|named| named.cast_into::<PyDict>().ok()) {
-            let of = self.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
-            for (name, value) in named.copy()? {
-                let tracker = self.trackers.add(Tracker::Item { of, key: Key::of(&name) });
-                self.assume_object(&value, tracker)?;
-            }
-        }
-        if let Some(cells) = cpython::function_closure(function) {
-            let of = self.trackers.add(Tracker::Part { of, part: Part::Closure });
-            for (index, cell) in cells.iter().enumerate() {
-                let of = self.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
-                let Some(held) = cpython::cell_contents(&cell) else { continue };
-                let tracker = self.trackers.add(Tracker::CellContents { of });
-                self.assume_object(&held, tracker)?;
-            }
-        }
-        let globals = cpython::function_globals(function);
-        let tracker = self.trackers.add(Tracker::Part { of, part: Part::Globals });
-        let globals_of = self.globals_of(&globals, Some(tracker))?;
-        for name in names_in(&code)? {
-            let Some(bound) = globals.get_item(&name)? else { continue };
-            let Some(read) = self.find_global_in(&globals_of, &name.as_str().into())? else { continue };
-            self.assume_variable(read, &bound)?;
-        }
-        Ok(())
     }
+    let tracker = cx.constant_tracker(by.clone().unbind());
+    let by = cx.wrap(&by, tracker);
+    match variable {
+        Some(variable) => cx.call_instead_of(variable, by, args).map(Some),
+        None => cx.call(by, args).map(Some),
+    }
+}
 
-    fn assume_object(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
-        let variable = self.wrap(object, tracker);
-        self.assume_variable(variable, object)
-    }
+/// Calls a function now, and takes its result for that of the calls to come.
+fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let given = real_arguments(cx, function, args)?;
+    let result = match cx.history.refusals.results.get(function, &given) {
+        Some(result) => result,
+        None => match function.call(&given.0, Some(&given.1)) {
+            Ok(result) => result,
+            Err(error) => return Err(cx.raise(error)),
+        },
+    };
+    let known = AssumedResult {
+        function: function.clone().unbind(),
+        args: given.0.unbind(),
+        keywords: given.1.unbind(),
+        result: result.clone().unbind(),
+    };
+    cx.history.refusals.results.0.push(known);
+    let tracker = cx.constant_tracker(result.clone().unbind());
+    Ok(cx.wrap(&result, tracker))
+}
 
-    fn assume_variable(&mut self, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
-        self.see(variable)?;
-        if !self.is_constant(object) {
-            object_model::guard_identity(self, object, self.vars.tracker(variable));
-        }
-        self.assume_state(variable, object)
+/// The arguments of a call as objects that are there now.
+fn real_arguments<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Given<'py>> {
+    let positional = args.positional.iter().map(|&arg| real_argument(cx, function, arg));
+    let positional = positional.collect::<Flow<Vec<_>>>()?;
+    let keywords = PyDict::new(cx.py);
+    for (name, arg) in &args.keywords {
+        keywords.set_item(&**name, real_argument(cx, function, *arg)?)?;
     }
+    Ok((PyTuple::new(cx.py, positional)?, keywords))
+}
 
-    /// Guards what an argument holds that the statement is given as it is.
-    fn assume_argument(&mut self, variable: VarId) -> Flow<()> {
-        self.refuse_deep_values()?;
-        let payload = self.see(variable)?;
-        if payload.constant().is_some() || payload.form() == Form::Tensor {
-            return Ok(());
-        }
-        let given = payload.graph_argument(self, variable)?.value;
-        let payload = self.vars.get(variable);
-        match payload.object().filter(|object| object.is(&given)) {
-            Some(object) => self.assume_state(variable, object.bind(self.py)),
-            // What it holds is given to the statement one by one.
-            None => payload.children().into_iter().try_for_each(|held| self.assume_argument(held)),
-        }
+fn real_argument<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    arg: VarId,
+) -> Flow<Bound<'py, PyAny>> {
+    if let Some(known) = cx.materialize(arg)? {
+        return Ok(known);
     }
+    let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
+    object.filter(|_| !cx.effects.is_written(arg)).ok_or_else(|| {
+        let name = tracker::name(function);
+        let text = format!("{name}, whose result is assumed, is called with what only the graph's run gives");
+        Unwind::break_graph(ReasonId::UnsupportedCall, text)
+    })
+}
 
-    /// Guards what an object from outside holds, which the statement may read.
-    fn assume_state(&mut self, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
-        let tracker = self.vars.tracker(variable);
-        let backend = &*self.runtime.backend;
-        if !self.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
-            return Ok(());
-        }
-        let is_opaque = |object: &Bound<'_, PyAny>| backend.is_tensor(object);
-        let refuse =
-            |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", self.text(variable)));
-        let (state, parts) =
-            ObjectState::of(object, &is_opaque).ok_or_else(|| refuse("holds too much to be compared at each call"))?;
-        let real = |written: VarId| self.vars.get(written).object().map(|object| object.as_ptr() as usize);
-        if self.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
-            return Err(refuse("was written to, which a function that is one statement would not see"));
-        }
-        self.guards.add(tracker, Test::Object(Box::new(state)));
-        Ok(())
+/// Puts a call into the graph as one statement, and assumes what a function in Python reads besides its arguments.
+fn call_as_statement<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    variable: Option<VarId>,
+    callable: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    if let Ok(function) = callable.cast::<PyFunction>() {
+        let of = match variable {
+            Some(variable) => cx.vars.tracker(variable),
+            None => cx.constant_tracker(callable.clone().unbind()),
+        };
+        assume_reads(cx, function, of)?;
     }
+    for arg in args.all() {
+        assume_argument(cx, arg)?;
+    }
+    cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
+}
+
+/// Guards a function's code, its defaults, its closure and the globals that its code names.
+fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<()> {
+    let code = cpython::function_code(function);
+    let defaults = cpython::function_defaults(function).map(Bound::into_any);
+    let named = cpython::function_kwdefaults(function).map(Bound::into_any);
+    let parts =
+        [(Part::Code, Some(code.clone().into_any())), (Part::Defaults, defaults), (Part::KwDefaults, named.clone())];
+    for (part, held) in parts {
+        let tracker = cx.trackers.add(Tracker::Part { of, part });
+        match held {
+            Some(held) => cx.guards.add(tracker, Test::Is(Identity::of(&held))),
+            None if cx.trackers.is_sourced(of) => cx.guards.add(of, Test::LacksPart(part)),
+            None => {}
+        }
+    }
+    if let Some(named) = named.and_then(|named| named.cast_into::<PyDict>().ok()) {
+        let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+        for (name, value) in named.copy()? {
+            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&name) });
+            assume_object(cx, &value, tracker)?;
+        }
+    }
+    if let Some(cells) = cpython::function_closure(function) {
+        let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
+        for (index, cell) in cells.iter().enumerate() {
+            let of = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+            let Some(held) = cpython::cell_contents(&cell) else { continue };
+            let tracker = cx.trackers.add(Tracker::CellContents { of });
+            assume_object(cx, &held, tracker)?;
+        }
+    }
+    let globals = cpython::function_globals(function);
+    let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
+    let globals_of = cx.globals_of(&globals, Some(tracker))?;
+    for name in names_in(&code)? {
+        let Some(bound) = globals.get_item(&name)? else { continue };
+        let Some(read) = cx.find_global_in(&globals_of, &name.as_str().into())? else { continue };
+        assume_variable(cx, read, &bound)?;
+    }
+    Ok(())
+}
+
+fn assume_object<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
+    let variable = cx.wrap(object, tracker);
+    assume_variable(cx, variable, object)
+}
+
+fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
+    cx.see(variable)?;
+    if !cx.is_constant(object) {
+        object_model::guard_identity(cx, object, cx.vars.tracker(variable));
+    }
+    assume_state(cx, variable, object)
+}
+
+/// Guards what an argument holds that the statement is given as it is.
+fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
+    cx.refuse_deep_values()?;
+    let payload = cx.see(variable)?;
+    if payload.constant().is_some() || payload.form() == Form::Tensor {
+        return Ok(());
+    }
+    let given = payload.graph_argument(cx, variable)?.value;
+    let payload = cx.vars.get(variable);
+    match payload.object().filter(|object| object.is(&given)) {
+        Some(object) => assume_state(cx, variable, object.bind(cx.py)),
+        // What it holds is given to the statement one by one.
+        None => payload.children().into_iter().try_for_each(|held| assume_argument(cx, held)),
+    }
+}
+
+/// Guards what an object from outside holds, which the statement may read.
+fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
+    let tracker = cx.vars.tracker(variable);
+    let backend = &*cx.runtime.backend;
+    if !cx.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
+        return Ok(());
+    }
+    let is_opaque = |object: &Bound<'_, PyAny>| backend.is_tensor(object);
+    let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", cx.text(variable)));
+    let (state, parts) =
+        ObjectState::of(object, &is_opaque).ok_or_else(|| refuse("holds too much to be compared at each call"))?;
+    let real = |written: VarId| cx.vars.get(written).object().map(|object| object.as_ptr() as usize);
+    if cx.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
+        return Err(refuse("was written to, which a function that is one statement would not see"));
+    }
+    cx.guards.add(tracker, Test::Object(Box::new(state)));
+    Ok(())
 }
 
 /// The names that code looks up, and that the functions within it do.
@@ -284,10 +283,10 @@ fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
     Ok(names)
 }
 
-fn why(registration: &Registration) -> &'static str {
+fn why(registration: &Registration, package: &str) -> String {
     match &registration.meaning {
-        Meaning::Skipped => "is of a module that sot.register.skip was given",
-        Meaning::Disabled => "is left to CPython by sot.disable",
-        _ => "is on the break list",
+        Meaning::Skipped => format!("is of a module that {package}.register.skip was given"),
+        Meaning::Disabled => format!("is left to CPython by {package}.disable"),
+        _ => "is on the break list".to_owned(),
     }
 }

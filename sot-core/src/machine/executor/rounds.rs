@@ -26,94 +26,101 @@ pub(crate) struct Rounds {
     begun: HashSet<(usize, Label)>,
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// Whether the trace is to end where the present instruction begins a round of a loop that was running before the
     /// trace.
     /// `again`: it is not the first round that begins in the trace.
     pub fn ends_with_round(&mut self, again: bool) -> bool {
-        let frame = self.frame();
-        self.ends_before(frame.at, again)
-    }
-
-    fn ends_before(&mut self, head: Label, again: bool) -> bool {
-        let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
-        let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
-        let Some(cache) = cache::cache_of(&code) else { return false };
-        if cache.unrolled(head) >= policy::MAX_UNROLLED
-            || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
-        {
-            return true;
-        }
-        if again && self.rounds.again.insert((code.as_ptr() as usize, head)) {
-            self.rounds.codes.push(code.unbind());
-        }
-        false
-    }
-
-    /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump
-    /// back to.
-    pub(super) fn round_begins(&mut self, head: Label) -> Option<Unwind> {
-        let frame = self.frame();
-        let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
-        if head > frame.at || frame.code.code.instructions.get(head.index()).is_some_and(steps) {
-            return None;
-        }
-        if !is_in_loop(self.py, frame, head) {
-            return None;
-        }
-        let begun = !self.rounds.begun.insert((Rc::as_ptr(&self.frame().code) as usize, head));
-        if !self.ends_before(head, begun) {
-            return None;
-        }
-        let reason = Reason::new(ReasonId::UnsupportedCall, "a round of a loop whose rounds differ");
-        Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
-    }
-
-    /// Whether the present instruction, one of the outermost frame, has asked for a value that differs from call to
-    /// call. Then one that may differ is not assumed for it in another resume function either.
-    pub(super) fn differs_here(&self) -> bool {
-        let Some((code, at)) = self.root_place() else { return false };
-        cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
-    }
-
-    /// Whether the variable of the program that a tracker names has been found to hold a container with other contents
-    /// each time.
-    pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
-        let place = self.resumed_variable(tracker);
-        let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
-        place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
-    }
-
-    /// A local variable of the outermost frame, which is that of a resume function, and the original code.
-    pub(super) fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
-        let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
-        let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
-        let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
-        // What else a resume function is given has no name in the program.
-        let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
-        (*slot < locals).then(|| (code, Rc::clone(name)))
-    }
-
-    /// Whether the code has so many conditions on values which differ that the graph breaks at each.
-    pub(super) fn branches_much(&self) -> bool {
-        let place = self.root_place().and_then(|(code, _)| cache::cache_of(&code));
-        place.is_some_and(|cache| cache.branches_much())
-    }
-
-    pub(super) fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
-        let [frame] = &self.frames[..] else { return None };
-        cache::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
+        let frame = self.stack.frame();
+        ends_before(self, frame.at, again)
     }
 
     /// Notes for later translations how this one has gone round loops.
     pub(crate) fn note_rounds(&mut self) {
-        let rounds = std::mem::take(&mut self.rounds);
+        let rounds = std::mem::take(&mut self.learnt.rounds);
         for code in &rounds.codes {
             let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
             let address = code.as_ptr() as usize;
-            rounds.again.iter().filter(|(of, _)| *of == address).for_each(|(_, head)| cache.note_unrolled(*head));
+            rounds
+                .again
+                .iter()
+                .filter(|(of, _)| *of == address)
+                .for_each(|(_, head)| cache.profile().note_unrolled(*head));
         }
     }
+}
+
+fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
+    let code = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok().cloned();
+    let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
+    let Some(cache) = cache::cache_of(&code) else { return false };
+    if cache.profile().unrolled(head) >= policy::MAX_UNROLLED
+        || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
+    {
+        return true;
+    }
+    if again && cx.learnt.rounds.again.insert((code.as_ptr() as usize, head)) {
+        cx.learnt.rounds.codes.push(code.unbind());
+    }
+    false
+}
+
+/// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump
+/// back to.
+pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<Unwind> {
+    let frame = cx.stack.frame();
+    let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
+    if head > frame.at || frame.code.code.instructions.get(head.index()).is_some_and(steps) {
+        return None;
+    }
+    if !is_in_loop(cx.py, frame, head) {
+        return None;
+    }
+    let begun = !cx.learnt.rounds.begun.insert((Rc::as_ptr(&cx.stack.frame().code) as usize, head));
+    if !ends_before(cx, head, begun) {
+        return None;
+    }
+    let reason = Reason::new(ReasonId::UnsupportedCall, "a round of a loop whose rounds differ");
+    Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
+}
+
+/// Whether the present instruction, one of the outermost frame, has asked for a value that differs from call to
+/// call. Then one that may differ is not assumed for it in another resume function either.
+pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
+    let Some((code, at)) = root_place(cx) else { return false };
+    cache::cache_of(&code).is_some_and(|cache| cache.profile().differs(at))
+}
+
+/// Whether the variable of the program that a tracker names has been found to hold a container with other contents
+/// each time.
+pub(super) fn holds_changing(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
+    let place = resumed_variable(cx, tracker);
+    let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
+    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile().holds_changing(name))
+}
+
+/// A local variable of the outermost frame, which is that of a resume function, and the original code.
+pub(super) fn resumed_variable<'py>(
+    cx: &OpcodeExecutor<'py>,
+    tracker: TrackerId,
+) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
+    let Tracker::Local { slot, name } = cx.trackers.get(tracker) else { return None };
+    let running = cx.stack.first()?.code.object.bind(cx.py).cast::<PyCode>().ok()?;
+    let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
+    // What else a resume function is given has no name in the program.
+    let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
+    (*slot < locals).then(|| (code, Rc::clone(name)))
+}
+
+/// Whether the code has so many conditions on values which differ that the graph breaks at each.
+pub(super) fn branches_much(cx: &OpcodeExecutor<'_>) -> bool {
+    let place = root_place(cx).and_then(|(code, _)| cache::cache_of(&code));
+    place.is_some_and(|cache| cache.profile().branches_much())
+}
+
+pub(super) fn root_place<'py>(cx: &OpcodeExecutor<'py>) -> Option<(Bound<'py, PyCode>, Label)> {
+    let [frame] = &cx.stack[..] else { return None };
+    cache::in_original(frame.code.object.bind(cx.py).cast::<PyCode>().ok()?, frame.at)
 }
 
 /// Whether the frame is that of a resume function that goes on inside of the loop.

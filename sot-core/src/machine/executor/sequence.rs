@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::{object_model, OpcodeExecutor};
+use super::{object_model, patience, sizes, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
@@ -14,7 +14,7 @@ impl OpcodeExecutor<'_> {
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         // To a graph an open number can be given.
         if !self.is_open_argument(key) || self.see(object)?.form() != Form::Tensor {
-            self.see_key(key)?;
+            sizes::see_key(self, key)?;
         }
         if let Some(value) = self.known(object)? {
             if let Some(index) = self.materialize(key)? {
@@ -51,7 +51,7 @@ impl OpcodeExecutor<'_> {
 
     /// `next(iterator)`; `None` when exhausted
     pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
-        self.count_step()?;
+        patience::count_step(self)?;
         self.see(iterator)?.next(self, iterator)
     }
 
@@ -61,7 +61,7 @@ impl OpcodeExecutor<'_> {
             return Ok(items);
         }
         let iterator = self.iter(iterable)?;
-        self.drain(iterator)
+        drain(self, iterator)
     }
 
     /// All items of an iterable as a list takes them: how many there will be is asked first, where the program says it.
@@ -71,7 +71,7 @@ impl OpcodeExecutor<'_> {
         }
         let iterator = self.iter(iterable)?;
         self.ask_length(iterable)?;
-        self.drain(iterator)
+        drain(self, iterator)
     }
 
     /// Asks how many items there will be, if methods of the program's say it.
@@ -121,21 +121,12 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
-    fn drain(&mut self, iterator: VarId) -> Flow<Vec<VarId>> {
-        let mut items = Vec::new();
-        self.each_left(iterator, |_, item| {
-            items.push(item);
-            Ok(())
-        })?;
-        Ok(items)
-    }
-
     /// The items of `a, b, c = iterable`.
     pub fn unpack_exactly(&mut self, iterable: VarId, count: usize) -> Flow<Vec<VarId>> {
-        let items = match self.unpackable(iterable)? {
+        let items = match unpackable(self, iterable)? {
             Unpackable::Items(items) => items,
             // One item more says that there are too many.
-            Unpackable::Iterator(iterator) => self.take(iterator, count + 1)?,
+            Unpackable::Iterator(iterator) => take(self, iterator, count + 1)?,
         };
         match items.len() {
             n if n == count => Ok(items),
@@ -149,10 +140,10 @@ impl OpcodeExecutor<'_> {
 
     /// The items of `a, *b, c = iterable`: those before, the list, those after.
     pub fn unpack_starred(&mut self, iterable: VarId, before: usize, after: usize) -> Flow<Vec<VarId>> {
-        let mut items = match self.unpackable(iterable)? {
+        let mut items = match unpackable(self, iterable)? {
             Unpackable::Items(items) => items,
             Unpackable::Iterator(iterator) => {
-                let mut items = self.take(iterator, before)?;
+                let mut items = take(self, iterator, before)?;
                 // The rest is made a list, which asks for an iterator again.
                 if items.len() == before {
                     items.extend(self.unpack_into_list(iterator)?);
@@ -173,35 +164,44 @@ impl OpcodeExecutor<'_> {
         items.extend(tail);
         Ok(items)
     }
+}
 
-    /// So many items of an iterator, or all that it has left.
-    fn take(&mut self, iterator: VarId, count: usize) -> Flow<Vec<VarId>> {
-        let mut items = Vec::new();
-        while items.len() < count {
-            let Some(item) = self.next(iterator)? else { break };
-            items.push(item);
-        }
-        Ok(items)
-    }
+fn drain(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Vec<VarId>> {
+    let mut items = Vec::new();
+    cx.each_left(iterator, |_, item| {
+        items.push(item);
+        Ok(())
+    })?;
+    Ok(items)
+}
 
-    fn unpackable(&mut self, iterable: VarId) -> Flow<Unpackable> {
-        let is_iterable = match self.known(iterable)? {
-            Some(value) => value.try_iter().is_ok(),
-            None => {
-                // One that is None is called.
-                let says = object_model::lookup(self, iterable, &"__iter__".into())?.is_some();
-                says || self.has_special(iterable, "__getitem__")?
-            }
-        };
-        if !is_iterable {
-            let name = self.type_name(iterable)?;
-            return Err(self.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
-        }
-        Ok(match self.see(iterable)?.items(self, iterable)? {
-            Some(items) => Unpackable::Items(items),
-            None => Unpackable::Iterator(self.iter(iterable)?),
-        })
+/// So many items of an iterator, or all that it has left.
+fn take(cx: &mut OpcodeExecutor<'_>, iterator: VarId, count: usize) -> Flow<Vec<VarId>> {
+    let mut items = Vec::new();
+    while items.len() < count {
+        let Some(item) = cx.next(iterator)? else { break };
+        items.push(item);
     }
+    Ok(items)
+}
+
+fn unpackable(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<Unpackable> {
+    let is_iterable = match cx.known(iterable)? {
+        Some(value) => value.try_iter().is_ok(),
+        None => {
+            // One that is None is called.
+            let says = object_model::lookup(cx, iterable, &"__iter__".into())?.is_some();
+            says || cx.has_special(iterable, "__getitem__")?
+        }
+    };
+    if !is_iterable {
+        let name = cx.type_name(iterable)?;
+        return Err(cx.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
+    }
+    Ok(match cx.see(iterable)?.items(cx, iterable)? {
+        Some(items) => Unpackable::Items(items),
+        None => Unpackable::Iterator(cx.iter(iterable)?),
+    })
 }
 
 /// What is unpacked.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
 
-use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use super::{changing, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::backend::{CallKind, GradientFlow, ObjectTest, SizesMatter, TensorMeta};
 use crate::bytecode::Op;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -181,7 +181,7 @@ impl ObjectTest for Ordinary {
 /// Numbers beyond this are not exact in every operation of a graph.
 const EXACT: i64 = 1 << 20;
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
         let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
@@ -204,255 +204,18 @@ impl<'py> OpcodeExecutor<'py> {
         self.vars.as_kind::<OpenNumber>(id).is_some()
     }
 
-    /// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot
-    /// fail.
-    pub(super) fn open_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if !self.is_open(lhs) && !self.is_open(rhs) {
-            return Ok(None);
-        }
-        let lazy = |id| self.lazy_integer(id).is_some();
-        let cannot_fail = match op {
-            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
-            BinaryOp::FloorDivide | BinaryOp::Remainder => self.integer_in(rhs).is_some_and(|divisor| divisor != 0),
-            _ => false,
-        };
-        let is_integer = |id| self.is_open(id) || lazy(id) || self.integer_in(id).is_some();
-        if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
-            return Ok(None);
-        }
-        for side in [lhs, rhs] {
-            if self.is_open_number(side) {
-                continue;
-            }
-            if !self.is_open(side) {
-                self.see(side)?;
-            }
-        }
-        Ok(Some(self.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
-    }
-
-    /// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is
-    /// assumed, and not the sizes.
-    pub(super) fn open_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if !self.is_open(lhs) && !self.is_open(rhs) {
-            return Ok(None);
-        }
-        let (Some(left), Some(right)) = (self.size_now(lhs)?, self.size_now(rhs)?) else { return Ok(None) };
-        let value = op.apply(&left.value, &right.value)?;
-        let of = vec![left.tracker, right.tracker];
-        let tracker = self.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
-        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
-        Ok(Some(self.boolean(value.is_truthy()?)))
-    }
-
-    /// The truth of such a number, which is assumed, and not its value.
-    pub(super) fn open_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
-        if !self.is_open(number) {
-            return Ok(None);
-        }
-        let zero = self.integer(0)?;
-        let Some(answer) = self.open_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
-        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
-    }
-
-    /// What an integer is in this call, and where it is found in others; `None` if only the graph tells.
-    fn size_now(&mut self, id: VarId) -> Flow<Option<Now<'py>>> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
-            let lazy = self.lazy_integer(id).is_some();
-            let known = if lazy { self.lazy_integer(id) } else { self.integer_in(id) };
-            let Some(value) = known else { return Ok(None) };
-            let value = value.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
-            let tracker = if lazy { self.vars.tracker(id) } else { self.constant_tracker(value.clone().unbind()) };
-            return Ok(Some(Now { value, tracker }));
-        };
-        match &number.made {
-            Made::Size(tensor, axis) => {
-                let (tracker, payload) = (self.vars.tracker(id), self.vars.get(*tensor));
-                let Some(tensor) = payload.object().filter(|_| self.trackers.is_sourced(tracker)) else {
-                    return Ok(None);
-                };
-                let value = tensor.bind(self.py).getattr("shape")?.get_item(axis)?;
-                Ok(Some(Now { value, tracker }))
-            }
-            Made::Binary(op, lhs, rhs) => {
-                let (Some(left), Some(right)) = (self.size_now(*lhs)?, self.size_now(*rhs)?) else { return Ok(None) };
-                let value = op.apply(&left.value, &right.value)?;
-                let of = vec![left.tracker, right.tracker];
-                let tracker = self.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
-                Ok(Some(Now { value, tracker }))
-            }
-            Made::Elements { product, .. } => self.size_now(*product),
-        }
-    }
-
-    /// The open number as one that new code computes; `None` if only the graph tells.
-    pub(super) fn in_python(&mut self, id: VarId) -> Flow<Option<VarId>> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
-        if !number.python_type(self).is(self.py.get_type::<PyInt>()) {
-            return Ok(None);
-        }
-        let (Some(now), Some(paths)) = (self.size_now(id)?, self.paths_of(id)) else { return Ok(None) };
-        Ok(Some(self.number_of_sizes(&now.value, now.tracker, paths)))
-    }
-
-    /// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
-    pub(super) fn see_key(&mut self, key: VarId) -> Flow<()> {
-        let number = self.vars.as_kind::<OpenNumber>(key);
-        let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
-        if is_computed || self.is_of_sizes(key) {
-            if let Some(now) = self.size_now(key)? {
-                self.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
-                self.vars.set(key, (self.runtime.factories.constant)(now.value.unbind()));
-                return Ok(());
-            }
-        }
-        self.see(key).map(drop)
-    }
-
-    /// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not
-    /// the sizes.
-    pub(super) fn assume_of_sizes(&mut self, id: VarId) -> Flow<()> {
-        let few = self.lazy_integer(id).is_some_and(|now| (-1..self.sizes.least).contains(&now));
-        if few {
-            Ok(())
-        } else {
-            Err(self.needs(id))
-        }
-    }
-
-    /// An operator between a tensor and an open number.
-    pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        let (number, other) = if self.is_open_operand(rhs) { (rhs, lhs) } else { (lhs, rhs) };
-        if !self.is_open_operand(number) || self.is_open_integer(other) {
-            return Ok(None);
-        }
-        let payload = self.see(other)?;
-        if payload.form() != Form::Tensor {
-            return Ok(None);
-        }
-        payload.binary(self, op, other, number, number == lhs)
-    }
-
-    /// A comparison of a tensor with a `float` that differs from call to call.
-    pub(super) fn open_question(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        let (op, number, other) = if self.is_open_float(rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
-        if !self.is_open_float(number) || self.is_open_operand(other) {
-            return Ok(None);
-        }
-        let payload = self.see(other)?;
-        if payload.form() != Form::Tensor {
-            return Ok(None);
-        }
-        payload.compare(self, op, other, number)
-    }
-
-    /// The integer that a variable is known to hold, without a look at it.
-    fn integer_in(&self, id: VarId) -> Option<i64> {
-        let payload = self.vars.get(id);
-        let value = payload.constant()?.bind(self.py);
-        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
-    }
-
     /// The value as an argument of the statement being made.
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
-        if self.takes.sizes && self.is_open_argument(id) {
-            let value = self.open_value(id)?;
-            self.takes.sizes = true;
+        if self.statement.takes_sizes && self.is_open_argument(id) {
+            let value = open_value(self, id)?;
+            self.statement.takes_sizes = true;
             return self.see(value)?.graph_argument(self, value);
         }
-        if self.sizes.floats_are_taken && self.is_open_float(id) {
-            let value = self.float_value(id)?;
+        if self.statement.takes_floats && is_open_float(self, id) {
+            let value = float_value(self, id)?;
             return self.see(value)?.graph_argument(self, value);
         }
         self.see(id)?.graph_argument(self, id)
-    }
-
-    /// The open number as a value of the graph.
-    fn open_value(&mut self, id: VarId) -> Flow<VarId> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
-            return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
-        };
-        self.graph.note_size_taken();
-        let assumed_objects = std::mem::take(&mut self.assumed_objects);
-        let value = match &number.made {
-            Made::Size(tensor, axis) => {
-                let of = self.see(*tensor)?.graph_argument(self, *tensor)?.text;
-                if let Some(known) = self.graph.known_size(&of, *axis) {
-                    self.assumed_objects = assumed_objects;
-                    return Ok(known);
-                }
-                let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
-                let at = self.integer(*axis as i64)?;
-                let value = self.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
-                self.graph.note_size(of, *axis, value);
-                value
-            }
-            Made::Binary(op, lhs, rhs) => {
-                let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
-                    || self.is_natural(*lhs) && self.is_natural(*rhs);
-                let exact = |id| self.integer_in(id).is_none_or(|number| number.abs() <= EXACT);
-                if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
-                    self.assumed_objects = assumed_objects;
-                    let Some(number) = self.in_python(id)? else { return Err(self.needs(id)) };
-                    return if self.is_open_argument(number) { self.number_value(number) } else { Ok(number) };
-                }
-                let (receiver, other) = if self.is_open_integer(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
-                let name = if receiver == *lhs { op.method() } else { op.reflected() };
-                let (receiver, other) = (self.open_value(receiver)?, self.open_value(other)?);
-                let callee = PyString::intern(self.py, name).into_any();
-                self.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
-            }
-            Made::Elements { product, .. } => self.open_value(*product)?,
-        };
-        self.assumed_objects = assumed_objects;
-        Ok(value)
-    }
-
-    /// The number from outside, or computed from such, as an input of the graph.
-    fn number_value(&mut self, id: VarId) -> Flow<VarId> {
-        if !self.is_open_argument(id) {
-            return Err(self.needs_number(id));
-        }
-        let now = self.lazy_integer(id).unwrap_or_default();
-        let Some(range) = Within::around(now, self.sizes.least) else { return Err(self.needs_number(id)) };
-        let tracker = self.vars.tracker(id);
-        self.guards.add(tracker, Test::Object(Box::new(Within(range))));
-        let now = now.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
-        self.given_number(id, &now, "int64")
-    }
-
-    /// The `float` from outside, or computed from such, as an input of the graph.
-    fn float_value(&mut self, id: VarId) -> Flow<VarId> {
-        let Some(now) = self.lazy_float(id) else { return Err(self.needs_number(id)) };
-        let tracker = self.vars.tracker(id);
-        self.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
-        if self.sizes.floats_are_checked {
-            self.guards.add(tracker, Test::Object(Box::new(Ordinary)));
-        }
-        self.given_number(id, &now, "float64")
-    }
-
-    fn given_number(&mut self, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
-        let path = self.trackers.path(self.vars.tracker(id));
-        self.sizes.left_open.push(path);
-        let symbol = match self.number_input(id, now) {
-            Ok(symbol) => symbol,
-            Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
-            Err(error) => return Err(error.into()),
-        };
-        let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), gradient: GradientFlow::NONE };
-        let payload = (self.runtime.factories.tensor)(symbol, meta);
-        Ok(self.produce(payload))
-    }
-
-    fn needs_number(&mut self, id: VarId) -> Unwind {
-        let text = format!("{} is another number at each call", self.text(id));
-        self.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
-    }
-
-    /// Whether the variable is an integer that is not the same in each call.
-    pub(super) fn is_open_integer(&self, id: VarId) -> bool {
-        self.is_open(id) || self.is_open_argument(id)
     }
 
     /// Whether the variable is such an integer that a graph can be given.
@@ -460,75 +223,314 @@ impl<'py> OpcodeExecutor<'py> {
         if self.is_open(id) {
             return true;
         }
-        let (Some(now), Some(enough)) = (self.lazy_integer(id), self.opens_after_for(id)) else { return false };
+        let (Some(now), Some(enough)) = (changing::lazy_integer(self, id), opens_after_for(self, id)) else {
+            return false;
+        };
         let path = self.trackers.path(self.vars.tracker(id));
         let may_be = Within::around(now, self.sizes.least).is_some();
-        self.others_of(id) >= enough && may_be && !self.sizes.is_closed(path)
-    }
-
-    /// In how many translations a number must have been another one; one of open sizes, in none.
-    fn opens_after_for(&self, id: VarId) -> Option<usize> {
-        if self.is_of_sizes(id) {
-            Some(0)
-        } else {
-            self.sizes.opens_after
-        }
-    }
-
-    /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
-    fn is_open_float(&self, id: VarId) -> bool {
-        let (Some(now), Some(enough)) = (self.lazy_float(id), self.opens_after_for(id)) else { return false };
-        if self.sizes.floats_are_checked && !Ordinary.check(&now) {
-            return false;
-        }
-        // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
-        let enough = enough.min(1);
-        let path = self.trackers.path(self.vars.tracker(id));
-        self.others_of(id) >= enough && !self.sizes.is_closed(path)
+        changing::others_of(self, id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
     /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be
     /// given.
     pub fn is_open_operand(&self, id: VarId) -> bool {
-        self.is_open_argument(id) || self.is_open_float(id)
+        self.is_open_argument(id) || is_open_float(self, id)
     }
+}
 
-    /// Whether the number is never below zero.
-    fn is_natural(&self, id: VarId) -> bool {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
-            return self.integer_in(id).is_some_and(|number| number >= 0);
-        };
-        match &number.made {
-            Made::Size(..) | Made::Elements { .. } => true,
-            Made::Binary(BinaryOp::Subtract, ..) => false,
-            Made::Binary(_, lhs, rhs) => self.is_natural(*lhs) && self.is_natural(*rhs),
+/// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot
+/// fail.
+pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    if !cx.is_open(lhs) && !cx.is_open(rhs) {
+        return Ok(None);
+    }
+    let lazy = |id| changing::lazy_integer(cx, id).is_some();
+    let cannot_fail = match op {
+        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
+        BinaryOp::FloorDivide | BinaryOp::Remainder => integer_in(cx, rhs).is_some_and(|divisor| divisor != 0),
+        _ => false,
+    };
+    let is_integer = |id| cx.is_open(id) || lazy(id) || integer_in(cx, id).is_some();
+    if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
+        return Ok(None);
+    }
+    for side in [lhs, rhs] {
+        if cx.is_open_number(side) {
+            continue;
+        }
+        if !cx.is_open(side) {
+            cx.see(side)?;
         }
     }
+    Ok(Some(cx.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
+}
 
-    /// What is to be done where the value of an open number is needed.
-    pub(super) fn needs(&mut self, id: VarId) -> Unwind {
-        if let Some(paths) = self.paths_of(id) {
-            self.sizes.left_open.retain(|path| paths.contains(path));
-        }
-        let text = format!("{} is known only when the graph has run", self.text(id));
-        self.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
+/// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is
+/// assumed, and not the sizes.
+pub(super) fn open_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    if !cx.is_open(lhs) && !cx.is_open(rhs) {
+        return Ok(None);
     }
+    let (Some(left), Some(right)) = (size_now(cx, lhs)?, size_now(cx, rhs)?) else { return Ok(None) };
+    let value = op.apply(&left.value, &right.value)?;
+    let of = vec![left.tracker, right.tracker];
+    let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
+    cx.guards.add(tracker, Test::Equals(value.clone().unbind()));
+    Ok(Some(cx.boolean(value.is_truthy()?)))
+}
 
-    /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
-    fn paths_of(&self, id: VarId) -> Option<Vec<ValuePath>> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(self.sizes_of(id).to_vec()) };
-        match &number.made {
-            Made::Size(tensor, axis) => {
-                let tracker = self.vars.tracker(*tensor);
-                let sourced = self.trackers.is_sourced(tracker);
-                sourced.then(|| vec![self.trackers.path(tracker).size(*axis)])
+/// The truth of such a number, which is assumed, and not its value.
+pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
+    if !cx.is_open(number) {
+        return Ok(None);
+    }
+    let zero = cx.integer(0)?;
+    let Some(answer) = open_compare(cx, CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+    Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
+}
+
+/// What an integer is in this call, and where it is found in others; `None` if only the graph tells.
+fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py>>> {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
+        let lazy = changing::lazy_integer(cx, id).is_some();
+        let known = if lazy { changing::lazy_integer(cx, id) } else { integer_in(cx, id) };
+        let Some(value) = known else { return Ok(None) };
+        let value = value.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
+        let tracker = if lazy { cx.vars.tracker(id) } else { cx.constant_tracker(value.clone().unbind()) };
+        return Ok(Some(Now { value, tracker }));
+    };
+    match &number.made {
+        Made::Size(tensor, axis) => {
+            let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(*tensor));
+            let Some(tensor) = payload.object().filter(|_| cx.trackers.is_sourced(tracker)) else {
+                return Ok(None);
+            };
+            let value = tensor.bind(cx.py).getattr("shape")?.get_item(axis)?;
+            Ok(Some(Now { value, tracker }))
+        }
+        Made::Binary(op, lhs, rhs) => {
+            let (Some(left), Some(right)) = (size_now(cx, *lhs)?, size_now(cx, *rhs)?) else { return Ok(None) };
+            let value = op.apply(&left.value, &right.value)?;
+            let of = vec![left.tracker, right.tracker];
+            let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
+            Ok(Some(Now { value, tracker }))
+        }
+        Made::Elements { product, .. } => size_now(cx, *product),
+    }
+}
+
+/// The open number as one that new code computes; `None` if only the graph tells.
+pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<VarId>> {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
+    if !number.python_type(cx).is(cx.py.get_type::<PyInt>()) {
+        return Ok(None);
+    }
+    let (Some(now), Some(paths)) = (size_now(cx, id)?, paths_of(cx, id)) else { return Ok(None) };
+    Ok(Some(changing::number_of_sizes(cx, &now.value, now.tracker, paths)))
+}
+
+/// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
+pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
+    let number = cx.vars.as_kind::<OpenNumber>(key);
+    let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
+    if is_computed || changing::is_of_sizes(cx, key) {
+        if let Some(now) = size_now(cx, key)? {
+            cx.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
+            cx.vars.set(key, (cx.runtime.factories.constant)(now.value.unbind()));
+            return Ok(());
+        }
+    }
+    cx.see(key).map(drop)
+}
+
+/// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not
+/// the sizes.
+pub(super) fn assume_of_sizes(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
+    let few = changing::lazy_integer(cx, id).is_some_and(|now| (-1..cx.sizes.least).contains(&now));
+    if few {
+        Ok(())
+    } else {
+        Err(needs(cx, id))
+    }
+}
+
+/// An operator between a tensor and an open number.
+pub(super) fn open_operator(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    let (number, other) = if cx.is_open_operand(rhs) { (rhs, lhs) } else { (lhs, rhs) };
+    if !cx.is_open_operand(number) || is_open_integer(cx, other) {
+        return Ok(None);
+    }
+    let payload = cx.see(other)?;
+    if payload.form() != Form::Tensor {
+        return Ok(None);
+    }
+    payload.binary(cx, op, other, number, number == lhs)
+}
+
+/// A comparison of a tensor with a `float` that differs from call to call.
+pub(super) fn open_question(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    let (op, number, other) = if is_open_float(cx, rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
+    if !is_open_float(cx, number) || cx.is_open_operand(other) {
+        return Ok(None);
+    }
+    let payload = cx.see(other)?;
+    if payload.form() != Form::Tensor {
+        return Ok(None);
+    }
+    payload.compare(cx, op, other, number)
+}
+
+/// The integer that a variable is known to hold, without a look at it.
+fn integer_in(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
+    let payload = cx.vars.get(id);
+    let value = payload.constant()?.bind(cx.py);
+    value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+}
+
+/// The open number as a value of the graph.
+fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
+        return if changing::lazy_integer(cx, id).is_some() { number_value(cx, id) } else { Ok(id) };
+    };
+    cx.graph.note_size_taken();
+    let assumed_objects = std::mem::take(&mut cx.statement.assumed_objects);
+    let value = match &number.made {
+        Made::Size(tensor, axis) => {
+            let of = cx.see(*tensor)?.graph_argument(cx, *tensor)?.text;
+            if let Some(known) = cx.graph.known_size(&of, *axis) {
+                cx.statement.assumed_objects = assumed_objects;
+                return Ok(known);
             }
-            Made::Binary(_, lhs, rhs) => {
-                let mut paths = self.paths_of(*lhs)?;
-                paths.extend(self.paths_of(*rhs)?);
-                Some(paths)
-            }
-            Made::Elements { product, .. } => self.paths_of(*product),
+            let Some(size) = cx.runtime.backend.size_function(cx.py)? else { return Err(needs(cx, id)) };
+            let at = cx.integer(*axis as i64)?;
+            let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
+            cx.graph.note_size(of, *axis, value);
+            value
         }
+        Made::Binary(op, lhs, rhs) => {
+            let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
+                || is_natural(cx, *lhs) && is_natural(cx, *rhs);
+            let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= EXACT);
+            if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
+                cx.statement.assumed_objects = assumed_objects;
+                let Some(number) = in_python(cx, id)? else { return Err(needs(cx, id)) };
+                return if cx.is_open_argument(number) { number_value(cx, number) } else { Ok(number) };
+            }
+            let (receiver, other) = if is_open_integer(cx, *lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
+            let name = if receiver == *lhs { op.method() } else { op.reflected() };
+            let (receiver, other) = (open_value(cx, receiver)?, open_value(cx, other)?);
+            let callee = PyString::intern(cx.py, name).into_any();
+            cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
+        }
+        Made::Elements { product, .. } => open_value(cx, *product)?,
+    };
+    cx.statement.assumed_objects = assumed_objects;
+    Ok(value)
+}
+
+/// The number from outside, or computed from such, as an input of the graph.
+fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
+    if !cx.is_open_argument(id) {
+        return Err(needs_number(cx, id));
+    }
+    let now = changing::lazy_integer(cx, id).unwrap_or_default();
+    let Some(range) = Within::around(now, cx.sizes.least) else { return Err(needs_number(cx, id)) };
+    let tracker = cx.vars.tracker(id);
+    cx.guards.add(tracker, Test::Object(Box::new(Within(range))));
+    let now = now.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
+    given_number(cx, id, &now, "int64")
+}
+
+/// The `float` from outside, or computed from such, as an input of the graph.
+fn float_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
+    let Some(now) = changing::lazy_float(cx, id) else { return Err(needs_number(cx, id)) };
+    let tracker = cx.vars.tracker(id);
+    cx.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
+    if cx.statement.checks_floats {
+        cx.guards.add(tracker, Test::Object(Box::new(Ordinary)));
+    }
+    given_number(cx, id, &now, "float64")
+}
+
+fn given_number<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
+    let path = cx.trackers.path(cx.vars.tracker(id));
+    cx.sizes.left_open.push(path);
+    let symbol = match cx.number_input(id, now) {
+        Ok(symbol) => symbol,
+        Err(error) if error.is_instance_of::<SizesMatter>(cx.py) => return Err(needs_number(cx, id)),
+        Err(error) => return Err(error.into()),
+    };
+    let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), gradient: GradientFlow::NONE };
+    let payload = (cx.runtime.factories.tensor)(symbol, meta);
+    Ok(cx.produce(payload))
+}
+
+fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
+    let text = format!("{} is another number at each call", cx.text(id));
+    cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
+}
+
+/// Whether the variable is an integer that is not the same in each call.
+pub(super) fn is_open_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
+    cx.is_open(id) || cx.is_open_argument(id)
+}
+
+/// In how many translations a number must have been another one; one of open sizes, in none.
+fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
+    if changing::is_of_sizes(cx, id) {
+        Some(0)
+    } else {
+        cx.sizes.opens_after
+    }
+}
+
+/// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
+fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
+    let (Some(now), Some(enough)) = (changing::lazy_float(cx, id), opens_after_for(cx, id)) else { return false };
+    if cx.statement.checks_floats && !Ordinary.check(&now) {
+        return false;
+    }
+    // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
+    let enough = enough.min(1);
+    let path = cx.trackers.path(cx.vars.tracker(id));
+    changing::others_of(cx, id) >= enough && !cx.sizes.is_closed(path)
+}
+
+/// Whether the number is never below zero.
+fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
+        return integer_in(cx, id).is_some_and(|number| number >= 0);
+    };
+    match &number.made {
+        Made::Size(..) | Made::Elements { .. } => true,
+        Made::Binary(BinaryOp::Subtract, ..) => false,
+        Made::Binary(_, lhs, rhs) => is_natural(cx, *lhs) && is_natural(cx, *rhs),
+    }
+}
+
+/// What is to be done where the value of an open number is needed.
+pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
+    if let Some(paths) = paths_of(cx, id) {
+        cx.sizes.left_open.retain(|path| paths.contains(path));
+    }
+    let text = format!("{} is known only when the graph has run", cx.text(id));
+    cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
+}
+
+/// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
+fn paths_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<Vec<ValuePath>> {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Some(changing::sizes_of(cx, id).to_vec()) };
+    match &number.made {
+        Made::Size(tensor, axis) => {
+            let tracker = cx.vars.tracker(*tensor);
+            let sourced = cx.trackers.is_sourced(tracker);
+            sourced.then(|| vec![cx.trackers.path(tracker).size(*axis)])
+        }
+        Made::Binary(_, lhs, rhs) => {
+            let mut paths = paths_of(cx, *lhs)?;
+            paths.extend(paths_of(cx, *rhs)?);
+            Some(paths)
+        }
+        Made::Elements { product, .. } => paths_of(cx, *product),
     }
 }

@@ -4,8 +4,8 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 
-use super::{object_model, CallArgs, OpcodeExecutor, Refused};
-use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use super::{in_place, object_model, trail, CallArgs, OpcodeExecutor, Refused};
+use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -14,15 +14,33 @@ use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 use crate::registered;
-use crate::tracker;
+use crate::tracker::{self, TrackerId};
 
-/// What the statement being made takes, besides numbers.
+/// The statement being made: what it takes besides numbers, and what it rests on.
 #[derive(Default)]
-pub(super) struct Takes {
-    /// Arrays that are values of the graph.
-    arrays: bool,
-    /// Sizes that are values of the graph.
-    pub(super) sizes: bool,
+#[allow(clippy::struct_excessive_bools, reason = "each is an answer of the backend about one kind of argument")]
+pub(crate) struct StatementInProgress {
+    /// Whether it takes arrays that are values of the graph.
+    takes_arrays: bool,
+    /// Whether it takes sizes that are values of the graph.
+    pub(super) takes_sizes: bool,
+    /// Whether it takes a `float` that differs from call to call.
+    pub(super) takes_floats: bool,
+    /// Whether it may refuse such a `float` that is not finite, or too large.
+    pub(super) checks_floats: bool,
+    /// Objects whose identity it depends on, with their trackers: guarded once the statement exists.
+    pub(super) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
+}
+
+impl StatementInProgress {
+    /// The next statement, of which nothing is known but its callee.
+    fn begin(&mut self, backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) {
+        self.assumed_objects.clear();
+        self.takes_sizes = backend.takes_sizes(kind, callee);
+        self.takes_floats = backend.takes_floats(kind, callee);
+        self.takes_arrays = backend.takes_arrays(kind, callee);
+        self.checks_floats = backend.checks_floats(kind, callee);
+    }
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -35,8 +53,9 @@ impl<'py> OpcodeExecutor<'py> {
         let refuse = |error: PyErr| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
-        let is_parameter =
-            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_short_lived(tracker);
+        let is_parameter = self.runtime.backend.is_parameter(tensor)
+            && !in_place::is_written(self, tracker)
+            && !self.is_short_lived(tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
@@ -73,24 +92,15 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
     pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
-        if !self.takes.arrays {
+        if !self.statement.takes_arrays {
             return Ok(None);
         }
         let known = self.graph.external.get(&variable).copied();
-        let symbol = if known.is_some() { known } else { self.new_array_input(variable, array)? };
+        let symbol = if known.is_some() { known } else { new_array_input(self, variable, array)? };
         Ok(symbol.map(|symbol| {
             let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
             GraphArgument { value, text, holds_tensor: true }
         }))
-    }
-
-    fn new_array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> PyResult<Option<SymbolId>> {
-        let name = format!("var_{}", self.graph.symbols.len());
-        let Some(value) = self.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
-        let symbol = self.graph.add_input(value);
-        self.graph.external.insert(variable, symbol);
-        self.graph.inputs.push((symbol, variable));
-        Ok(Some(symbol))
     }
 
     /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
@@ -112,11 +122,7 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
-        self.assumed_objects.clear();
-        self.takes.sizes = self.runtime.backend.takes_sizes(kind, callee);
-        self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
-        self.takes.arrays = self.runtime.backend.takes_arrays(kind, callee);
-        self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
+        self.statement.begin(&*self.runtime.backend, kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {
@@ -158,14 +164,14 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.constant_tracker(object);
             self.guards.add(tracker, Test::Object(test));
         }
-        for (object, tracker) in std::mem::take(&mut self.assumed_objects) {
+        for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }
         if let Some(at) = given_back(kind, callee, &positional, &result) {
             return Ok(Ok(args.positional[at]));
         }
         let mut outputs = Vec::new();
-        let variable = self.wrap_result(&result, &mut outputs)?;
+        let variable = wrap_result(self, &result, &mut outputs)?;
         self.graph.record((kind, callee), (&positional, keywords), &result)?;
         self.graph.note_target(&result, &outputs)?;
         self.graph.ir.statements.push(Statement {
@@ -175,8 +181,8 @@ impl<'py> OpcodeExecutor<'py> {
             kwargs: keyword_texts,
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
-        if let Some(place) = self.place_of_statement() {
-            let object = if matches!(kind, CallKind::Object(_)) { self.way_to_object(callee) } else { None };
+        if let Some(place) = trail::place_of_statement(self) {
+            let object = if matches!(kind, CallKind::Object(_)) { trail::way_to_object(self, callee) } else { None };
             self.graph.note_place(StatementPlace { place, object });
         }
         if self.graph.writes_outside() && !self.graph.can_be_called() {
@@ -186,54 +192,76 @@ impl<'py> OpcodeExecutor<'py> {
         }
         Ok(Ok(variable))
     }
+}
 
-    /// A statement's result as variables: graph values become tensors, containers are opened.
-    fn wrap_result(&mut self, result: &Bound<'py, PyAny>, outputs: &mut Vec<SymbolId>) -> Flow<VarId> {
-        if let Some(meta) = self.graph.builder()?.value_meta(result)? {
-            return Ok(self.wrap_value(result, meta, outputs));
-        }
-        if let Ok(items) = result.cast::<PyTuple>() {
-            let variables = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
-            let tuple = self.tuple(variables);
-            return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { self.of_class(items, tuple) };
-        }
-        if let Ok(items) = result.cast::<PyList>() {
-            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
-            return Ok(self.list(items));
-        }
-        if let Ok(entries) = result.cast_exact::<PyDict>() {
-            let mut variables = Vec::new();
-            for (name, item) in entries {
-                let Ok(name) = name.extract::<String>() else {
-                    let text = "an operation that gives a dict with keys that are no texts";
-                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-                };
-                variables.push((name.into(), self.wrap_result(&item, outputs)?));
-            }
-            let payload = (self.runtime.factories.keyword_dict)(self, variables)?;
-            return Ok(self.produce(payload));
-        }
-        if registered::container_of(result.get_type().as_any()).is_some() {
-            let name = tracker::name(result.get_type().as_any());
-            let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-        }
-        self.wrap_fresh(result)
-    }
+fn new_array_input<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    variable: VarId,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<Option<SymbolId>> {
+    let name = format!("var_{}", cx.graph.symbols.len());
+    let Some(value) = cx.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+    let symbol = cx.graph.add_input(value);
+    cx.graph.external.insert(variable, symbol);
+    cx.graph.inputs.push((symbol, variable));
+    Ok(Some(symbol))
+}
 
-    /// The items of a named tuple, as an object of its class.
-    fn of_class(&mut self, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
-        let class = self.wrap_fresh(object.get_type().as_any())?;
-        let make = self.py.get_type::<PyTuple>().getattr("__new__")?;
-        self.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
+/// A statement's result as variables: graph values become tensors, containers are opened.
+fn wrap_result<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    result: &Bound<'py, PyAny>,
+    outputs: &mut Vec<SymbolId>,
+) -> Flow<VarId> {
+    if let Some(meta) = cx.graph.value_meta(result)? {
+        return Ok(wrap_value(cx, result, meta, outputs));
     }
+    if let Ok(items) = result.cast::<PyTuple>() {
+        let variables = items.iter().map(|item| wrap_result(cx, &item, outputs)).collect::<Flow<Vec<_>>>()?;
+        let tuple = cx.tuple(variables);
+        return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { of_class(cx, items, tuple) };
+    }
+    if let Ok(items) = result.cast::<PyList>() {
+        let items = items.iter().map(|item| wrap_result(cx, &item, outputs)).collect::<Flow<Vec<_>>>()?;
+        return Ok(cx.list(items));
+    }
+    if let Ok(entries) = result.cast_exact::<PyDict>() {
+        let mut variables = Vec::new();
+        for (name, item) in entries {
+            let Ok(name) = name.extract::<String>() else {
+                let text = "an operation that gives a dict with keys that are no texts";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+            };
+            variables.push((name.into(), wrap_result(cx, &item, outputs)?));
+        }
+        let payload = (cx.runtime.factories.keyword_dict)(cx, variables)?;
+        return Ok(cx.produce(payload));
+    }
+    if registered::container_of(result.get_type().as_any()).is_some() {
+        let name = tracker::name(result.get_type().as_any());
+        let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    cx.wrap_fresh(result)
+}
 
-    fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {
-        let symbol = self.graph.add_result(value.clone().unbind());
-        outputs.push(symbol);
-        let payload = (self.runtime.factories.tensor)(symbol, meta);
-        self.produce(payload)
-    }
+/// The items of a named tuple, as an object of its class.
+fn of_class<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
+    let class = cx.wrap_fresh(object.get_type().as_any())?;
+    let make = cx.py.get_type::<PyTuple>().getattr("__new__")?;
+    cx.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
+}
+
+fn wrap_value<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    value: &Bound<'py, PyAny>,
+    meta: TensorMeta,
+    outputs: &mut Vec<SymbolId>,
+) -> VarId {
+    let symbol = cx.graph.add_result(value.clone().unbind());
+    outputs.push(symbol);
+    let payload = (cx.runtime.factories.tensor)(symbol, meta);
+    cx.produce(payload)
 }
 
 /// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an

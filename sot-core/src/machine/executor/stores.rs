@@ -2,8 +2,9 @@
 //! What a store has to do for that is one trait, and which stores there are is said in one place.
 //! [Why](../../../../docs/decisions/34-one-way-back.md).
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
 
 use super::{IdentityMap, OpcodeExecutor, Raised};
 use crate::graph::{FunctionGraph, GraphMark};
@@ -102,13 +103,13 @@ impl Reversible for IdentityMap {
 
 /// A map that goes back: it keeps what each change has replaced.
 pub(super) struct Journal<K, V> {
-    entries: HashMap<K, V>,
+    entries: FxHashMap<K, V>,
     replaced: Vec<(K, Option<V>)>,
 }
 
 impl<K, V> Default for Journal<K, V> {
     fn default() -> Self {
-        Journal { entries: HashMap::new(), replaced: Vec::new() }
+        Journal { entries: FxHashMap::default(), replaced: Vec::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use super::{warnings, CallArgs, OpcodeExecutor};
+use super::{constant, warnings, CallArgs, OpcodeExecutor};
 use crate::backend::StateTest;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -70,9 +70,9 @@ impl<'py> OpcodeExecutor<'py> {
                 format!("{name} of values not known while tracing"),
             ));
         };
-        let before = self.runtime.backend.state_test(self.py)?;
+        let before = self.runtime.ask_backend(|backend| backend.state_test(self.py))?;
         let result = warnings::unwarned(self.py, || function.call(positional, Some(&keywords)))?;
-        let result = self.result(result);
+        let result = constant::outcome(self, result);
         if !before.check(self.py) {
             self.switches.before.push(before);
             let (args, keywords) = (args.positional.clone(), args.keywords.clone());
@@ -85,12 +85,12 @@ impl<'py> OpcodeExecutor<'py> {
     /// the state before and what `__enter__` returns. The manager itself is left at once: what it would do when it
     /// dies, or in which order, does not bear on the state of the trace.
     pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
-        let before = self.runtime.backend.state_test(self.py)?;
+        let before = self.runtime.ask_backend(|backend| backend.state_test(self.py))?;
         let result = warnings::unwarned(self.py, || manager.call_method0("__enter__"))?;
-        let result = self.result(result)?;
-        let entered = self.runtime.backend.state_test(self.py)?;
+        let result = constant::outcome(self, result)?;
+        let entered = self.runtime.ask_backend(|backend| backend.state_test(self.py))?;
         manager.call_method1("__exit__", (self.py.None(), self.py.None(), self.py.None()))?;
-        self.switches.before.push(self.runtime.backend.state_test(self.py)?);
+        self.switches.before.push(self.runtime.ask_backend(|backend| backend.state_test(self.py))?);
         entered.restore(self.py)?;
         self.effects.record(Effect::Call { callable: enter, args: Vec::new(), keywords: Vec::new() });
         Ok((Rc::from(before), result))

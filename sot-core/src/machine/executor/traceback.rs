@@ -73,42 +73,12 @@ impl Frame {
 }
 
 impl OpcodeExecutor<'_> {
-    /// The innermost frame meets an exception.
-    pub(super) fn add_to_traceback(&mut self, exception: VarId) {
-        if std::mem::take(&mut self.raised.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return;
-        }
-        let Traceback::Known(next) = self.traceback_known(exception) else { return };
-        let py = self.py;
-        let place = self.frame_mut().place(py);
-        let entry = Rc::new(TracebackEntry { place, at: self.frame().at, next });
-        self.raised.tracebacks.insert(exception, Traceback::Known(Some(entry)));
-    }
-
-    fn traceback_known(&self, exception: VarId) -> Traceback {
-        self.raised.tracebacks.get(exception).cloned().unwrap_or(Traceback::Known(None))
-    }
-
     /// What an operation gives that CPython has frames for which the trace does not.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
-            self.lose_traceback(exception);
+            self.raised.lose_traceback(exception);
         }
         outcome
-    }
-
-    /// Nothing is known of an exception's traceback from here on.
-    pub fn lose_traceback(&mut self, exception: VarId) {
-        self.raised.tracebacks.insert(exception, Traceback::Unknown);
-    }
-
-    /// The first entry of the traceback of an exception made in the trace, if it is known.
-    #[allow(clippy::option_option, reason = "none and unknown are two answers")]
-    pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<TracebackEntry>>> {
-        match self.traceback_known(exception) {
-            Traceback::Known(entry) => Some(entry),
-            Traceback::Unknown => None,
-        }
     }
 
     /// The traceback of an exception as handlers and `__exit__` get it.
@@ -116,18 +86,11 @@ impl OpcodeExecutor<'_> {
         if self.trackers.is_loadable(self.vars.tracker(exception)) {
             return self.bookkeeping(BookkeepingVariable::Traceback(exception));
         }
-        match self.traceback_known(exception) {
-            Traceback::Known(Some(entry)) => self.traceback_variable(exception, entry),
-            Traceback::Known(None) if self.raised_at(exception).is_some() => self.none(),
+        match self.raised.traceback(exception) {
+            Traceback::Known(Some(entry)) => traceback_variable(self, exception, entry),
+            Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
             _ => self.bookkeeping(BookkeepingVariable::Traceback(exception)),
         }
-    }
-
-    /// One entry is one object.
-    fn traceback_variable(&mut self, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
-        let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
-        let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
-        self.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
     }
 
     /// The variable of something that the trace keeps at an address, which has only one.
@@ -155,10 +118,10 @@ impl OpcodeExecutor<'_> {
             None => return Ok(false),
         };
         // New code could not give it to a new exception.
-        if given.is_some() || self.raised_at(exception).is_some() {
+        if given.is_some() || self.raised.step_of(exception).is_some() {
             self.note_step(exception);
         }
-        self.raised.tracebacks.insert(exception, Traceback::Known(given));
+        self.raised.set_traceback(exception, given);
         Ok(true)
     }
 
@@ -175,22 +138,35 @@ impl OpcodeExecutor<'_> {
         Ok(Unwind::break_graph(ReasonId::Raises, text))
     }
 
-    /// Raises an exception again with the traceback that it has.
-    pub fn raise_on(&mut self, exception: VarId) -> Unwind {
-        self.raised.raises_again = true;
-        Unwind::Raise(exception)
-    }
-
     /// The traceback of the exception being handled, which before 3.11 stays what it was when that began.
     pub fn handled_traceback(&mut self) -> Option<VarId> {
-        let handled = self.frames.iter().rev().find_map(|frame| frame.handled.last()).copied()?;
+        let handled = self.stack.handled()?;
         Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
     }
+}
 
-    /// What a handler that begins keeps of the traceback.
-    pub(super) fn kept_traceback(&mut self, exception: VarId) -> Option<VarId> {
-        LANGUAGE.handlers_keep_tracebacks.then(|| self.traceback(exception))
+/// The innermost frame meets an exception.
+pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
+    if std::mem::take(&mut cx.raised.raises_again) || cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+        return;
     }
+    let Traceback::Known(next) = cx.raised.traceback(exception) else { return };
+    let py = cx.py;
+    let place = cx.stack.frame_mut().place(py);
+    let entry = Rc::new(TracebackEntry { place, at: cx.stack.frame().at, next });
+    cx.raised.set_traceback(exception, Some(entry));
+}
+
+/// One entry is one object.
+fn traceback_variable(cx: &mut OpcodeExecutor<'_>, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
+    let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
+    let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
+    cx.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
+}
+
+/// What a handler that begins keeps of the traceback.
+pub(super) fn kept_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
+    LANGUAGE.handlers_keep_tracebacks.then(|| cx.traceback(exception))
 }
 
 /// An entry of the traceback of an exception that was raised in the trace.
@@ -224,7 +200,7 @@ impl Variable for TracebackVariable {
             "tb_lineno" => cx.integer(i64::from(self.entry.line())).map(Some),
             "tb_frame" => Ok(Some((cx.runtime.factories.frame)(cx, &self.entry.place))),
             "tb_next" => Ok(Some(match &self.entry.next {
-                Some(next) => cx.traceback_variable(self.exception, Rc::clone(next)),
+                Some(next) => traceback_variable(cx, self.exception, Rc::clone(next)),
                 None => cx.none(),
             })),
             "tb_lasti" => {
@@ -240,7 +216,7 @@ impl Variable for TracebackVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        let present = cg.cx().traceback_entry(self.exception).flatten();
+        let present = cg.cx().raised.traceback_entry(self.exception).flatten();
         if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
             return Err(cg.cx().plan_to_raise(self.exception));
         }

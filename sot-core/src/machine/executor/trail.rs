@@ -11,47 +11,45 @@ use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 /// What a method's first parameter is called by convention.
 const SELF: &str = "self";
 
-impl OpcodeExecutor<'_> {
-    /// Notes the line of the innermost frame.
-    pub(super) fn note_line(&mut self) {
-        let (Some(trail), Some(frame)) = (&mut self.trail, self.frames.last()) else { return };
-        let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
-        if let Some(line) = line {
-            trail.note_line(&frame.code, line);
-        }
+/// Notes the line of the innermost frame.
+pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
+    let (Some(trail), Some(frame)) = (&mut cx.observed.trail, cx.stack.last()) else { return };
+    let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
+    if let Some(line) = line {
+        trail.note_line(&frame.code, line);
     }
+}
 
-    /// The place of the statement that is being made.
-    pub(super) fn place_of_statement(&mut self) -> Option<u32> {
-        let mut trail: Trail = self.trail.take()?;
-        let mut parent = None;
-        for frame in &self.frames {
-            let (scope, class) = self.scope(frame).unzip();
-            let function = trail.function(&frame.code);
-            let line = frame.location().line;
-            parent = Some(trail.place(PlaceReport { parent, function, line, scope, class }));
-        }
-        self.trail = Some(trail);
-        parent
+/// The place of the statement that is being made.
+pub(super) fn place_of_statement(cx: &mut OpcodeExecutor<'_>) -> Option<u32> {
+    let mut trail: Trail = cx.observed.trail.take()?;
+    let mut parent = None;
+    for frame in cx.stack.iter() {
+        let (scope, class) = scope(cx, frame).unzip();
+        let function = trail.function(&frame.code);
+        let line = frame.location().line;
+        parent = Some(trail.place(PlaceReport { parent, function, line, scope, class }));
     }
+    cx.observed.trail = Some(trail);
+    parent
+}
 
-    /// The object whose method the frame runs, and its class.
-    fn scope(&self, frame: &Frame) -> Option<(String, String)> {
-        let code = &frame.code.code;
-        let this = (*frame.locals.first()?)?;
-        let is_method = code.total_args() > 0 && code.varnames.first().is_some_and(|name| name == SELF);
-        Some((self.way_to(this).filter(|_| is_method)?, self.class_name(this)))
-    }
+/// The object whose method the frame runs, and its class.
+fn scope(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<(String, String)> {
+    let code = &frame.code.code;
+    let this = (*frame.locals.first()?)?;
+    let is_method = code.total_args() > 0 && code.varnames.first().is_some_and(|name| name == SELF);
+    Some((way_to(cx, this).filter(|_| is_method)?, cx.class_name(this)))
+}
 
-    /// An object of the framework that is called as a whole, as the program finds it.
-    pub(super) fn way_to_object(&self, object: &Bound<'_, PyAny>) -> Option<String> {
-        self.way_to(self.met(object)?)
-    }
+/// An object of the framework that is called as a whole, as the program finds it.
+pub(super) fn way_to_object(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
+    way_to(cx, cx.identities.of(object)?)
+}
 
-    fn way_to(&self, variable: VarId) -> Option<String> {
-        let tracker = self.vars.tracker(variable);
-        self.trackers.is_sourced(tracker).then(|| way(&self.trackers, tracker))
-    }
+fn way_to(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<String> {
+    let tracker = cx.vars.tracker(variable);
+    cx.trackers.is_sourced(tracker).then(|| way(&cx.trackers, tracker))
 }
 
 /// The way to an object without the private containers on it: `self.blocks.0.norm`.

@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTraceback, PyTuple, PyType};
 
 use super::object_model::type_variable;
-use super::{Block, CallArgs, Handled, OpcodeExecutor};
+use super::stack::bug;
+use super::{checkpoint, traceback, CallArgs, Handled, OpcodeExecutor};
 use crate::backend::StateTest;
 use crate::bytecode::Label;
 use crate::cpython;
@@ -37,21 +38,10 @@ impl StateTest for NothingHandled {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
-    /// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
-    pub(super) fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
-        self.note_step(exception);
-        self.set_context(exception);
-        self.add_to_traceback(exception);
-        if self.unwind_blocks(exception)? || self.unwind_by_table(exception) {
-            return Ok(());
-        }
-        Err(Unwind::Raise(exception))
-    }
-
+impl OpcodeExecutor<'_> {
     /// Whether no exception is being handled, in the trace or by a caller; if so, it is assumed.
     pub fn nothing_is_handled(&mut self) -> bool {
-        if self.handled_exception().is_some() || cpython::is_handling(self.py) {
+        if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {
             return false;
         }
         if !self.raised.assumes_nothing_handled {
@@ -61,150 +51,20 @@ impl<'py> OpcodeExecutor<'py> {
         true
     }
 
-    /// What is raised while a caller handles an exception has that as its context, which the trace does not know: where
-    /// it would be caught, and so seen, it must be raised for real.
-    pub(super) fn refuse_unknown_context(&mut self, exception: VarId) -> Flow<()> {
-        let known = self.handled_exception().is_some() || self.trackers.is_loadable(self.vars.tracker(exception));
-        if known || !self.catches() || self.nothing_is_handled() {
-            return Ok(());
-        }
-        let text = format!("{} is raised and caught while a caller handles another", self.class_name(exception));
-        Err(Unwind::break_graph(ReasonId::Raises, text))
-    }
-
-    /// Whether the innermost frame has a handler for what its instruction raises.
-    fn catches(&self) -> bool {
-        let frame = self.frame();
-        frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
-    }
-
-    /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
-    /// be caught after that, it must be raised for real.
-    pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
-        let left_a_frame = self.raised.leaving.take() == Some(exception);
-        if !left_a_frame || !self.catches() {
-            return Ok(());
-        }
-        self.refuse_kept_by_traceback(exception)?;
-        if self.trackers.is_loadable(self.vars.tracker(exception)) {
-            let text = format!("{} is raised in a function that was followed", self.class_name(exception));
-            return Err(Unwind::break_graph(ReasonId::Raises, text));
-        }
-        Ok(())
-    }
-
     /// The name of an exception's class, for reasons.
     pub fn class_name(&self, exception: VarId) -> String {
         let ty = self.vars.get(exception).python_type(self);
         ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
     }
 
-    /// The exception being handled, in this frame or the nearest caller that handles one.
-    pub fn handled_exception(&self) -> Option<VarId> {
-        self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
-    }
-
     /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here
     /// on. The answer is what that is, as far as this frame knows.
     pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
-        let traceback = self.kept_traceback(exception);
-        let frame = self.frame_mut();
+        let traceback = traceback::kept_traceback(self, exception);
+        let frame = self.stack.frame_mut();
         let previous = frame.handled.last().map(|handled| handled.exception);
         frame.handled.push(Handled { depth: frame.stack.len(), exception, traceback });
         previous
-    }
-
-    /// The innermost frame handles again what it handled before.
-    pub fn end_handling(&mut self) -> Flow<()> {
-        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
-    }
-
-    fn unwind_blocks(&mut self, exception: VarId) -> Flow<bool> {
-        while let Some(block) = self.frame_mut().blocks.pop() {
-            if block.in_handler {
-                self.drop_handler(block)?;
-                continue;
-            }
-            self.frame_mut().stack.truncate(block.depth);
-            self.enter_handler(block.handler, exception)?;
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    fn enter_handler(&mut self, handler: Label, exception: VarId) -> Flow<()> {
-        let depth = self.frame().stack.len();
-        self.frame_mut().blocks.push(Block { handler, depth, in_handler: true });
-        let previous = self.begin_handling(exception);
-        self.push_exception(previous)?;
-        self.push_exception(Some(exception))?;
-        self.frame_mut().pc = handler;
-        Ok(())
-    }
-
-    /// Pushes traceback, exception and class, or what stands for them where no exception is handled.
-    fn push_exception(&mut self, exception: Option<VarId>) -> Flow<()> {
-        let items = match exception {
-            Some(exception) => [self.traceback(exception), exception, type_variable(self, exception)?],
-            None => [self.null(), self.null(), self.none()],
-        };
-        self.frame_mut().stack.extend(items);
-        Ok(())
-    }
-
-    fn unwind_by_table(&mut self, exception: VarId) -> bool {
-        let frame = self.frame();
-        let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
-        self.frame_mut().stack.truncate(handler.depth as usize);
-        if handler.lasti {
-            let last = self.bookkeeping(BookkeepingVariable::LastInstruction);
-            self.push(last);
-        }
-        self.push(exception);
-        self.frame_mut().pc = handler.target;
-        true
-    }
-
-    /// Sets up a block: exceptions go to `handler` from here on.
-    pub fn push_block(&mut self, handler: Label) {
-        let depth = self.frame().stack.len();
-        self.frame_mut().blocks.push(Block { handler, depth, in_handler: false });
-    }
-
-    /// Ends the innermost block.
-    pub fn pop_block(&mut self) -> Flow<Block> {
-        self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
-    }
-
-    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value
-    /// that is being returned may lie below them.
-    pub fn leave_handler(&mut self) -> Flow<()> {
-        self.pop_handler()?;
-        self.handle_previous()
-    }
-
-    /// Ends a handler, with whatever it has left on the stack.
-    pub fn abandon_handler(&mut self) -> Flow<()> {
-        let block = self.pop_handler()?;
-        self.drop_handler(block)
-    }
-
-    fn pop_handler(&mut self) -> Flow<Block> {
-        let block = self.pop_block()?;
-        if !block.in_handler {
-            return Err(bug("a handler ends that did not begin"));
-        }
-        Ok(block)
-    }
-
-    fn drop_handler(&mut self, block: Block) -> Flow<()> {
-        self.frame_mut().stack.truncate(block.base());
-        self.handle_previous()
-    }
-
-    fn handle_previous(&mut self) -> Flow<()> {
-        self.pop_many(3)?;
-        self.end_handling()
     }
 
     /// A variable for what handlers keep on the stack.
@@ -214,9 +74,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What `raise exception from cause` unwinds with.
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
-        match self.prepare_raise(exception, cause) {
+        match prepare_raise(self, exception, cause) {
             Ok(exception) => {
-                self.forget_part(exception);
+                self.raised.forget_part(exception);
                 Unwind::Raise(exception)
             }
             Err(unwind) => unwind,
@@ -237,10 +97,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What a bare `raise` unwinds with.
     pub fn reraise(&mut self) -> Unwind {
-        match self.handled_exception() {
+        match self.stack.handled_exception() {
             Some(exception) => match self.handled_traceback() {
                 Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
-                None => self.raise_on(exception),
+                None => self.raised.again(exception),
             },
             None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
             None => {
@@ -250,28 +110,9 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    fn prepare_raise(&mut self, exception: VarId, cause: Option<VarId>) -> Flow<VarId> {
-        let Some(exception) = self.exception_instance(exception)? else {
-            return Err(self.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
-        };
-        if self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedMutation,
-                "raising an exception made outside the function changes its traceback",
-            ));
-        }
-        if let Some(cause) = cause {
-            self.set_cause(exception, cause)?;
-        }
-        if let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) {
-            self.replace_context(exception, handled);
-        }
-        Ok(exception)
-    }
-
     /// The exception itself, or an instance of the exception class; `None` for anything else.
     pub fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
-        if self.exception_class(value)?.is_some() {
+        if exception_class(self, value)?.is_some() {
             let made = self.call(value, &CallArgs::default())?;
             let ty = self.type_of(made)?;
             if is_exception_class(&ty) {
@@ -286,96 +127,197 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(is_exception_class(&ty).then_some(value))
     }
 
-    /// The value as an exception class, if it is one.
-    fn exception_class(&mut self, value: VarId) -> Flow<Option<Bound<'py, PyType>>> {
-        let payload = self.see(value)?;
-        let class = payload.object().map(|object| object.bind(self.py));
-        Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
-    }
-
-    fn set_cause(&mut self, exception: VarId, cause: VarId) -> Flow<()> {
-        let cause = if self.known(cause)?.is_some_and(|cause| cause.is_none()) {
-            cause
-        } else {
-            match self.exception_instance(cause)? {
-                Some(cause) => cause,
-                None => {
-                    let text = "exception causes must derive from BaseException";
-                    return Err(self.raise(PyTypeError::new_err(text)));
-                }
-            }
-        };
-        self.set_attr(exception, &Rc::from("__cause__"), Some(cause))
-    }
-
-    /// The exception being handled when another is raised becomes the other's context. No one else can hold an
-    /// exception that was made in the trace, so its context is all written in the trace.
-    fn set_context(&mut self, exception: VarId) {
-        let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
-        let loadable = self.trackers.is_loadable(self.vars.tracker(exception));
-        if !loadable && self.context_of(exception).is_none() {
-            self.replace_context(exception, handled);
-        }
-    }
-
-    /// Makes `handled` the context of an exception, which is cut out of what lies behind.
-    fn replace_context(&mut self, exception: VarId, handled: VarId) {
-        let context = Rc::from("__context__");
-        let mut seen = HashSet::from([handled]);
-        let mut at = handled;
-        while let Some(next) = self.context_of(at) {
-            if next == exception {
-                let none = self.none();
-                self.effects.set_attribute(at, &context, Some(none));
-                break;
-            }
-            if !seen.insert(next) {
-                break;
-            }
-            at = next;
-        }
-        self.effects.set_attribute(exception, &context, Some(handled));
-    }
-
-    fn context_of(&self, exception: VarId) -> Option<VarId> {
-        self.effects.attribute(exception, &Rc::from("__context__")).flatten()
-    }
-
     /// Whether `except pattern` catches the exception.
     pub fn exception_matches(&mut self, exception: VarId, pattern: VarId) -> Flow<bool> {
         let class = self.type_of(exception)?;
-        self.class_matches(&class, pattern)
+        class_matches(self, &class, pattern)
     }
 
     /// Whether `except pattern` catches exceptions of the class that a variable holds.
     pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
-        match self.exception_class(class)? {
-            Some(class) => self.class_matches(class.as_any(), pattern),
+        match exception_class(self, class)? {
+            Some(class) => class_matches(self, class.as_any(), pattern),
             None => Err(bug("a handler is entered without an exception class")),
         }
     }
+}
 
-    fn class_matches(&mut self, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
-        let is_tuple = self.type_of(pattern)?.is(self.py.get_type::<PyTuple>());
-        let candidates = if is_tuple { self.unpack_all(pattern)? } else { vec![pattern] };
-        let mut caught = Vec::new();
-        for candidate in candidates {
-            caught.push(self.caught_class(candidate)?);
-        }
-        let class = class.cast::<PyType>().map_err(PyErr::from)?;
-        Ok(class.mro().iter().any(|base| caught.iter().any(|caught| base.is(caught))))
+/// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
+pub(super) fn handle_exception(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
+    cx.note_step(exception);
+    set_context(cx, exception);
+    traceback::add_to_traceback(cx, exception);
+    if unwind_blocks(cx, exception)? || unwind_by_table(cx, exception) {
+        return Ok(());
     }
+    Err(Unwind::Raise(exception))
+}
 
-    fn caught_class(&mut self, candidate: VarId) -> Flow<Bound<'py, PyType>> {
-        if let Some(class) = self.exception_class(candidate)? {
-            return Ok(class);
-        }
-        if self.see(candidate)?.object().is_none() {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "`except` of a class that is not known"));
-        }
-        let message = "catching classes that do not inherit from BaseException is not allowed";
-        Err(self.raise(PyTypeError::new_err(message)))
+/// What is raised while a caller handles an exception has that as its context, which the trace does not know: where
+/// it would be caught, and so seen, it must be raised for real.
+pub(super) fn refuse_unknown_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
+    let known = cx.stack.handled_exception().is_some() || cx.trackers.is_loadable(cx.vars.tracker(exception));
+    if known || !cx.stack.catches() || cx.nothing_is_handled() {
+        return Ok(());
     }
+    let text = format!("{} is raised and caught while a caller handles another", cx.class_name(exception));
+    Err(Unwind::break_graph(ReasonId::Raises, text))
+}
+
+/// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
+/// be caught after that, it must be raised for real.
+pub(super) fn refuse_longer_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
+    let left_a_frame = cx.raised.leaving.take() == Some(exception);
+    if !left_a_frame || !cx.stack.catches() {
+        return Ok(());
+    }
+    checkpoint::refuse_kept_by_traceback(cx, exception)?;
+    if cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+        let text = format!("{} is raised in a function that was followed", cx.class_name(exception));
+        return Err(Unwind::break_graph(ReasonId::Raises, text));
+    }
+    Ok(())
+}
+
+fn unwind_blocks(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    while let Some(block) = cx.stack.frame_mut().blocks.pop() {
+        if block.in_handler {
+            cx.stack.drop_handler(block)?;
+            continue;
+        }
+        cx.stack.frame_mut().stack.truncate(block.depth);
+        enter_handler(cx, block.handler, exception)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+fn enter_handler(cx: &mut OpcodeExecutor<'_>, handler: Label, exception: VarId) -> Flow<()> {
+    cx.stack.add_block(handler, true);
+    let previous = cx.begin_handling(exception);
+    push_exception(cx, previous)?;
+    push_exception(cx, Some(exception))?;
+    cx.stack.frame_mut().pc = handler;
+    Ok(())
+}
+
+/// Pushes traceback, exception and class, or what stands for them where no exception is handled.
+fn push_exception(cx: &mut OpcodeExecutor<'_>, exception: Option<VarId>) -> Flow<()> {
+    let items = match exception {
+        Some(exception) => [cx.traceback(exception), exception, type_variable(cx, exception)?],
+        None => [cx.stack.null(), cx.stack.null(), cx.none()],
+    };
+    cx.stack.frame_mut().stack.extend(items);
+    Ok(())
+}
+
+fn unwind_by_table(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> bool {
+    let frame = cx.stack.frame();
+    let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
+    cx.stack.frame_mut().stack.truncate(handler.depth as usize);
+    if handler.lasti {
+        let last = cx.bookkeeping(BookkeepingVariable::LastInstruction);
+        cx.stack.push(last);
+    }
+    cx.stack.push(exception);
+    cx.stack.frame_mut().pc = handler.target;
+    true
+}
+
+fn prepare_raise(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: Option<VarId>) -> Flow<VarId> {
+    let Some(exception) = cx.exception_instance(exception)? else {
+        return Err(cx.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
+    };
+    if cx.trackers.is_loadable(cx.vars.tracker(exception)) {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedMutation,
+            "raising an exception made outside the function changes its traceback",
+        ));
+    }
+    if let Some(cause) = cause {
+        set_cause(cx, exception, cause)?;
+    }
+    if let Some(handled) = cx.stack.handled_exception().filter(|handled| *handled != exception) {
+        replace_context(cx, exception, handled);
+    }
+    Ok(exception)
+}
+
+/// The value as an exception class, if it is one.
+fn exception_class<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyType>>> {
+    let payload = cx.see(value)?;
+    let class = payload.object().map(|object| object.bind(cx.py));
+    Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
+}
+
+fn set_cause(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: VarId) -> Flow<()> {
+    let cause = if cx.known(cause)?.is_some_and(|cause| cause.is_none()) {
+        cause
+    } else {
+        match cx.exception_instance(cause)? {
+            Some(cause) => cause,
+            None => {
+                let text = "exception causes must derive from BaseException";
+                return Err(cx.raise(PyTypeError::new_err(text)));
+            }
+        }
+    };
+    cx.set_attr(exception, &Rc::from("__cause__"), Some(cause))
+}
+
+/// The exception being handled when another is raised becomes the other's context. No one else can hold an
+/// exception that was made in the trace, so its context is all written in the trace.
+fn set_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
+    let Some(handled) = cx.stack.handled_exception().filter(|handled| *handled != exception) else { return };
+    let loadable = cx.trackers.is_loadable(cx.vars.tracker(exception));
+    if !loadable && context_of(cx, exception).is_none() {
+        replace_context(cx, exception, handled);
+    }
+}
+
+/// Makes `handled` the context of an exception, which is cut out of what lies behind.
+fn replace_context(cx: &mut OpcodeExecutor<'_>, exception: VarId, handled: VarId) {
+    let context = Rc::from("__context__");
+    let mut seen = HashSet::from([handled]);
+    let mut at = handled;
+    while let Some(next) = context_of(cx, at) {
+        if next == exception {
+            let none = cx.none();
+            cx.effects.set_attribute(at, &context, Some(none));
+            break;
+        }
+        if !seen.insert(next) {
+            break;
+        }
+        at = next;
+    }
+    cx.effects.set_attribute(exception, &context, Some(handled));
+}
+
+fn context_of(cx: &OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
+    cx.effects.attribute(exception, &Rc::from("__context__")).flatten()
+}
+
+fn class_matches<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
+    let is_tuple = cx.type_of(pattern)?.is(cx.py.get_type::<PyTuple>());
+    let candidates = if is_tuple { cx.unpack_all(pattern)? } else { vec![pattern] };
+    let mut caught = Vec::new();
+    for candidate in candidates {
+        caught.push(caught_class(cx, candidate)?);
+    }
+    let class = class.cast::<PyType>().map_err(PyErr::from)?;
+    Ok(class.mro().iter().any(|base| caught.iter().any(|caught| base.is(caught))))
+}
+
+fn caught_class<'py>(cx: &mut OpcodeExecutor<'py>, candidate: VarId) -> Flow<Bound<'py, PyType>> {
+    if let Some(class) = exception_class(cx, candidate)? {
+        return Ok(class);
+    }
+    if cx.see(candidate)?.object().is_none() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "`except` of a class that is not known"));
+    }
+    let message = "catching classes that do not inherit from BaseException is not allowed";
+    Err(cx.raise(PyTypeError::new_err(message)))
 }
 
 fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
@@ -383,10 +325,6 @@ fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
         let exception = object.py().get_type::<PyBaseException>();
         class.mro().iter().any(|base| base.is(&exception))
     })
-}
-
-fn bug(what: &str) -> Unwind {
-    PyRuntimeError::new_err(what.to_owned()).into()
 }
 
 /// What handlers keep on the stack besides exceptions.

@@ -2,15 +2,16 @@
 //! at it. One Python object is one variable, however it was reached.
 
 use std::any::TypeId;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
+use rustc_hash::FxHashMap;
 
 use super::changing::LazyNumber;
-use super::OpcodeExecutor;
+use super::{changing, sizes, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
@@ -25,10 +26,15 @@ const MAX_PAIRS: usize = 64;
 /// Which variable an object is.
 #[derive(Default)]
 pub struct IdentityMap {
-    variables: HashMap<usize, VarId>,
+    variables: FxHashMap<usize, VarId>,
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
-    stand_ins: HashMap<VarId, StandIn>,
+    stand_ins: FxHashMap<VarId, StandIn>,
+    classes: StandInClasses,
+    /// The tensors that plug-ins have found, by how.
+    fetched: FxHashMap<TrackerId, usize>,
+    /// A way by which a plug-in has found two tensors.
+    contradiction: Option<TrackerId>,
 }
 
 /// A real object that stands for a variable made in the trace.
@@ -47,7 +53,20 @@ impl IdentityMap {
         self.stand_ins.retain(|variable, _| *variable < first);
     }
 
-    fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
+    /// The variable of an object, if the trace has reached it.
+    pub fn of(&self, object: &Bound<'_, PyAny>) -> Option<VarId> {
+        self.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
+    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
+    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
+        if let Some(stand_in) = self.stand_ins.get_mut(&id) {
+            stand_in.exact = exact;
+        }
+    }
+
+    /// From here on the object is the variable.
+    pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.objects.push(object.clone().unbind());
     }
@@ -55,7 +74,7 @@ impl IdentityMap {
 
 /// Real classes that stand for those made in the trace. Their bases forget them when the translation is over.
 #[derive(Default)]
-pub(super) struct StandInClasses(Vec<Py<PyType>>);
+struct StandInClasses(Vec<Py<PyType>>);
 
 impl Drop for StandInClasses {
     fn drop(&mut self) {
@@ -97,20 +116,27 @@ impl<'py> OpcodeExecutor<'py> {
     /// The variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.is_constant(object) {
-            if let Some(changing) = self.wrap_changing(object, tracker) {
+            if let Some(changing) = changing::wrap_changing(self, object, tracker) {
                 return changing;
             }
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
-        if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
-            self.assume_same(known, tracker, object);
+        note_fetched(self, object, tracker);
+        if let Some(known) = self.identities.of(object) {
+            assume_same(self, known, tracker, object);
             return known;
         }
         let lazy = Rc::new(LazyVariable { object: object.clone().unbind() });
         let id = self.vars.add(lazy, tracker);
         self.identities.insert(object, id);
         id
+    }
+
+    /// What a plug-in has found two tensors by, in words.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let tracker = self.identities.contradiction?;
+        Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))
     }
 
     /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
@@ -125,29 +151,12 @@ impl<'py> OpcodeExecutor<'py> {
         false
     }
 
-    /// The variable of an object, if the trace has reached it.
-    pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
-        self.identities.variables.get(&(object.as_ptr() as usize)).copied()
-    }
-
-    /// From here on the object is the variable.
-    pub fn is_reached_as(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
-        self.identities.insert(object, id);
-    }
-
     /// From here on the object is the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);
         let (payload, writes) = (self.vars.get(id), self.effects.len());
         let stand_in = StandIn { object: object.clone().unbind(), exact: false, payload, writes };
         self.identities.stand_ins.insert(id, stand_in);
-    }
-
-    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
-    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
-        if let Some(stand_in) = self.identities.stand_ins.get_mut(&id) {
-            stand_in.exact = exact;
-        }
     }
 
     /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the
@@ -166,7 +175,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// A variable made in the trace for which a real object stands.
     pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
         if let Ok(class) = object.cast::<PyType>() {
-            self.stand_in_classes.0.push(class.clone().unbind());
+            self.identities.classes.0.push(class.clone().unbind());
         }
         let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
         let id = self.vars.add(payload, tracker);
@@ -174,27 +183,15 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
-        let first = self.vars.tracker(known);
-        match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
-            (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
-            // What the program made in the trace holds the other object then.
-            (true, false) if self.is_short_lived(first) && self.trackers.is_produced(tracker) => {}
-            (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
-            (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
-            _ => {}
-        }
-    }
-
     /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call
     /// they might be one.
     pub fn assume_distinct(&mut self) {
-        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| self.told_apart(id)).collect();
+        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| told_apart(self, id)).collect();
         let mut written: Vec<VarId> = self.effects.written().collect();
         written.sort_unstable();
         written.dedup();
         let mut of_types: Vec<(Bound<'py, PyAny>, Vec<TrackerId>)> = Vec::new();
-        for (tracker, ty) in written.into_iter().filter_map(|id| self.told_apart(id)) {
+        for (tracker, ty) in written.into_iter().filter_map(|id| told_apart(self, id)) {
             match of_types.iter_mut().find(|(known, _)| known.is(&ty)) {
                 Some((_, written)) => written.push(tracker),
                 None => of_types.push((ty, vec![tracker])),
@@ -202,31 +199,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         for (ty, written) in of_types {
             let others = looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other);
-            self.assume_apart(&written, others.collect());
+            assume_apart(self, &written, others.collect());
         }
-    }
-
-    /// The written objects are other ones than all the others.
-    fn assume_apart(&mut self, written: &[TrackerId], mut others: Vec<TrackerId>) {
-        others.sort_unstable();
-        if written.len() * others.len() > MAX_PAIRS {
-            let is_written: HashSet<_> = written.iter().copied().collect();
-            others.retain(|other| !is_written.contains(other));
-            self.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
-            return;
-        }
-        for &tracker in written {
-            for &other in others.iter().filter(|other| **other != tracker) {
-                self.guards.add(tracker, Test::DiffersFrom(other));
-            }
-        }
-    }
-
-    /// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
-    fn told_apart(&self, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
-        let (tracker, payload) = (self.vars.tracker(id), self.vars.get(id));
-        let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
-        (looked_at && self.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(self)))
     }
 
     /// Whether the object is a value: its type and contents are all there is to it.
@@ -237,28 +211,13 @@ impl<'py> OpcodeExecutor<'py> {
     /// What the variable holds; the first look gives it its kind and its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
         if !self.vars.look(id) {
-            self.materialize_lazy(id)?;
+            materialize_lazy(self, id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
-                self.refuse_short_lived_class(id)?;
+                refuse_short_lived_class(self, id)?;
                 self.vars.get(id).guard(self, id)?;
             }
         }
         Ok(self.vars.get(id))
-    }
-
-    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
-    /// again.
-    fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
-        let tracker = self.vars.tracker(id);
-        // Before the first instruction there is nothing to break at.
-        if self.history.short_lived.classes.is_empty()
-            || self.checkpoints.is_empty()
-            || !self.history.short_lived.classes.contains(&self.trackers.path(tracker))
-        {
-            return Ok(());
-        }
-        let text = "a class that is another one at every call, or an object of such";
-        Err(Unwind::break_graph(ReasonId::ChangingClass, text))
     }
 
     /// What the variable holds, if it is of the kind `T`; a container is looked into.
@@ -268,36 +227,6 @@ impl<'py> OpcodeExecutor<'py> {
             payload.open(self, id)?;
         }
         Ok(self.vars.as_kind::<T>(id))
-    }
-
-    fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
-        if self.is_open(id) {
-            return Err(self.needs(id));
-        }
-        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
-            if self.is_of_sizes(id) {
-                self.assume_of_sizes(id)?;
-            } else {
-                number.refuse_if_too_many(self)?;
-            }
-            let value = number.value.clone_ref(self.py);
-            self.vars.set(id, (self.runtime.factories.constant)(value));
-            return Ok(());
-        }
-        let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
-        let object = lazy.object.bind(self.py).clone();
-        self.met_objects.insert(object.get_type_ptr() as usize);
-        let Some(kind) = self.runtime.kinds.find(&object) else {
-            let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                format!("no variable kind is registered for objects of type {name}"),
-            ));
-        };
-        let tracker = self.vars.tracker(id);
-        let payload = self.runtime.kinds.wrap(kind, self, &object, tracker)?;
-        self.vars.set(id, payload);
-        Ok(())
     }
 
     /// A variable made in the trace.
@@ -358,7 +287,7 @@ impl<'py> OpcodeExecutor<'py> {
             let items = self.tuple(items);
             return self.iter(items);
         }
-        self.met_objects.insert(object.get_type_ptr() as usize);
+        self.met.class_of(object);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
@@ -411,5 +340,96 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn string(&mut self, value: &str) -> VarId {
         let value = PyString::new(self.py, value).into_any().unbind();
         self.constant(value)
+    }
+}
+
+fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
+    let first = cx.vars.tracker(known);
+    match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
+        (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
+        // What the program made in the trace holds the other object then.
+        (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
+        (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
+        (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
+        _ => {}
+    }
+}
+
+/// The written objects are other ones than all the others.
+fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
+    others.sort_unstable();
+    if written.len() * others.len() > MAX_PAIRS {
+        let is_written: HashSet<_> = written.iter().copied().collect();
+        others.retain(|other| !is_written.contains(other));
+        cx.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
+        return;
+    }
+    for &tracker in written {
+        for &other in others.iter().filter(|other| **other != tracker) {
+            cx.guards.add(tracker, Test::DiffersFrom(other));
+        }
+    }
+}
+
+/// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
+fn told_apart<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+    let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(id));
+    let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
+    (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))
+}
+
+/// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
+/// again.
+fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
+    let tracker = cx.vars.tracker(id);
+    // Before the first instruction there is nothing to break at.
+    if cx.history.short_lived.classes.is_empty()
+        || cx.checkpoints.is_empty()
+        || !cx.history.short_lived.classes.contains(&cx.trackers.path(tracker))
+    {
+        return Ok(());
+    }
+    let text = "a class that is another one at every call, or an object of such";
+    Err(Unwind::break_graph(ReasonId::ChangingClass, text))
+}
+
+fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
+    if cx.is_open(id) {
+        return Err(sizes::needs(cx, id));
+    }
+    if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
+        if changing::is_of_sizes(cx, id) {
+            sizes::assume_of_sizes(cx, id)?;
+        } else {
+            number.refuse_if_too_many(cx)?;
+        }
+        let value = number.value.clone_ref(cx.py);
+        cx.vars.set(id, (cx.runtime.factories.constant)(value));
+        return Ok(());
+    }
+    let Some(lazy) = cx.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
+    let object = lazy.object.bind(cx.py).clone();
+    cx.met.class_of(&object);
+    let Some(kind) = cx.runtime.kinds.find(&object) else {
+        let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedOperation,
+            format!("no variable kind is registered for objects of type {name}"),
+        ));
+    };
+    let tracker = cx.vars.tracker(id);
+    let payload = cx.runtime.kinds.wrap(kind, cx, &object, tracker)?;
+    cx.vars.set(id, payload);
+    Ok(())
+}
+
+/// Notes a tensor that a plug-in has found. New code would load the same one where the trace has found two in one way.
+fn note_fetched(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+    let is_foreign = matches!(cx.trackers.get(tracker), Tracker::Foreign { .. });
+    if is_foreign && cx.runtime.backend.is_tensor(object) {
+        let address = object.as_ptr() as usize;
+        if *cx.identities.fetched.entry(tracker).or_insert(address) != address {
+            cx.identities.contradiction = Some(tracker);
+        }
     }
 }

@@ -234,7 +234,7 @@ impl Outcome<0> for Next {
 
 impl Outcome<1> for VarId {
     fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
-        cx.push(self);
+        cx.stack.push(self);
         Next::Continue
     }
 }
@@ -242,7 +242,7 @@ impl Outcome<1> for VarId {
 impl<const N: usize> Outcome<N> for [VarId; N] {
     fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
         for item in self {
-            cx.push(item);
+            cx.stack.push(item);
         }
         Next::Continue
     }
@@ -281,7 +281,7 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// ```
 /// use sot_core::opcode;
 ///
-/// opcode! { override POP_TOP [3.8..3.14] => |cx, _, next| { println!("{:?}", cx.user_stack()); next.call(cx) } }
+/// opcode! { override POP_TOP [3.8..3.14] => |cx, _, next| { println!("{:?}", cx.stack.locations()); next.call(cx) } }
 /// opcode! { override POP_TOP [3.8..3.14] priority 10 => |cx, _, next| next.call(cx) }
 /// ```
 #[macro_export]
@@ -319,7 +319,7 @@ macro_rules! opcode {
         $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@pictured $name, $since, $until, Fixed, [$($input)*], [$($output)*], [$(.$part($($value),*))*],
             |cx, operand| {
-                let [$($input),*] = cx.pop_array()?;
+                let [$($input),*] = cx.stack.pop_array()?;
                 let $cx = &mut *cx;
                 let $op = operand;
                 $body
@@ -329,8 +329,8 @@ macro_rules! opcode {
         $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@pictured $name, $since, $until, PlusArg, [$($input)*], [$($output)*], [$(.$part($($value),*))*],
             |cx, operand| {
-                let $items = cx.pop_many(operand.arg as usize)?;
-                let [$($input),*] = cx.pop_array()?;
+                let $items = cx.stack.pop_many(operand.arg as usize)?;
+                let [$($input),*] = cx.stack.pop_array()?;
                 let $cx = &mut *cx;
                 let $op = operand;
                 $body

@@ -93,7 +93,7 @@ impl OverriddenOpcode<'_> {
 }
 
 fn depth(cx: &OpcodeExecutor<'_>) -> isize {
-    cx.frame().stack.len() as isize
+    cx.stack.frame().stack.len() as isize
 }
 
 /// Simulates an instruction whose handler is overridden.
@@ -103,7 +103,7 @@ pub(super) fn simulate(
     handler: &'static OpcodeHandler,
     overrides: &'static [&'static OpcodeOverride],
 ) -> Flow<Next> {
-    let (frames, found, growth) = (cx.frames.len(), depth(cx), Cell::new(None));
+    let (frames, found, growth) = (cx.stack.len(), depth(cx), Cell::new(None));
     let next = OverriddenOpcode { handler, rest: overrides, operand, found, growth: &growth }.call(cx)?;
     let jumps = match next {
         Next::Continue => false,
@@ -111,8 +111,8 @@ pub(super) fn simulate(
         Next::Return(_) | Next::Yield(_) => return Ok(next),
     };
     let grown = depth(cx) - found;
-    let is_right = frames == cx.frames.len()
-        && (growth.get() == Some(grown) || is_cpythons(cx.py, handler, operand, jumps, grown));
+    let is_right =
+        frames == cx.stack.len() && (growth.get() == Some(grown) || is_cpythons(cx.py, handler, operand, jumps, grown));
     if is_right {
         return Ok(next);
     }

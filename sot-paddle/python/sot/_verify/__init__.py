@@ -18,9 +18,9 @@ from .. import _sot
 from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, kept_inside, keep_watch
 from .snapshot import Snapshot
-from .tell import VerifyError, tell
+from .tell import tell
 
-__all__ = ["VerifyError", "switch"]
+__all__ = ["switch"]
 
 _is_on = False
 
@@ -57,9 +57,8 @@ def _code_for(
     call = _Call(function, slots)
     # A constant of the code, so that names of the program mean nothing here.
     constants: Any = tuple(call if constant == _CALL else constant for constant in stub.co_consts)
-    return stub.replace(
-        co_consts=constants, co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
-    )
+    # In tracebacks it stands with the rest of verify mode, above the program's own frame.
+    return stub.replace(co_consts=constants, co_name=code.co_name, co_filename=__file__)
 
 
 _CALL = "the call that is verified"

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy
 import paddle
+from paddle.base import layer_helper_base
 
 from .outside import numbers_to_come
 from .state import Walk, attributes_of, attributes_of_class, has_state, is_a, items_of, state_of, text_of
@@ -17,8 +18,8 @@ _TOLERANCE = {
     "float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7,
 }  # fmt: skip
 
-# What layers of Paddle note of calls for themselves.
-_PRIVATE = ("_built",)
+# What layers of Paddle note for themselves: of calls, and their automatic names, as those of tensors (a known divergence).
+_PRIVATE = ("_built", "_full_name")
 
 
 @dataclass(frozen=True)
@@ -144,16 +145,22 @@ def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
     """What of an object is compared: where a walk has come already, it gives nothing more."""
     if is_a(found, type):
         return [(f".{name}", value) for name, value in attributes_of_class(found).items()]
+    if is_a(found, types.ModuleType):
+        return []  # Its names are those of a namespace.
     if is_a(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
-    attributes = [(f".{name}", value) for name, value in attributes_of(found).items() if name not in _PRIVATE]
+    if is_a(found, layer_helper_base.LayerHelperBase):
+        return []  # That of a layer has the layer's name.
+    private = _PRIVATE if is_a(found, paddle.nn.Layer) else ()
+    attributes = [(f".{name}", value) for name, value in attributes_of(found).items() if name not in private]
     return [*items_of(found), *attributes]
 
 
 def _message(error: BaseException) -> str:
     # Paddle adds the stack of its C++ code.
     lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip()[:1].isdigit()]
-    return lines[0] if lines else ""
+    # What C++ prints of a NaN has its sign, which depends on the order of operations.
+    return lines[0].replace("-nan", "nan") if lines else ""
 
 
 def _of_tensor(kind: str, path: str, tensor: Any) -> List[_Entry]:

@@ -27,6 +27,8 @@ class Snapshot:
         self._restores: List[Callable[[], None]] = []
         self.tensors = [found for found in self._objects if is_a(found, paddle.Tensor)]
         self._copies: Dict[int, Any] = {}
+        # What was made anew for its tensors, with what it stands for: one for each, as the program may ask with `is`.
+        self._rebuilt: Dict[int, Tuple[Any, Any]] = {}
         self.backward = _Backward()
         if strict:
             _refuse_shared_memory(self.tensors)
@@ -42,7 +44,7 @@ class Snapshot:
     def put_copies(self) -> List[Tuple[str, Any]]:
         """Put copies of the tensors in their places; those that gradients are asked for."""
         self.backward = _Backward()
-        self._copies = {}
+        self._copies, self._rebuilt = {}, {}
         for tensor in self.tensors:
             self._copies[id(tensor)] = self._copy(tensor)
         self._states = {key: _backward_state(copied) for key, copied in self._copies.items()}
@@ -60,8 +62,11 @@ class Snapshot:
         return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
     def writes_with_gradients(self) -> bool:
-        """Whether the run on copies wrote to a tensor what a backward pass sees, which cannot be taken back."""
-        return any(_backward_state(self._copies[key]) != state for key, state in self._states.items())
+        """Whether the run on copies wrote what a backward pass sees, or a gradient, which cannot be taken back."""
+        return any(
+            _backward_state(self._copies[key]) != state or _has_other_gradient(self._copies[key], self._pristine[key][1])
+            for key, state in self._states.items()
+        )
 
     def restore_tensors(self) -> None:
         """Take back the writes to tensors."""
@@ -75,6 +80,14 @@ class Snapshot:
         """What stands for an object in the run on copies."""
         if is_a(found, paddle.Tensor):
             return self._copies.get(id(found), found)
+        if id(found) not in self._rebuilt:
+            new = self._with_copies(found)
+            if new is found:
+                return found
+            self._rebuilt[id(found)] = found, new
+        return self._rebuilt[id(found)][1]
+
+    def _with_copies(self, found: Any) -> Any:
         if is_a(found, tuple):
             items = [self.copied(item) for item in tuple.__iter__(found)]
             if all(new is old for new, old in zip(items, tuple.__iter__(found))):
@@ -99,7 +112,7 @@ class Snapshot:
             if isinstance(tensor, _parameter_type()):
                 result = copy.deepcopy(kept)
             else:
-                result = kept.clone()
+                result = _laid_out_alike(kept)
         if not tensor.is_leaf and not tensor.stop_gradient:
             result.stop_gradient = False
             result.register_hook(self.backward.note_beyond)
@@ -107,6 +120,10 @@ class Snapshot:
                 result = paddle.assign(result)
         else:
             result.stop_gradient = tensor.stop_gradient
+            if grad is not None and not tensor.grad.stop_gradient and result.is_leaf and not result.stop_gradient:
+                # One that is set forgets its `stop_gradient`.
+                paddle.autograd.backward([result], [grad])
+                grad = None
             if not tensor.stop_gradient:
                 result.register_hook(self.backward.note)
         result.name = tensor.name
@@ -119,6 +136,13 @@ class Snapshot:
 
 def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
     return tensor.is_leaf, tensor.stop_gradient, 0 if tensor.stop_gradient else tensor.inplace_version
+
+
+def _has_other_gradient(tensor: Any, kept: Any) -> bool:
+    grad = tensor.grad if tensor.is_leaf else kept
+    if grad is None or kept is None:
+        return grad is not kept
+    return bool(grad.numpy().tobytes() != kept.numpy().tobytes())
 
 
 class _Backward:
@@ -146,9 +170,18 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
     if not tensor.is_dense() or not tensor._is_initialized():
         raise NotVerifiable("a tensor that is not dense")
     with paddle.no_grad():
-        kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else tensor.detach().clone()
+        kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
         grad = None if tensor.grad is None else tensor.grad.detach().clone()
     return kept, grad
+
+
+def _laid_out_alike(tensor: Any) -> Any:
+    """A copy that lies in memory as a tensor does, where that is a transposed one."""
+    if not hasattr(tensor, "strides") or tensor.is_contiguous():
+        return tensor.clone()
+    strides = tensor.strides
+    order = sorted(range(tensor.ndim), key=lambda axis: -strides[axis])
+    return tensor.transpose(order).clone().transpose([order.index(axis) for axis in range(tensor.ndim)])
 
 
 def _refuse_shared_memory(tensors: List[Any]) -> None:

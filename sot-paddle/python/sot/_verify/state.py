@@ -30,7 +30,7 @@ _HEAP_TYPE = 1 << 9
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), type(NotImplemented),
     types.CodeType,
-    types.BuiltinFunctionType, types.ModuleType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.BuiltinFunctionType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.WrapperDescriptorType, types.MethodDescriptorType, types.MethodWrapperType,
     property, staticmethod, classmethod,
     weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc, type(paddle.float32),
@@ -60,6 +60,15 @@ def is_programs(file: str) -> bool:
     return not file.startswith(_OWN) and not str(Path(file).resolve()).startswith(_OWN)
 
 
+def is_programs_module(module: types.ModuleType) -> bool:
+    """Whether a module is of the program: its file, or it has none and belongs to no package that has."""
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str):
+        return is_programs(file)
+    package = str(getattr(module, "__name__", "")).partition(".")[0]
+    return package == "__main__" or (package == module.__name__ and package not in sys.builtin_module_names)
+
+
 def is_a(found: Any, kinds: Any) -> bool:
     """`isinstance`, without asking a `__class__` or `__getattribute__` of the program's."""
     return issubclass(type(found), kinds)
@@ -81,6 +90,10 @@ class Walk:
         self.found: Dict[int, Tuple[str, Any]] = {}
         self.spaces: Dict[int, Names] = {}
         self.codes: Set[int] = set()
+        self.names: Dict[str, None] = {}
+        """The names that the code met so far mentions."""
+        self.modules: List[types.ModuleType] = []
+        """The modules of the program that were met."""
         self.opaque: Dict[int, str] = {}
 
     def visit(self, path: str, root: Any) -> None:
@@ -103,6 +116,10 @@ class Walk:
             for name in found.names:
                 if name in found.namespace:
                     yield f"global {name}", found.namespace[name]
+        elif is_a(found, types.ModuleType):
+            if is_programs_module(found):
+                self.modules.append(found)
+                yield from self._of_names(vars(found), list(self.names))
         elif is_a(found, types.FunctionType):
             yield from self._parts_of_function(found)
         elif is_a(found, types.CellType):
@@ -161,11 +178,11 @@ class Walk:
         for found in mentioned:
             mentioned += [constant for constant in found.co_consts if isinstance(constant, types.CodeType)]
         names = [name for found in mentioned for name in found.co_names]
+        self.names.update(dict.fromkeys(names))
         yield from self._of_names(namespace, names)
-        for name in names:
-            module = namespace.get(name)
-            if isinstance(module, types.ModuleType) and is_programs(getattr(module, "__file__", None) or _LIBRARY):
-                yield from self._of_names(vars(module), names)
+        # What the code mentions may be attributes of modules, those of which it comes to modules among them.
+        for module in self.modules:
+            yield from self._of_names(vars(module), names)
 
     def _of_names(self, namespace: Dict[str, Any], names: List[str]) -> Iterator[Tuple[str, Any]]:
         space = self.spaces.setdefault(id(namespace), Names(namespace))

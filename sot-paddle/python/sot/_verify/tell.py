@@ -13,14 +13,11 @@ from weakref import WeakSet
 from .. import _sot
 from .._config import config
 from .._logs import _Stderr
+from .._verify_error import VerifyError
 from .image import Difference
 
 logger = logging.getLogger("sot.verify")
 logger.addHandler(_Stderr())
-
-
-class VerifyError(AssertionError):
-    """A translated call differs from the program's own run (`SOT_VERIFY_RAISE=1`)."""
 
 
 _MOST_GUARDS = 40

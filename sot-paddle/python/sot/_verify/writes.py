@@ -20,7 +20,7 @@ from .state import (
 
 def restores_of(found: Any) -> List[Callable[[], None]]:
     """What takes the writes to an object back, if any can be made."""
-    if is_a(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated)):
+    if is_a(found, (paddle.Tensor, types.MethodType, types.ModuleType, functools.partial, _sot.Translated)):
         return []
     if is_a(found, Names):
         return [functools.partial(_restore_names, found, {n: found.namespace.get(n, MISSING) for n in found.names})]
@@ -132,7 +132,8 @@ def replace_parts(found: Any, new_of: Callable[[Any], Any]) -> None:
             if new is not value:
                 write(key, new)
 
-    if is_a(found, (paddle.Tensor, types.MethodType, functools.partial, _sot.Translated, tuple)):
+    kinds_with_no_place = (paddle.Tensor, types.MethodType, types.ModuleType, functools.partial, _sot.Translated, tuple)
+    if is_a(found, kinds_with_no_place):
         return
     if is_a(found, Names):
         put([(n, found.namespace[n]) for n in found.names if n in found.namespace], found.namespace.__setitem__)

@@ -2,7 +2,7 @@
 //! short lists of exceptions that give their reason; there is no list of the functions themselves.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCFunction, PyFunction, PyString, PyType};
+use pyo3::types::{PyBool, PyCFunction, PyFunction, PyInt, PyString, PyType};
 use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 
@@ -537,7 +537,11 @@ fn known_attribute(
     let known = match name {
         // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).
         "shape" | "dtype" => value.getattr(name)?.unbind(),
-        "size" => paddle.size_type.call1(py, (meta.shape.iter().flatten().product::<i64>(),))?,
+        "size" if paddle.size_type.is(py.get_type::<PyInt>()) => {
+            meta.shape.iter().flatten().product::<i64>().into_pyobject(py)?.into_any().unbind()
+        }
+        // An integer that knows the shape it comes from.
+        "size" => paddle.size_type.call1(py, (value.getattr("shape")?,))?,
         "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
         "stop_gradient" => (!meta.gradient.flows).into_pyobject(py)?.to_owned().into_any().unbind(),
         "requires_grad" => meta.gradient.flows.into_pyobject(py)?.to_owned().into_any().unbind(),

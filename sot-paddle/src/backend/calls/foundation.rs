@@ -4,14 +4,15 @@
 //! found by scanning it, which finds more than is used.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
-use sot_core::cpython::{self, Place, Recorder, Snapshot};
-use sot_core::opcode;
+use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
+use sot_core::{forgetting, opcode};
 
 use crate::backend::calls::layer;
 use crate::backend::calls::origin::{self, Value};
@@ -24,17 +25,29 @@ pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
 /// What a call rests on.
 pub(crate) struct Foundation {
     of: Py<PyAny>,
+    /// Whether what is called is Paddle's itself.
+    is_own: bool,
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
-    replaced: Option<String>,
-    /// The memory that told last that all is as it was.
-    memory: Mutex<Option<Arc<Snapshot>>>,
+    replaced: Vec<Replaced>,
+    /// The code of it; `None`: it is not all in Python.
+    replacing: Option<RefusedCode>,
+    /// How many changes of functions had been seen when it was found.
+    changes: u64,
+    /// For each part, the memory that told last that it is as it was.
+    memory: Mutex<Arc<[Option<Arc<Snapshot>>]>>,
 }
 
 /// What is looked up in one place.
 struct NamesOfHolder {
     holder: Holder,
     entries: Vec<Entry>,
+}
+
+/// What the program has put under a name of Paddle's.
+struct Replaced {
+    name: String,
+    by: Py<PyAny>,
 }
 
 struct Entry {
@@ -57,6 +70,27 @@ enum Holder {
 
 /// That what a call rests on is what it was.
 pub(crate) struct Unreplaced(Arc<Foundation>);
+
+/// The addresses of the functions that calls rest on.
+static FUNCTIONS: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+
+/// How often one of them has been given other code or other defaults.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+fn functions() -> std::sync::MutexGuard<'static, HashSet<usize>> {
+    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on it is seen when a function that calls rest on is given other code or other defaults. It is rare: every
+/// translation is forgotten then, and none has to look.
+pub(crate) fn watch_functions(py: Python<'_>) {
+    cpython::on_function_change(py, |function| {
+        if functions().contains(&(function.as_ptr() as usize)) {
+            CHANGES.fetch_add(1, Ordering::Relaxed);
+            forgetting::everything();
+        }
+    });
+}
 
 /// Builtins that ask tensors by a method.
 const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
@@ -93,18 +127,22 @@ pub(crate) fn of_call(
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }
 
-/// Refuses a method whose counterpart in programs, which is other code than that of eager tensors, rests on what is not
-/// Paddle's: that would run while the statement is made.
-pub(crate) fn refuse_replaced(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<()> {
-    let class = paddle.value_type.bind(method.py());
-    let Some(found) = cpython::type_lookup(class, method) else { return Ok(()) };
+/// Makes a statement of a method whose counterpart in programs is other code than that of eager tensors. What it comes to
+/// that is not Paddle's would run while the statement is made, and is refused.
+pub(crate) fn refusing_replaced<T>(
+    paddle: &Paddle,
+    method: &Bound<'_, PyString>,
+    make: impl FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    let py = method.py();
+    let class = paddle.value_type.bind(py);
+    let Some(found) = cpython::type_lookup(class, method) else { return make() };
     let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
-    match foundation.replaced() {
-        Some(replaced) => {
-            Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
-        }
-        None => Ok(()),
-    }
+    let Some(replaced) = foundation.replaced() else { return make() };
+    let made = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
+    made.unwrap_or_else(|| {
+        Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
+    })
 }
 
 /// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
@@ -120,22 +158,28 @@ pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bou
 
 /// Whether the value is the program's, or rests on what is: in the place of Paddle's.
 pub(crate) fn is_replaced(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!origin::is_own(value)? || of_function(paddle, value)?.replaced.is_some())
+    let foundation = of_function(paddle, value)?;
+    Ok(!foundation.is_own || !foundation.replaced.is_empty())
 }
 
 impl Foundations {
     fn get(
         &self,
         of: &Bound<'_, PyAny>,
-        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Option<String>)>,
+        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)>,
     ) -> PyResult<Arc<Foundation>> {
         let key = of.as_ptr() as usize;
         let known = self.lock().get(&key).cloned();
         if let Some(known) = known.filter(|known| known.stands(of.py())) {
             return Ok(known);
         }
+        let changes = CHANGES.load(Ordering::Relaxed);
         let (parts, replaced) = search()?;
-        let found = Arc::new(Foundation { of: of.clone().unbind(), parts, replaced, memory: Mutex::default() });
+        let memory = Mutex::new(vec![None; parts.len()].into());
+        let is_own = origin::is_own(of)?;
+        let replacing = code_of_all(of.py(), &replaced)?;
+        let of = of.clone().unbind();
+        let found = Arc::new(Foundation { of, is_own, parts, replaced, replacing, changes, memory });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -147,9 +191,9 @@ impl Foundations {
 }
 
 impl Foundation {
-    /// What the program has put in the place of something of Paddle's.
+    /// The name of something of Paddle's in whose place the program has put something else.
     pub(crate) fn replaced(&self) -> Option<&str> {
-        self.replaced.as_deref()
+        self.replaced.first().map(|replaced| &*replaced.name)
     }
 
     /// A test that it stays as it is; with what it is about. `None` for what finds nothing by name.
@@ -158,17 +202,26 @@ impl Foundation {
             .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
-    /// Whether all is as it was. Hundreds of names are looked up only where memory does not tell.
+    /// Whether all is as it was. Names are looked up only in the parts of which memory does not tell: building a
+    /// statement writes to one of Paddle's modules, and to no other.
     fn stands(&self, py: Python<'_>) -> bool {
-        let memory = self.memory().clone();
-        if memory.is_some_and(|memory| memory.check(py, &[]).is_ok()) {
+        if self.changes != CHANGES.load(Ordering::Relaxed) {
+            return false;
+        }
+        let memory = Arc::clone(&self.memory());
+        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
+        let untold: Vec<usize> = (0..self.parts.len()).filter(|at| !is_same(&memory[*at])).collect();
+        if untold.is_empty() {
             return true;
         }
-        let stands = self.parts.iter().all(|part| part.stands(py));
+        let stands = untold.iter().all(|at| self.parts[*at].stands(py));
         if stands && cpython::blind_spot().is_none() {
-            let mut recorder = Recorder::default();
-            let told = self.note(py, &mut recorder);
-            let before = std::mem::replace(&mut *self.memory(), told.then(|| Arc::new(recorder.finish())));
+            let mut renewed = memory.to_vec();
+            for at in untold {
+                let mut recorder = Recorder::default();
+                renewed[at] = self.parts[at].note(py, &mut recorder).then(|| Arc::new(recorder.finish()));
+            }
+            let before = std::mem::replace(&mut *self.memory(), renewed.into());
             drop(before);
         }
         stands
@@ -176,7 +229,17 @@ impl Foundation {
 
     /// Records the memory that the answer rests on; whether it tells.
     fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
-        self.parts.iter().all(|part| match &part.holder {
+        self.parts.iter().all(|part| part.note(py, recorder))
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Arc<[Option<Arc<Snapshot>>]>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NamesOfHolder {
+    fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
+        match &self.holder {
             Holder::Namespace(dict) => {
                 let dict = recorder.keep(dict.bind(py).as_any());
                 recorder.dict(&dict)
@@ -185,15 +248,9 @@ impl Foundation {
                 let class = recorder.keep(class.bind(py).as_any());
                 recorder.lookups_of(&class)
             }
-        })
+        }
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Arc<Snapshot>>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl NamesOfHolder {
     fn stands(&self, py: Python<'_>) -> bool {
         self.entries.iter().all(|entry| {
             let name = entry.name.bind(py);
@@ -230,7 +287,7 @@ struct Search<'a, 'py> {
     todo: Vec<Bound<'py, PyFunction>>,
     places: Vec<NamesOfHolder>,
     by_address: HashMap<usize, (usize, HashSet<String>)>,
-    replaced: Option<String>,
+    replaced: Vec<Replaced>,
 }
 
 impl<'a, 'py> Search<'a, 'py> {
@@ -242,23 +299,23 @@ impl<'a, 'py> Search<'a, 'py> {
             todo: Vec::new(),
             places: Vec::new(),
             by_address: HashMap::new(),
-            replaced: None,
+            replaced: Vec::new(),
         }
     }
 
-    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         self.value(value)?;
         self.finish()
     }
 
-    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         for name in ["__call__", "forward"] {
             self.entry_of(class, &PyString::intern(class.py(), name))?;
         }
         self.finish()
     }
 
-    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
+    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
         while let Some(function) = self.todo.pop() {
             self.scan(&function)?;
         }
@@ -272,6 +329,7 @@ impl<'a, 'py> Search<'a, 'py> {
         }
         match origin::value_of(value)? {
             Value::Function(function) => {
+                functions().insert(function.as_ptr() as usize);
                 for enclosed in origin::enclosed(&function)? {
                     self.value(&enclosed)?;
                 }
@@ -368,11 +426,26 @@ impl<'a, 'py> Search<'a, 'py> {
         self.places[*at].entries.push(entry);
         if origin::is_own(value)? {
             self.value(value)?;
-        } else if self.replaced.is_none() {
-            self.replaced = Some(name.to_string());
+        } else {
+            self.replaced.push(Replaced { name: name.to_string(), by: value.clone().unbind() });
         }
         Ok(())
     }
+}
+
+/// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
+fn code_of_all(py: Python<'_>, replaced: &[Replaced]) -> PyResult<Option<RefusedCode>> {
+    let mut found = RefusedCode::default();
+    for Replaced { name, by } in replaced {
+        let functions = origin::called_first(by.bind(py))?;
+        if functions.is_empty() {
+            return Ok(None);
+        }
+        for function in functions {
+            found.add(&cpython::function_code(&function), format!("it runs {name}, which is replaced"));
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Whether something else in the value's place may run other code.

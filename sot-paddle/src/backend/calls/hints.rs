@@ -10,7 +10,11 @@ pub(crate) fn hint(reason: ReasonId) -> Option<&'static str> {
 
 const HINTS: &[(ReasonId, &str)] = &[
     (ReasonId::TensorTruth, "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled."),
-    (ReasonId::TensorValue, "Keep the value a paddle.Tensor, or read it (.item(), .numpy()) outside the hot function."),
+    (
+        ReasonId::TensorValue,
+        "Keep the value a paddle.Tensor, or do this outside the hot function: reading values (.item(), .numpy()) and \
+         backward passes (.backward()) end a graph.",
+    ),
     (ReasonId::UnsupportedCall, "Move the call before or after the tensor work, or use Paddle's function for it."),
     (
         ReasonId::BreakListed,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use sot_core::backend::CallKind;
@@ -116,57 +117,48 @@ fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult
 /// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
 #[derive(Default)]
 pub(crate) struct Layers {
-    names: Mutex<HashMap<String, Arc<[String]>>>,
+    names: Mutex<HashMap<String, Arc<[Py<PyString>]>>>,
 }
 
 impl Layers {
     /// What forward may read, sorted.
-    pub(crate) fn reads(&self, layer: &Bound<'_, PyAny>) -> PyResult<Arc<[String]>> {
+    pub(crate) fn reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+        let py = layer.py();
         let candidates = self.names_in_code(&layer.get_type())?;
+        let attributes = layer.getattr(intern!(py, "__dict__"))?;
+        let stores = [layer.getattr(intern!(py, "_parameters"))?, layer.getattr(intern!(py, "_buffers"))?];
         let mut found = Vec::new();
-        for name in candidates.iter() {
-            if is_instance_attribute(layer, name)? {
+        for name in candidates.iter().map(|name| name.bind(py)) {
+            if attributes.contains(name)? || stores[0].contains(name)? || stores[1].contains(name)? {
                 found.push(name.clone());
             }
         }
-        Ok(found.into())
+        Ok(found)
     }
 
-    fn names_in_code(&self, class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
-        let module: String = class.getattr("__module__")?.extract()?;
+    fn names_in_code(&self, class: &Bound<'_, PyType>) -> PyResult<Arc<[Py<PyString>]>> {
+        let module: String = class.getattr(intern!(class.py(), "__module__"))?.extract()?;
         let own = module.starts_with(OWN);
         let key = format!("{module}.{}", class.qualname()?);
         if let Some(known) = self.known().get(&key).filter(|_| own) {
             return Ok(Arc::clone(known));
         }
         let names = scan_methods(class)?;
+        let names: Arc<[_]> = names.iter().map(|name| PyString::intern(class.py(), name).unbind()).collect();
         if own {
             self.known().insert(key, Arc::clone(&names));
         }
         Ok(names)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<[String]>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<[Py<PyString>]>>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_instance_attribute(layer: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    let attributes = layer.getattr("__dict__")?;
-    if attributes.contains(name)? {
-        return Ok(true);
-    }
-    for registered in ["_parameters", "_buffers"] {
-        if layer.getattr(registered)?.contains(name)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Names in the code of `forward` and of every method it names, directly or through another, in the class and its
 /// bases.
-fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
+fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<BTreeSet<String>> {
     let mut seen = BTreeSet::from(["forward".to_owned()]);
     let mut todo = vec!["forward".to_owned()];
     while let Some(method) = todo.pop() {
@@ -186,7 +178,7 @@ fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
             }
         }
     }
-    Ok(seen.into_iter().collect())
+    Ok(seen)
 }
 
 /// The code of a function of Paddle's, behind its decorators.

@@ -5,16 +5,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::cpython;
 
 /// Packages that Paddle is written with, beside the standard library.
 const HELPERS: &[&str] = &["decorator", "google", "numpy", "opt_einsum", "sot", "typing_extensions"];
 
+/// How the names of files begin that the package `decorator` gives to code it writes.
+const GENERATED: &str = "<decorator-gen";
+
 /// Whether a file belongs to a package that Paddle is written with.
 pub(crate) fn is_of_helper(file: &str) -> bool {
     let package = file.rsplit_once("/site-packages/").and_then(|(_, path)| path.split(['/', '.']).next());
-    file.starts_with("<decorator-gen") || package.is_some_and(|package| HELPERS.contains(&package))
+    file.starts_with(GENERATED) || package.is_some_and(|package| HELPERS.contains(&package))
 }
 
 /// What a value that Paddle's code looks up is to a search for code.
@@ -44,6 +48,22 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
 }
 
+/// The functions in Python of which one runs first where the value is called or looked up; none if that is other code.
+pub(crate) fn called_first<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyFunction>>> {
+    match value_of(value)? {
+        Value::Function(function) => Ok(vec![function]),
+        Value::Holder(held) => {
+            let found = held.iter().map(called_first).collect::<PyResult<Vec<_>>>()?;
+            Ok(if found.iter().any(Vec::is_empty) { Vec::new() } else { found.concat() })
+        }
+        Value::Other if value.is_instance_of::<PyType>() => Ok(Vec::new()),
+        Value::Other => {
+            let call = cpython::type_lookup(&value.get_type(), &PyString::intern(value.py(), "__call__"));
+            Ok(call.and_then(|call| call.cast_into_exact::<PyFunction>().ok()).into_iter().collect())
+        }
+    }
+}
+
 /// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle
 /// itself puts others in its place.
 pub(crate) fn is_instance(value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -67,7 +87,7 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
     }
     match value_of(value)? {
         Value::Function(function) => match home(&function)? {
-            Home::Paddle => Ok(true),
+            Home::Paddle => has_own_code(&function),
             // What a library has made of functions is whose they are.
             Home::Helper => all_own(enclosed(&function)?, seen),
             Home::Program => Ok(false),
@@ -88,6 +108,18 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
             Ok(!is_mock && home_of(value.py(), module.to_str()?)? != Home::Program)
         }
     }
+}
+
+/// Whether a function of Paddle's has not been given code of the program's.
+fn has_own_code(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
+    static FOLDER: PyOnceLock<String> = PyOnceLock::new();
+    let py = function.py();
+    let folder = FOLDER.get_or_try_init(py, || {
+        let paths = cpython::import(py, "paddle")?.getattr("__path__")?;
+        PyResult::Ok(paths.get_item(0)?.extract::<String>()? + "/")
+    })?;
+    let file = cpython::function_code(function).getattr("co_filename")?.extract::<String>()?;
+    Ok(file.starts_with(folder) || file.starts_with(GENERATED))
 }
 
 fn all_own(values: Vec<Bound<'_, PyAny>>, seen: &mut HashSet<usize>) -> PyResult<bool> {

@@ -134,6 +134,51 @@ impl PaddleBuilder {
     }
 
     /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
+    /// Appends the statement of a call.
+    fn append_call<'py>(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !matches!(kind, CallKind::Object(_)) {
+            output_argument::refuse(&self.paddle, callee, args, kwargs)?;
+        }
+        self.note_state(callee.py())?;
+        self.numbers.refuse_positions(&self.paddle, kind, args)?;
+        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
+        if !matches!(kind, CallKind::Object(_)) {
+            scalar::refuse_minus_nought(args, kwargs)?;
+        }
+        given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
+        self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
+        let paddle = Arc::clone(&self.paddle);
+        let target = self.target.clone_ref(callee.py());
+        let operands = data::operands(&paddle, &target, (kind, callee), args)?;
+        let args = operands.as_ref().unwrap_or(args);
+        let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
+        let args = filled.as_ref().unwrap_or(args);
+        let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
+        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
+        let result = match known {
+            Some(data) => {
+                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
+                self.known_sizes.note_data(&self.paddle, &data, &made)?;
+                made
+            }
+            None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
+        };
+        if kind == CallKind::InPlace {
+            self.versions.note(&self.paddle, callee, args, &result)?;
+            self.own_gradients.note(&self.paddle, callee, args, &result)?;
+        }
+        self.checked.check(&self.paddle, &target, &given, &result)?;
+        self.settled.settle(&self.paddle, &result)?;
+        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
+        Ok(result)
+    }
+
     fn append_for_all_sizes<'py>(
         &mut self,
         target: &Target,
@@ -380,44 +425,13 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if !matches!(kind, CallKind::Object(_)) {
-            output_argument::refuse(&self.paddle, callee, args, kwargs)?;
-        }
-        if let Ok(method) = callee.cast::<PyString>() {
-            foundation::refuse_replaced(&self.paddle, method)?;
-        }
-        self.note_state(callee.py())?;
-        self.numbers.refuse_positions(&self.paddle, kind, args)?;
-        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
-        if !matches!(kind, CallKind::Object(_)) {
-            scalar::refuse_minus_nought(args, kwargs)?;
-        }
-        given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
-        self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
-        let target = self.target.clone_ref(callee.py());
-        let operands = data::operands(&paddle, &target, (kind, callee), args)?;
-        let args = operands.as_ref().unwrap_or(args);
-        let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
-        let args = filled.as_ref().unwrap_or(args);
-        let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
-        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
-        let result = match known {
-            Some(data) => {
-                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
-                self.known_sizes.note_data(&self.paddle, &data, &made)?;
-                made
+        match callee.cast::<PyString>() {
+            Ok(method) => {
+                foundation::refusing_replaced(&paddle, method, || self.append_call(kind, callee, args, kwargs))
             }
-            None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
-        };
-        if kind == CallKind::InPlace {
-            self.versions.note(&self.paddle, callee, args, &result)?;
-            self.own_gradients.note(&self.paddle, callee, args, &result)?;
+            Err(_) => self.append_call(kind, callee, args, kwargs),
         }
-        self.checked.check(&self.paddle, &target, &given, &result)?;
-        self.settled.settle(&self.paddle, &result)?;
-        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
-        Ok(result)
     }
 
     fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {

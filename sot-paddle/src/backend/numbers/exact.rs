@@ -24,6 +24,9 @@ pub(crate) enum Exact {
 /// The greatest bounds of `clip` where none is given.
 const BOUNDS: [i64; 2] = [i32::MAX as i64 - (1 << 7), i64::MAX - (1 << 39)];
 
+/// The square of a smaller number is no infinite `float32`.
+const SMALL_SQUARE: f64 = 1e19;
+
 /// A number of Paddle's own code has at most so many digits. One that has been computed has more.
 const DIGITS: usize = 6;
 
@@ -52,6 +55,11 @@ impl Exact {
 /// The number that has become `rounded`; `given` are those of the call. `None`: that is not known.
 #[expect(clippy::float_cmp, reason = "the numbers are compared bit by bit on purpose")]
 pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
+    if name == "pd_op.clip" && rounded.is_infinite() {
+        // The bound that is left out, unless it was computed of a number that is infinite, or becomes so.
+        let is_left_out = given.iter().all(|number| number.rounded().abs() < SMALL_SQUARE);
+        return is_left_out.then(|| Exact::Float(f64::MAX.copysign(rounded)));
+    }
     let mut found: Option<Exact> = None;
     for &number in given.iter().filter(|number| number.rounded() == rounded) {
         match found {
@@ -63,9 +71,6 @@ pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
     }
     if found.is_some() {
         return found;
-    }
-    if name == "pd_op.clip" && rounded.is_infinite() {
-        return Some(Exact::Float(f64::MAX.copysign(rounded)));
     }
     if let Some(bound) = BOUNDS.into_iter().map(Exact::Integer).find(|bound| bound.rounded() == rounded) {
         return Some(bound);
@@ -243,6 +248,8 @@ mod tests {
         assert_eq!(of(f64::from(1.0_f32 / 3.0), &[], "pd_op.clip"), None);
         assert_eq!(of(2_147_483_520.0, &[], "pd_op.clip"), Some(Exact::Integer(2_147_483_519)));
         assert_eq!(of(f64::INFINITY, &[], "pd_op.clip"), Some(Exact::Float(f64::MAX)));
+        assert_eq!(of(f64::INFINITY, &[Exact::Float(0.5)], "pd_op.clip"), Some(Exact::Float(f64::MAX)));
+        assert_eq!(of(f64::INFINITY, &[Exact::Float(f64::NEG_INFINITY)], "pd_op.clip"), None);
     }
 
     #[test]

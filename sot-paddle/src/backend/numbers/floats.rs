@@ -39,6 +39,9 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
 
 /// Whether numbers that are no integers may be given to a statement.
 pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !matches!(kind, CallKind::Method | CallKind::Api) {
+        return Ok(false);
+    }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
     let is_function = || FUNCTIONS.iter().any(|(function, _)| *function == name);
     Ok(match kind {

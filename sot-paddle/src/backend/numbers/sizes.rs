@@ -42,6 +42,9 @@ pub(crate) const OPERATORS: &[&str] =
 
 /// Whether sizes may be given to a statement.
 pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let CallKind::Object(_) = kind {
+        return Ok(false);
+    }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
     Ok(match kind {
         CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),

@@ -80,8 +80,10 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
 /// The meta of a graph value, `None` for any other object.
 pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
     if paddle.is_value(object) {
-        let shape = object.getattr("shape")?.extract()?;
-        meta(shape, &object.getattr("dtype")?, &object.getattr("stop_gradient")?).map(Some)
+        let py = object.py();
+        let shape = object.getattr(intern!(py, "shape"))?.extract()?;
+        let (dtype, stop_gradient) = (intern!(py, "dtype"), intern!(py, "stop_gradient"));
+        meta(shape, &object.getattr(dtype)?, &object.getattr(stop_gradient)?).map(Some)
     } else {
         Ok(None)
     }

@@ -14,7 +14,7 @@ pub(crate) mod truth;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
-use sot_core::cpython::{self, ThreadFlag};
+use sot_core::cpython::{self, Recorder, ThreadFlag};
 
 use crate::backend::calls::foundation::Foundations;
 use crate::backend::paddle::meta::Facts;
@@ -259,6 +259,14 @@ impl DefaultDtype {
             .filter(|owner| cpython::type_lookup(owner, &name).is_some_and(|found| found.is(&now)))
             .map(|owner| (owner.unbind(), name.unbind()));
         Ok(DefaultDtype { function: function.unbind(), kept_in })
+    }
+
+    /// Records the memory that the answer rests on; whether it tells.
+    pub(crate) fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
+        self.kept_in.as_ref().is_some_and(|(owner, _)| {
+            let owner = recorder.keep(owner.bind(py).as_any());
+            recorder.lookups_of(&owner)
+        })
     }
 
     /// The answer now.

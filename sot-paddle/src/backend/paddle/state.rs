@@ -3,11 +3,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::StateTest;
-use sot_core::cpython;
+use sot_core::cpython::{self, Recorder, Snapshot};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::paddle::native::AmpDtype;
 use crate::backend::paddle::Paddle;
@@ -20,7 +20,29 @@ pub(crate) struct GlobalState {
     default_dtype: Py<PyAny>,
     place: Py<PyAny>,
     place_text: String,
+    memory: Mutex<StateMemory>,
 }
+
+/// The memory that the last answer rested on, but for what is read past Python.
+#[derive(Default)]
+struct StateMemory {
+    note: Option<StateNote>,
+    /// How many notes have not served often.
+    useless: u8,
+}
+
+struct StateNote {
+    /// The thread's own state, by address: other threads have others.
+    thread: usize,
+    snapshot: Snapshot,
+    /// How often it has told.
+    served: u32,
+}
+
+/// A note that has served so often was worth while.
+const WORTHWHILE: u32 = 8;
+/// After so many useless notes no more are taken: the state is written to all the time.
+const MOST_USELESS: u8 = 8;
 
 /// Automatic mixed precision. Its element type is `float32` exactly while it is off, so one read tells that it is off.
 pub(crate) struct Amp {
@@ -40,21 +62,69 @@ impl GlobalState {
             default_dtype: paddle.default_dtype.read(py)?.unbind(),
             place_text: place.str()?.to_string(),
             place: place.unbind(),
+            memory: Mutex::default(),
             paddle: Arc::clone(paddle),
         })
     }
 
-    fn amp_holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn amp_holds(&self, py: Python<'_>) -> PyResult<bool> {
         let Some(amp) = &self.amp else { return Ok(true) };
         match self.paddle.amp_dtype.as_ref().and_then(AmpDtype::is_off) {
             Some(off) if off || amp.is_off() => Ok(off == amp.is_off()),
-            _ => amp.holds(tracer),
+            _ => amp.holds(&self.paddle.static_mode.tracer(py)?),
         }
     }
 
     fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+        let thread = self.paddle.static_mode.state(py)?;
+        if self.is_as_noted(&thread) {
+            return Ok(self.paddle.grad_enabled(py)? == self.grad && self.amp_holds(py)?);
+        }
+        let holds = self.holds_by_itself(py)?;
+        if holds {
+            self.note(&thread);
+        }
+        Ok(holds)
+    }
+
+    /// Whether memory tells that mode, default dtype and place are what they were when the state last held.
+    #[inline]
+    fn is_as_noted(&self, thread: &Bound<'_, PyDict>) -> bool {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(note) = &mut memory.note else { return false };
+        let is_same = note.thread == thread.as_ptr() as usize && note.snapshot.holds(thread.py());
+        note.served += u32::from(is_same);
+        is_same
+    }
+
+    /// Notes the memory that the state rests on: it has held.
+    fn note(&self, thread: &Bound<'_, PyDict>) {
+        let py = thread.py();
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = memory.note.take();
+        memory.useless += u8::from(old.as_ref().is_some_and(|old| old.served < WORTHWHILE));
+        let has_tracer = cpython::dict_get(thread, intern!(py, "_dygraph_tracer_")).is_some();
+        let allowed = has_tracer && memory.useless < MOST_USELESS && cpython::blind_spot().is_none();
+        drop(memory);
+        drop(old);
+        let mut recorder = Recorder::default();
+        let dicts = [thread, self.paddle.framework.bind(py)];
+        let told = allowed
+            && self.paddle.default_dtype.note(py, &mut recorder)
+            && dicts.iter().all(|dict| {
+                let dict = recorder.keep(dict.as_any());
+                recorder.dict(&dict)
+            });
+        if told {
+            let note = StateNote { thread: thread.as_ptr() as usize, snapshot: recorder.finish(), served: 0 };
+            let old = self.memory.lock().unwrap_or_else(PoisonError::into_inner).note.replace(note);
+            drop(old);
+        }
+    }
+
+    fn holds_by_itself(&self, py: Python<'_>) -> PyResult<bool> {
         let tracer = self.paddle.static_mode.tracer(py)?;
-        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(&tracer)? {
+        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(py)? {
             return Ok(false);
         }
         let dtype = self.paddle.default_dtype.read(py)?;

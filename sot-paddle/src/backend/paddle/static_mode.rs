@@ -71,7 +71,7 @@ impl StaticMode {
     }
 
     /// The attributes of Paddle's thread-local state in this thread; asked for once a thread.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         THREAD_STATE.with(|known| {
             if let Some((of, state)) = &*known.borrow() {
                 if of.is(&self.thread_state) {

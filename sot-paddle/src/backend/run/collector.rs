@@ -75,6 +75,7 @@ fn element_size(dtype: &str) -> i64 {
 
 /// Runs `work`, in which executors are made with this collector.
 pub(crate) fn with<T>(py: Python<'_>, collector: Collector, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _exceptions = cpython::hold_exceptions(py);
     let _stretch = Stretch::new(py, collector)?;
     work()
 }
@@ -126,7 +127,7 @@ impl Drop for Stretch {
     fn drop(&mut self) {
         // It fails only while the interpreter shuts down, when no graph runs any more.
         Python::try_attach(|py| {
-            let _signals = cpython::defer_signals(py);
+            let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
             let closed = switch(py, |open, before| {
                 *open -= 1;
                 match before.take_if(|_| *open == 0) {

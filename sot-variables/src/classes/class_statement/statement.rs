@@ -18,7 +18,7 @@ use crate::containers::dict::{self, DictVariable};
 use crate::containers::hash_key::HashKey;
 use crate::containers::tuple::TupleVariable;
 use crate::functions::cell::CellVariable;
-use crate::functions::function;
+use crate::functions::{function, new_function};
 use crate::iterators::library;
 
 builtin! { BUILD_CLASS = "__build_class__" => |cx, args| build_class(cx, args) }
@@ -153,7 +153,7 @@ fn prepare(
 /// The dict of an enumeration's body watches what is written to it; a dict of the trace only gives what was there at
 /// the end.
 fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
-    let Some(parts) = function::parts_of_new(cx, body)? else { return Ok(()) };
+    let Some(parts) = new_function::parts_of_new(cx, body)? else { return Ok(()) };
     let mut written = Vec::new();
     for instruction in &parts.code.code.instructions {
         let is = |op| Opcodes::get(cx.py).is(instruction.opcode, op);
@@ -176,7 +176,7 @@ fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
 }
 
 fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<VarId> {
-    let Some(parts) = function::parts_of_new(cx, body)? else {
+    let Some(parts) = new_function::parts_of_new(cx, body)? else {
         return Err(refuse("__build_class__() of a function of the program"));
     };
     cx.claims.take();

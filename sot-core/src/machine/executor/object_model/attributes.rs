@@ -59,7 +59,7 @@ pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
             return Ok(());
         }
         for base in ty.mro().iter() {
-            let tracker = cx.met(&base).map(|base| cx.vars.tracker(base));
+            let tracker = cx.identities.of(&base).map(|base| cx.vars.tracker(base));
             let heap = base.cast::<PyType>().is_ok_and(cpython::is_heap_type);
             if let Some(tracker) = tracker.filter(|tracker| heap && !cx.trackers.is_made(*tracker)) {
                 cx.guards.add(tracker, Test::PlainReads);
@@ -190,7 +190,8 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
 /// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and
 /// written.
 fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
-    let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
+    let Some(met) =
+        cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
     else {
         return Ok(());
     };

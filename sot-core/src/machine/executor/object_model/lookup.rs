@@ -66,7 +66,7 @@ fn lookup_in_made<'py>(
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
     for base in ty.mro().iter() {
-        let Some(tracker) = cx.met(&base).map(|base| cx.vars.tracker(base)) else { continue };
+        let Some(tracker) = cx.identities.of(&base).map(|base| cx.vars.tracker(base)) else { continue };
         if cx.trackers.is_made(tracker) {
             if cpython::class_dict(&base)?.contains(&**name)? {
                 break;

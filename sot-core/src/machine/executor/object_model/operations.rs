@@ -245,7 +245,7 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     if !constant {
-        cx.assumed_objects.push((object.clone_ref(cx.py), tracker));
+        cx.statement.assumed_objects.push((object.clone_ref(cx.py), tracker));
     }
     Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
 }

@@ -333,6 +333,7 @@ fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 
 /// The executor that the pass makes next has this collector.
 fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
+    let _exceptions = cpython::hold_exceptions(py);
     let stretch = Stretch::new(py, collector)?;
     // What goes lets the flag be what it was, in Python: not while the list is borrowed.
     let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {

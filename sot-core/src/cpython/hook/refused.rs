@@ -1,0 +1,77 @@
+//! Code that must not run while the tracer works: a frame of it raises instead. So a framework's code may be called though it
+//! can come to code of the program's, which would run at another time, or more often, than in the program.
+
+use std::collections::HashMap;
+use std::ptr::{from_ref, null, null_mut};
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use crate::cpython::hook::{frames, run, session, Mode, Thread, THREAD};
+use crate::cpython::layout::Frame;
+
+/// Code objects whose frames raise `NotImplementedError`, each with the text of it. They are known by address: whoever
+/// has this keeps them alive.
+#[derive(Debug, Default)]
+pub struct RefusedCode(HashMap<usize, String>);
+
+impl RefusedCode {
+    /// Adds a code object.
+    pub fn add(&mut self, code: &Bound<'_, PyCode>, text: String) {
+        self.0.insert(code.as_ptr() as usize, text);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Does work in which frames of the code raise. `None`: frames do not come to the hook here, and nothing was done.
+pub fn refusing<T>(py: Python<'_>, code: &RefusedCode, work: impl FnOnce() -> T) -> Option<T> {
+    if THREAD.with(|thread| thread.mode.get()) != Mode::Suspended || !session::has_slot(py) {
+        return None;
+    }
+    let _until = Until(THREAD.with(|thread| thread.refused.replace(from_ref(code))));
+    Some(work())
+}
+
+/// What was refused before, which is so again when this is dropped.
+struct Until(*const RefusedCode);
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        THREAD.with(|thread| thread.refused.set(self.0));
+    }
+}
+
+/// Nothing is refused.
+pub(in crate::cpython) const NONE: *const RefusedCode = null();
+
+/// Runs a frame of a thread that is suspended, or raises.
+///
+/// # Safety
+/// Called as CPython calls an evaluator.
+#[cold]
+pub(in crate::cpython) unsafe fn run_or_refuse(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: std::ffi::c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise; what is refused lives until the work is done, in which the frame is.
+    unsafe {
+        let text = (*thread.refused.get()).0.get(&((*frame).code as usize));
+        let Some(text) = text.filter(|_| throwflag == 0 && frames::is_fresh(frame)) else {
+            return run(ts, frame, throwflag);
+        };
+        let raised = Python::try_attach(|py| PyNotImplementedError::new_err(text.clone()).restore(py));
+        if raised.is_none() {
+            return run(ts, frame, throwflag);
+        }
+        frames::release(ts, frame);
+        null_mut()
+    }
+}

@@ -1,0 +1,49 @@
+//! How long replaced frames run, by the code that runs: noted only while somebody asks for it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::cpython::hook::replace;
+
+/// Calls of one code object, and how long they took together, with what they call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    /// How many calls.
+    pub calls: u64,
+    /// All of them together.
+    pub taken: Duration,
+}
+
+static TIMES: Mutex<Option<HashMap<usize, CallTimes>>> = Mutex::new(None);
+
+fn lock() -> MutexGuard<'static, Option<HashMap<usize, CallTimes>>> {
+    TIMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Switches the clock of replaced frames on or off.
+pub fn time_calls(on: bool) {
+    replace::set_timed(on);
+}
+
+/// Notes a call of code at an address.
+pub(super) fn note_call(code: usize, taken: Duration) {
+    let mut times = lock();
+    let of_code = times.get_or_insert_with(HashMap::new).entry(code).or_default();
+    of_code.calls += 1;
+    of_code.taken += taken;
+}
+
+/// The calls of a code object while the clock ran.
+pub fn call_times(code: &Py<PyAny>) -> CallTimes {
+    lock().as_ref().and_then(|times| times.get(&(code.as_ptr() as usize)).copied()).unwrap_or_default()
+}
+
+/// Forgets the calls of code that was at the address of new code before.
+pub fn forget_call_times(code: &Py<PyAny>) {
+    if let Some(times) = lock().as_mut() {
+        times.remove(&(code.as_ptr() as usize));
+    }
+}

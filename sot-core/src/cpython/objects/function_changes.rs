@@ -1,0 +1,80 @@
+//! Tells when a function is given other code or other defaults. No dict and no type has another version then, and to compare
+//! the words of each function that a translation rests on would cost every call of it; so the setters of the attributes tell.
+
+use std::ffi::{c_int, c_void, CStr};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString};
+
+use crate::cpython::objects::type_::type_lookup;
+
+/// Is told of a function that has been changed.
+type Listener = fn(&Bound<'_, PyAny>);
+
+static LISTENER: OnceLock<Listener> = OnceLock::new();
+
+/// `PyGetSetDescrObject`
+#[repr(C)]
+struct GetSetDescriptor {
+    ob_base: ffi::PyObject,
+    class: *mut ffi::PyTypeObject,
+    name: *mut ffi::PyObject,
+    qualified_name: *mut ffi::PyObject,
+    definition: *mut ffi::PyGetSetDef,
+}
+
+const ATTRIBUTES: [&CStr; 3] = [c"__code__", c"__defaults__", c"__kwdefaults__"];
+
+/// CPython's own setters.
+static SETTERS: [AtomicPtr<c_void>; ATTRIBUTES.len()] = [const { AtomicPtr::new(null_mut()) }; ATTRIBUTES.len()];
+
+/// The setter of an attribute: CPython's, which then tells.
+unsafe extern "C" fn set<const AT: usize>(
+    function: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    closure: *mut c_void,
+) -> c_int {
+    // SAFETY: called as CPython calls a setter, with the GIL held; what is there is the setter that was found.
+    unsafe {
+        let own: ffi::setter = transmute(SETTERS[AT].load(Ordering::Relaxed));
+        let result = own(function, value, closure);
+        if let (0, Some(listener)) = (result, LISTENER.get()) {
+            Python::try_attach(|py| listener(&Bound::from_borrowed_ptr(py, function)));
+        }
+        result
+    }
+}
+
+/// Has the listener told whenever a function of the program's is given other code, or other values for arguments that are
+/// left out. Whether that can be seen here; a second listener is not taken.
+pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
+    const OURS: [ffi::setter; ATTRIBUTES.len()] = [set::<0>, set::<1>, set::<2>];
+    if LISTENER.set(listener).is_err() {
+        return false;
+    }
+    let class = py.get_type::<PyFunction>();
+    ATTRIBUTES.iter().enumerate().all(|(at, attribute)| {
+        let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else {
+            return false;
+        };
+        // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name, which
+        // is compared, lies before the setter.
+        unsafe {
+            if ffi::Py_IS_TYPE(found.as_ptr(), &raw mut ffi::PyGetSetDescr_Type) == 0 {
+                return false;
+            }
+            let definition = (*found.as_ptr().cast::<GetSetDescriptor>()).definition;
+            let (Some(own), true) = ((*definition).set, CStr::from_ptr((*definition).name) == *attribute) else {
+                return false;
+            };
+            SETTERS[at].store(own as *mut c_void, Ordering::Relaxed);
+            (*definition).set = Some(OURS[at]);
+        }
+        true
+    })
+}

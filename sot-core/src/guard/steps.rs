@@ -1,0 +1,253 @@
+//! The steps of a guard program: fetches, which fill one register after another, and tests of what a register holds.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
+
+use super::constants::{may_run_code, same_constant, same_key};
+use super::program::FrameView;
+use super::{Identity, ObjectTest, ObjectsTest};
+use crate::cpython::{self, LruCache, Part, Upcoming};
+use crate::foreign::Foreign;
+use crate::tracker::Computation;
+
+/// Index of a value fetched.
+pub(super) type Register = u32;
+
+pub(super) enum Step {
+    Fetch(Fetch),
+    Test(Register, Check),
+}
+
+pub(super) enum Fetch {
+    Argument(usize),
+    FreeCell(usize),
+    Globals,
+    Builtins,
+    Constant(Py<PyAny>),
+    /// A key, as long as it is alive.
+    Found(Identity),
+    /// The object's own dict; `None` if it has no such thing.
+    InstanceDict(Register),
+    Lookup(Register, Py<PyString>),
+    Getattr(Register, Py<PyString>),
+    /// As above, and no method of the program's is asked.
+    Own(Register, Py<PyString>),
+    /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where
+    /// that drops another value, only if it is asked for the first time: which one that is depends on the calls before.
+    Cached(Register, [Py<PyAny>; 3], bool),
+    Type(Register),
+    Index(Register, usize),
+    /// Counted from the end of a list.
+    Last(Register, usize),
+    DictItem(Register, Identity),
+    /// As above, for a key whose methods are the program's: found by its identity.
+    DictEntry(Register, Identity),
+    CellContents(Register),
+    Part(Register, Part),
+    Length(Register),
+    Upcoming(Register, usize),
+    Iterated(Register, usize),
+    Foreign(Register, Foreign),
+    Computed(Computation, Vec<Register>),
+}
+
+pub(super) enum Check {
+    Is(Identity),
+    TypeIs(Identity),
+    Equals(Py<PyAny>),
+    Length(usize),
+    Keys(Vec<Identity>),
+    LacksKey(Identity),
+    /// As above, but passes for what is no dict.
+    LacksEntry(Py<PyString>),
+    LacksLookup(Py<PyString>),
+    PlainReads,
+    Subclass(Identity, bool),
+    EmptySlot(Py<PyString>),
+    LacksPart(Part),
+    EmptyCell,
+    Exhausted(usize),
+    SameAs(Register),
+    DiffersFrom(Register),
+    /// The first so many differ from each other and from the rest.
+    Apart(Box<[Register]>, usize),
+    Object(Box<dyn ObjectTest>),
+    /// The others, besides the one that is tested.
+    Objects(Box<[Register]>, Box<dyn ObjectsTest>),
+}
+
+/// The values fetched so far.
+pub(super) trait Registers<'py> {
+    /// One of them.
+    fn at(&self, register: Register) -> &Bound<'py, PyAny>;
+}
+
+impl<'py> Registers<'py> for Vec<Bound<'py, PyAny>> {
+    #[inline]
+    fn at(&self, register: Register) -> &Bound<'py, PyAny> {
+        &self[register as usize]
+    }
+}
+
+impl Fetch {
+    /// The value, or `None` if it can no longer be reached: the guard fails.
+    #[inline]
+    pub(super) fn run<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        registers: &impl Registers<'py>,
+    ) -> Option<Bound<'py, PyAny>> {
+        let py = frame.py();
+        let at = |register: &Register| registers.at(*register);
+        match self {
+            Fetch::Argument(slot) => frame.argument(*slot),
+            Fetch::FreeCell(index) => frame.free_cell(*index),
+            Fetch::Globals => Some(frame.globals()),
+            Fetch::Builtins => Some(frame.builtins()),
+            Fetch::Constant(object) => Some(object.bind(py).clone()),
+            Fetch::Found(object) => object.get(py),
+            Fetch::InstanceDict(of) => {
+                Some(cpython::instance_dict(at(of)).map_or_else(|| py.None().into_bound(py), Bound::into_any))
+            }
+            Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
+            Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
+            Fetch::Own(of, name) => cpython::generic_getattr(at(of), name.bind(py)).ok().flatten(),
+            Fetch::Cached(of, [key, args, keywords], is_first) => {
+                let (key, args, keywords) = (key.bind(py), args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
+                let cache = LruCache::of(at(of))?;
+                if *is_first || !cache.is_full() {
+                    return cache.ask(key, args, keywords).ok();
+                }
+                cache.kept(key)
+            }
+            Fetch::Type(of) => Some(at(of).get_type().into_any()),
+            Fetch::Index(of, index) => item(at(of), *index),
+            Fetch::Last(of, back) => {
+                let list = at(of).cast::<PyList>().ok()?;
+                list.get_item(list.len().checked_sub(*back)?).ok()
+            }
+            Fetch::DictItem(of, key) => {
+                let key = key.get(py)?;
+                match at(of).cast::<PyDict>() {
+                    Ok(dict) => cpython::dict_get(dict, &key),
+                    Err(_) => cpython::dict_get(&cpython::proxied_dict(at(of))?, &key),
+                }
+            }
+            Fetch::DictEntry(of, key) => {
+                let mut entries = dict_of(at(of))?.iter();
+                entries.find(|(known, _)| key.is(known)).map(|(_, value)| value)
+            }
+            Fetch::CellContents(of) => cpython::cell_contents(at(of)),
+            Fetch::Part(of, part) => part.of(at(of)),
+            Fetch::Length(of) => at(of).cast::<PyList>().ok()?.len().into_pyobject(py).ok().map(Bound::into_any),
+            Fetch::Upcoming(of, after) => match cpython::upcoming(at(of), *after)? {
+                Upcoming::Item(item) => Some(item),
+                Upcoming::End => None,
+            },
+            Fetch::Computed(how, of) => how.apply(&of.iter().map(|of| at(of).clone()).collect::<Vec<_>>()),
+            Fetch::Foreign(of, how) => how.0.fetch(at(of)),
+            Fetch::Iterated(of, index) => cpython::iterated(at(of))?.into_iter().nth(*index),
+        }
+    }
+}
+
+fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> {
+    if let Ok(tuple) = of.cast::<PyTuple>() {
+        tuple.get_item(index).ok()
+    } else if let Ok(list) = of.cast::<PyList>() {
+        list.get_item(index).ok()
+    } else if cpython::is_deque(of) {
+        of.get_item(index).ok()
+    } else {
+        dict_of(of)?.get_item(index).ok().flatten()
+    }
+}
+
+/// The dict, or the one behind a proxy.
+fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    of.cast::<PyDict>().ok().cloned().or_else(|| cpython::proxied_dict(of))
+}
+
+impl Check {
+    /// Whether it asks which of two answers a comparison gives.
+    pub(super) fn is_of_answer(&self, py: Python<'_>) -> bool {
+        matches!(self, Check::Equals(constant) if constant.bind(py).is_instance_of::<PyBool>())
+    }
+
+    #[inline]
+    pub(super) fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &impl Registers<'py>) -> bool {
+        let py = value.py();
+        match self {
+            Check::Is(object) => object.is(value),
+            Check::TypeIs(ty) => ty.is_type_of(value),
+            Check::Equals(constant) => same_constant(value, constant.bind(py)),
+            Check::Length(n) => length(value) == Some(*n),
+            Check::Keys(keys) => has_keys(value, keys),
+            Check::LacksKey(key) => {
+                let lacks = |key| value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, &key));
+                key.get(py).is_some_and(lacks)
+            }
+            Check::LacksEntry(name) => {
+                value.cast::<PyDict>().map_or(true, |dict| cpython::dict_lacks(dict, name.bind(py)))
+            }
+            Check::LacksLookup(name) => {
+                value.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, name.bind(py)).is_none())
+            }
+            Check::PlainReads => value.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr),
+            Check::Subclass(class, is) => class.is_base_of(value) == *is,
+            Check::EmptySlot(name) => !matches!(cpython::generic_getattr(value, name.bind(py)), Ok(Some(_))),
+            Check::LacksPart(part) => part.of(value).is_none(),
+            Check::EmptyCell => cpython::cell_contents(value).is_none(),
+            Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),
+            Check::SameAs(other) => value.is(registers.at(*other)),
+            Check::DiffersFrom(other) => !value.is(registers.at(*other)),
+            Check::Apart(all, written) => {
+                let (written, others) = all.split_at(*written);
+                let address = |register: &Register| registers.at(*register).as_ptr() as usize;
+                let mut seen = HashSet::with_capacity(written.len());
+                written.iter().all(|register| seen.insert(address(register)))
+                    && !others.iter().any(|register| seen.contains(&address(register)))
+            }
+            Check::Object(test) => test.check(value),
+            Check::Objects(others, test) => {
+                let others = others.iter().map(|register| registers.at(*register));
+                test.check(&std::iter::once(value).chain(others).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The registers that the value is compared with.
+    pub(super) fn compared(&self) -> &[Register] {
+        match self {
+            Check::SameAs(other) | Check::DiffersFrom(other) => std::slice::from_ref(other),
+            Check::Apart(all, _) => all,
+            Check::Objects(others, _) => others,
+            _ => &[],
+        }
+    }
+}
+
+fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        Some(tuple.len())
+    } else if let Ok(list) = value.cast::<PyList>() {
+        Some(list.len())
+    } else if let Ok(dict) = value.cast::<PyDict>() {
+        Some(dict.len())
+    } else if cpython::is_deque(value) {
+        value.len().ok()
+    } else {
+        value.cast::<pyo3::types::PySet>().ok().map(pyo3::types::PySetMethods::len)
+    }
+}
+
+fn has_keys(value: &Bound<'_, PyAny>, keys: &[Identity]) -> bool {
+    let Some(dict) = dict_of(value) else { return false };
+    dict.len() == keys.len()
+        && dict.iter().zip(keys).all(|((key, _), expected)| {
+            let same = |expected| same_key(&key, &expected);
+            expected.is(&key) || !may_run_code(&key) && expected.get(value.py()).is_some_and(same)
+        })
+}

@@ -1,0 +1,210 @@
+//! The frames being simulated, and what an instruction does with the innermost one alone: its value stack, its slots, its
+//! blocks and the exceptions it handles. Nothing here looks at a value.
+
+use std::ops::Deref;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Block, Frame, Handled, Name, TracedFrame};
+use crate::bytecode::Label;
+use crate::error::{Flow, Location, Unwind};
+use crate::machine::variable::VarId;
+
+/// The frames being simulated, outermost first; never empty while instructions run.
+pub struct FrameStack {
+    frames: Vec<Frame>,
+    null: VarId,
+    /// The globals of the outermost frame.
+    pub(super) root_globals: Py<PyDict>,
+}
+
+impl Deref for FrameStack {
+    type Target = [Frame];
+
+    fn deref(&self) -> &[Frame] {
+        &self.frames
+    }
+}
+
+impl FrameStack {
+    /// No frame yet. `null` is the empty stack slot of calls.
+    pub(super) fn new(null: VarId, root_globals: Py<PyDict>) -> FrameStack {
+        FrameStack { frames: Vec::new(), null, root_globals }
+    }
+
+    /// A call: the frame becomes the innermost one.
+    pub(super) fn enter(&mut self, frame: Frame) {
+        self.frames.push(frame);
+    }
+
+    /// The innermost frame ends, or is suspended.
+    pub(super) fn leave(&mut self) -> Option<Frame> {
+        self.frames.pop()
+    }
+
+    /// Leaves all frames above a depth.
+    pub(super) fn truncate(&mut self, depth: usize) {
+        self.frames.truncate(depth);
+    }
+
+    /// The innermost frame.
+    pub fn frame(&self) -> &Frame {
+        self.frames.last().expect("an executor runs with at least one frame")
+    }
+
+    /// The innermost frame.
+    pub fn frame_mut(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("an executor runs with at least one frame")
+    }
+
+    /// The frame at a depth as tracebacks know it; 0 is the outermost.
+    pub fn place(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
+        self.frames[depth].place(py)
+    }
+
+    /// The user's source positions, innermost first.
+    pub fn locations(&self) -> Vec<Location> {
+        self.frames.iter().rev().map(Frame::location).collect()
+    }
+
+    /// Pushes onto the value stack of the innermost frame.
+    pub fn push(&mut self, value: VarId) {
+        self.frame_mut().stack.push(value);
+    }
+
+    /// Pops from the value stack of the innermost frame.
+    pub fn pop(&mut self) -> Flow<VarId> {
+        self.frame_mut().stack.pop().ok_or_else(underflow)
+    }
+
+    /// Pops a fixed number of items; the first of the result lay deepest.
+    pub fn pop_array<const N: usize>(&mut self) -> Flow<[VarId; N]> {
+        let items = self.pop_many(N)?;
+        items.try_into().map_err(|_| underflow())
+    }
+
+    /// Pops `n` items; the first of the result lay deepest.
+    pub fn pop_many(&mut self, n: usize) -> Flow<Vec<VarId>> {
+        let stack = &mut self.frame_mut().stack;
+        let split = stack.len().checked_sub(n).ok_or_else(underflow)?;
+        Ok(stack.split_off(split))
+    }
+
+    /// The `n`-th item from the top, 1 being the top.
+    pub fn peek(&self, n: usize) -> Flow<VarId> {
+        let stack = &self.frame().stack;
+        stack.len().checked_sub(n).and_then(|i| stack.get(i)).copied().ok_or_else(underflow)
+    }
+
+    /// The empty stack slot of calls.
+    pub fn null(&self) -> VarId {
+        self.null
+    }
+
+    /// `co_names[index]`
+    pub fn name(&self, index: u32) -> Flow<Name> {
+        self.frame().code.names.get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
+    }
+
+    /// The local in a slot, if bound.
+    pub fn local(&self, slot: u32) -> Option<VarId> {
+        self.frame().locals.get(slot as usize).copied().flatten()
+    }
+
+    /// Binds or unbinds the local in a slot.
+    pub fn set_local(&mut self, slot: u32, value: Option<VarId>) -> Flow<()> {
+        let local = self.frame_mut().locals.get_mut(slot as usize).ok_or_else(|| bad_operand("local"))?;
+        *local = value;
+        Ok(())
+    }
+
+    /// The cell that an opcode's argument names.
+    pub fn cell(&self, arg: u32) -> Flow<VarId> {
+        let frame = self.frame();
+        let index = frame.code.code.cell_index(arg).ok_or_else(|| bad_operand("cell"))?;
+        frame.cells.get(index).copied().ok_or_else(|| bad_operand("cell"))
+    }
+
+    /// Sets up a block: exceptions go to `handler` from here on.
+    pub fn push_block(&mut self, handler: Label) {
+        self.add_block(handler, false);
+    }
+
+    /// Sets up a block; `in_handler`: that of a handler which begins.
+    pub(super) fn add_block(&mut self, handler: Label, in_handler: bool) {
+        let frame = self.frame_mut();
+        frame.blocks.push(Block { handler, depth: frame.stack.len(), in_handler });
+    }
+
+    /// Ends the innermost block.
+    pub fn pop_block(&mut self) -> Flow<Block> {
+        self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
+    }
+
+    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value
+    /// that is being returned may lie below them.
+    pub fn leave_handler(&mut self) -> Flow<()> {
+        self.pop_handler()?;
+        self.handle_previous()
+    }
+
+    /// Ends a handler, with whatever it has left on the stack.
+    pub fn abandon_handler(&mut self) -> Flow<()> {
+        let block = self.pop_handler()?;
+        self.drop_handler(block)
+    }
+
+    fn pop_handler(&mut self) -> Flow<Block> {
+        let block = self.pop_block()?;
+        if !block.in_handler {
+            return Err(bug("a handler ends that did not begin"));
+        }
+        Ok(block)
+    }
+
+    pub(super) fn drop_handler(&mut self, block: Block) -> Flow<()> {
+        self.frame_mut().stack.truncate(block.base());
+        self.handle_previous()
+    }
+
+    fn handle_previous(&mut self) -> Flow<()> {
+        self.pop_many(3)?;
+        self.end_handling()
+    }
+
+    /// The innermost frame handles again what it handled before.
+    pub fn end_handling(&mut self) -> Flow<()> {
+        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
+    }
+
+    /// What is being handled, in the innermost frame or the nearest caller that handles an exception.
+    pub fn handled(&self) -> Option<Handled> {
+        self.frames.iter().rev().find_map(|frame| frame.handled.last()).copied()
+    }
+
+    /// The exception being handled, in the innermost frame or the nearest caller that handles one.
+    pub fn handled_exception(&self) -> Option<VarId> {
+        self.handled().map(|handled| handled.exception)
+    }
+
+    /// Whether the innermost frame has a handler for what its instruction raises.
+    pub(super) fn catches(&self) -> bool {
+        let frame = self.frame();
+        frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
+    }
+}
+
+fn underflow() -> Unwind {
+    bug("the simulated stack ran out of items")
+}
+
+pub(super) fn bad_operand(what: &str) -> Unwind {
+    bug(&format!("an instruction names a {what} that the code does not have"))
+}
+
+/// Code that no compiler makes, or a bug of ours.
+pub(super) fn bug(text: &str) -> Unwind {
+    pyo3::exceptions::PyRuntimeError::new_err(text.to_owned()).into()
+}

@@ -1,0 +1,139 @@
+//! Calls of what the backend has a say in: what becomes of each policy that it may answer.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyType};
+use sot_core::backend::CallPolicy;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::registered;
+use sot_core::tracker::{self, Tracker};
+use sot_core::translate;
+use sot_core::variable::VarId;
+
+use crate::functions::function::{call_api, call_unbound, follow_or_call, guard_identity};
+use crate::tensor::state_manager::StateManagerVariable;
+
+/// Whether the program may have a function followed of which the framework says this.
+fn is_to_follow(policy: &CallPolicy) -> bool {
+    matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::FollowOutside(_))
+}
+
+/// Calls something the backend has a say in; `None` if it is to be followed like any callable.
+pub fn call_by_policy(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let callable = object.bind(cx.py).clone();
+    let policy = cx.call_policy(&callable, args)?;
+    if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
+        return Ok(None);
+    }
+    match policy {
+        CallPolicy::Follow => Ok(None),
+        CallPolicy::Api => {
+            guard_identity(cx, this, object);
+            call_api(cx, this, &callable, args).map(Some)
+        }
+        CallPolicy::InPlace => {
+            guard_identity(cx, this, object);
+            cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
+        }
+        CallPolicy::InPlaceIf { argument, at } => {
+            guard_identity(cx, this, object);
+            let asked = args.at_or_named(at, argument).map(|asked| cx.truth(asked)).transpose()?;
+            if asked == Some(true) {
+                cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
+            } else {
+                call_api(cx, this, &callable, args).map(Some)
+            }
+        }
+        CallPolicy::FollowOrCall => match callable.cast::<PyFunction>() {
+            Ok(function) => follow_or_call(cx, this, function, args).map(Some),
+            Err(_) => Ok(None),
+        },
+        CallPolicy::Method(name) => {
+            guard_identity(cx, this, object);
+            call_unbound(cx, &callable, &name, args)
+        }
+        CallPolicy::Constant => {
+            guard_identity(cx, this, object);
+            fold(cx, &callable, args).map(Some)
+        }
+        CallPolicy::Make => {
+            guard_identity(cx, this, object);
+            make(cx, &callable, args).map(Some)
+        }
+        CallPolicy::Switch => {
+            guard_identity(cx, this, object);
+            cx.switch(this, &callable, args).map(Some)
+        }
+        CallPolicy::Manager => {
+            guard_identity(cx, this, object);
+            StateManagerVariable::make(cx, this, &callable, args).map(Some)
+        }
+        CallPolicy::FollowOutside(_) if !cx.switches.any() => Ok(None),
+        CallPolicy::FollowOutside(why) | CallPolicy::Break(why) => {
+            guard_identity(cx, this, object);
+            if let Ok(class) = callable.cast::<PyType>() {
+                translate::leave_making_alone(class);
+            }
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
+        }
+        CallPolicy::Listed(which) => {
+            guard_identity(cx, this, object);
+            if let Ok(function) = callable.cast::<PyFunction>() {
+                translate::leave_alone(&cpython::function_code(function), true);
+            }
+            let name = tracker::name(&callable);
+            Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is {which}")))
+        }
+    }
+}
+
+/// Calls an object that is no function as it is known to a plug-in or the backend; `None` if it is to neither.
+pub(crate) fn call_known_object(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let callable = object.bind(cx.py).clone();
+    if cx.runtime.builtins.has(&callable) {
+        guard_identity(cx, this, object);
+        return cx.runtime.builtins.call(cx, &callable, args).transpose();
+    }
+    call_by_policy(cx, this, object, args)
+}
+
+/// Calls what gives the same for the same values, which are known.
+fn fold<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    match cx.materialize_args(args)? {
+        Some((positional, keywords)) => cx.fold(|_| callable.call(positional, Some(&keywords))),
+        None => {
+            let text = format!("{} of values not known while tracing", tracker::name(callable));
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+    }
+}
+
+/// Makes an object of the framework's out of values that are known, and that the program cannot change behind the
+/// object's back: those that can be hashed.
+fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let known = cx.materialize_args(args)?;
+    let known =
+        known.filter(|(given, named)| given.hash().is_ok() && named.values().iter().all(|value| value.hash().is_ok()));
+    let Some((positional, keywords)) = known else {
+        let text = format!("{} is made of values not known while tracing", tracker::name(callable));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    match callable.call(positional, Some(&keywords)) {
+        Ok(made) => {
+            let tracker = cx.trackers.add(Tracker::Produced);
+            Ok(cx.wrap(&made, tracker))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
