@@ -28,7 +28,7 @@ SETTINGS = {
     "ResNet, 50 with deformable convolutions": {"depth": 50, "variant": "d", "dcn_v2_stages": [3]},
     "SENet": {"depth": 50},
     "ShuffleNetV2": {"scale": 0.25, "feature_maps": [5, 13, 17]},
-    "SwinTransformer": {"arch": "swin_T_224"},
+    "SwinTransformer": {},
     "VGG": {},
     "VisionTransformer": {"img_size": [64, 64], "embed_dim": 48, "depth": 4, "num_heads": 4, "out_indices": [1, 2, 3]},
 }

@@ -36,7 +36,9 @@ def read(text):
 
 
 def run(statements):
-    names = {}
+    import ppsci
+
+    names = {"paddle": paddle, "ppsci": ppsci}
     exec(compile(ast.Module(statements, []), "<example>", "exec"), names)
     return names
 
