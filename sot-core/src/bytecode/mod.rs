@@ -13,6 +13,7 @@ mod encode;
 mod error;
 mod exception_table;
 mod line_table;
+mod names;
 mod op;
 mod opcode_set;
 mod opcodes;
@@ -26,6 +27,7 @@ pub use description::{
     StackPicture,
 };
 pub use error::BytecodeError;
+pub use names::Names;
 pub use op::Op;
 pub use opcode_set::OpcodeSet;
 pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, OperandTable};

@@ -7,14 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use pyo3::exceptions::PyNotImplementedError;
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
+use sot_core::bytecode::Names;
 use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
 use sot_core::{forgetting, opcode};
 
-use crate::backend::calls::layer;
 use crate::backend::calls::origin::{self, Value};
 use crate::backend::paddle::Paddle;
 
@@ -348,12 +348,15 @@ impl<'a, 'py> Search<'a, 'py> {
     fn scan(&mut self, function: &Bound<'py, PyFunction>) -> PyResult<()> {
         let py = function.py();
         let Ok(globals) = function.getattr("__globals__")?.cast_into::<PyDict>() else { return Ok(()) };
-        let mut names = HashSet::new();
+        let code = cpython::function_code(function);
+        let names = Names::of(&code).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let mut operators = HashSet::new();
-        scan_code(&function.getattr("__code__")?, &mut names, &mut operators)?;
-        let names: Vec<Bound<'py, PyString>> = names.iter().map(|name| PyString::intern(py, name)).collect();
+        scan_operators(code.as_any(), &mut operators)?;
         let mut modules = Vec::new();
-        for name in &names {
+        for name in &names.globals {
+            modules.extend(self.entry_in(&globals, name)?.map_or(Ok(None), |value| own_module(&value))?);
+        }
+        for name in &names.others {
             match self.entry_in(&globals, name)? {
                 Some(value) => modules.extend(own_module(&value)?),
                 None => modules.extend(imported(name)?),
@@ -363,8 +366,8 @@ impl<'a, 'py> Search<'a, 'py> {
                 self.entry_of(class, name)?;
             }
         }
-        self.search_modules(modules, &names)?;
-        let asked = names.iter().filter_map(|name| ASKING.iter().find(|(asking, _)| *name == *asking));
+        self.search_modules(modules, &names.others)?;
+        let asked = names.globals.iter().filter_map(|name| ASKING.iter().find(|(asking, _)| *name == *asking));
         operators.extend(asked.map(|(_, method)| *method));
         for method in operators {
             self.entry_of(self.tensor, &PyString::intern(py, method))?;
@@ -475,16 +478,7 @@ fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyMo
     cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
 }
 
-/// The names that code and the code in its constants looks up, and the methods of the operators in it.
-fn scan_code(
-    code: &Bound<'_, PyAny>,
-    names: &mut HashSet<String>,
-    operators: &mut HashSet<&'static str>,
-) -> PyResult<()> {
-    layer::names_of(code, names)?;
-    scan_operators(code, operators)
-}
-
+/// The methods of the operators in code and in the code in its constants.
 fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>) -> PyResult<()> {
     let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
     for opcode in bytes.as_bytes().iter().step_by(2) {
