@@ -7,8 +7,6 @@ import time
 import numpy as np
 import paddle
 
-import sot
-
 STEPS = 3
 # Sums in another order; a gradient is compared relative to the largest of its tensor.
 RESULTS, GRADIENTS, LOSSES = 2e-4, 2e-3, 1e-3
@@ -112,8 +110,8 @@ class Measured:
         return reasons
 
 
-def compare(model):
-    """Runs the model both ways; raises `Differs` or `NotInEagerMode`."""
+def compare(model, tracer):
+    """Runs the model in eager mode and under the tracer; raises `Differs` or `NotInEagerMode`."""
     try:
         eager, fast, arguments = made(model)
         seed(11)
@@ -122,8 +120,15 @@ def compare(model):
         eagerly = time.perf_counter() - start
     except Exception as error:
         raise NotInEagerMode(f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}") from error
-    predict, first_call = compare_predict(eager, fast, arguments)
-    return Measured(predict, compare_train(eager, fast, arguments), first_call / eagerly)
+    predict, first_call = compare_predict(eager, fast, arguments, tracer)
+    return Measured(predict, compare_train(eager, fast, arguments, tracer), first_call / eagerly)
+
+
+def must_run(translated):
+    try:
+        return translated()
+    except Exception as error:
+        raise Differs(f"it raises {type(error).__name__}: {str(error).strip().splitlines()[-1:]}") from error
 
 
 def made(model):
@@ -138,39 +143,39 @@ def made(model):
     return eager, fast, model.inputs()
 
 
-def compare_predict(eager, fast, arguments):
-    sot.reset()
-    translated = sot.symbolic_translate(lambda: fast(*arguments[0], **arguments[1]))
+def compare_predict(eager, fast, arguments, tracer):
+    tracer.reset()
+    translated = tracer.translate(lambda: fast(*arguments[0], **arguments[1]))
     for call in range(2):
         seed(11)
         expected = eager(*arguments[0], **arguments[1])
         seed(11)
         start = time.perf_counter()
-        actual = translated()
+        actual = must_run(translated)
         if call == 0:
-            first, stats = time.perf_counter() - start, sot.stats()
+            first, mode = time.perf_counter() - start, tracer.mode()
         same_results(actual, expected, f"result {call}")
-    return stats, first
+    return mode, first
 
 
-def compare_train(eager, fast, arguments):
-    sot.reset()
+def compare_train(eager, fast, arguments, tracer):
+    tracer.reset()
     for layer in (eager, fast):
         layer.train()
     runs = [lambda: loss_of(eager(*arguments[0], **arguments[1])), lambda: loss_of(fast(*arguments[0], **arguments[1]))]
     if not trains(runs[0], eager):
         return None
     fast.set_state_dict(copy.deepcopy(eager.state_dict()))
-    runs[1] = sot.symbolic_translate(runs[1])
+    runs[1] = tracer.translate(runs[1])
     optimizers = [paddle.optimizer.Adam(1e-4, parameters=layer.parameters()) for layer in (eager, fast)]
     for step in range(STEPS):
         losses = []
         for run in runs:
             seed(20 + step)
-            losses.append(run())
+            losses.append(must_run(run))
             losses[-1].backward()
         if step == 0:
-            stats = sot.stats()
+            mode = tracer.mode()
         same_numbers(losses[1], losses[0], LOSSES * (1 + step), f"loss {step}")
         if step == 0:
             same_gradients(eager, fast)
@@ -179,7 +184,7 @@ def compare_train(eager, fast, arguments):
         for optimizer in optimizers:
             optimizer.step()
             optimizer.clear_grad()
-    return stats
+    return mode
 
 
 def trains(run, layer):

@@ -1,12 +1,16 @@
-"""Models of public libraries, translated beside eager mode.
+"""Models of public libraries, under a tracer beside eager mode.
 
-    python tests/libraries/run.py paddleclas            # all of the library's in the catalogue
-    python tests/libraries/run.py paddlenlp BertModel   # these
+    python tests/libraries/run.py paddleclas                    # all of the library's in the catalogue
+    python tests/libraries/run.py paddlenlp BertModel           # these
+    python tests/libraries/run.py paddlenlp --tracer paddle     # under Paddle's own tracer
+    python tests/libraries/run.py paddlenlp --keep found.jsonl  # what was found is added to the file, and not done again
 
-`docs/models.md` says what has to be installed. The exit status is 1 if a model differs.
+`docs/public-models.md` says what has to be installed. The exit status is 1 if a model differs.
 """
 
+import argparse
 import importlib
+import json
 import pathlib
 import sys
 import warnings
@@ -14,42 +18,77 @@ import warnings
 import paddle.base.layer_helper_base
 
 from compare import Differs, NotInEagerMode, compare
+from tracers import TRACERS
 
-LIBRARIES = [path.stem for path in sorted((pathlib.Path(__file__).parent / "catalogue").glob("paddle*.py"))] + ["ppdiffusers"]
+LIBRARIES = [path.stem for path in sorted((pathlib.Path(__file__).parent / "catalogue").glob("*.py"))]
 
 
-def main(library, names):
+def main(options):
     warnings.simplefilter("ignore")
     # Two models of one process may have parameters of the same name.
     paddle.base.layer_helper_base.unique_name.dygraph_parameter_name_checker = lambda name: False
-    models = importlib.import_module(f"catalogue.{library}").models()
-    counts = {"equal": 0, "of these one graph": 0, "differ": 0, "not in eager mode": 0}
-    for name in names or models:
-        try:
-            measured = compare(models[name])
-        except NotInEagerMode as reason:
-            counts["not in eager mode"] += 1
-            print(f"{name:40} not in eager mode: {reason}", flush=True)
-            continue
-        except Differs as difference:
-            counts["differ"] += 1
-            print(f"{name:40} DIFFERS: {difference}", flush=True)
-            continue
-        counts["equal"] += 1
-        counts["of these one graph"] += measured.is_whole()
-        print(line(name, measured), flush=True)
-        for text, count in measured.reasons().items():
-            print(f"    {count} × {text}", flush=True)
+    models = importlib.import_module(f"catalogue.{options.library}").models()
+    tracer = TRACERS[options.tracer]()
+    kept = read(options.keep)
+    found = []
+    for name in options.names or models:
+        known = kept.get((options.library, options.tracer, name))
+        found.append(known or measure(name, models[name], tracer))
+        if not known:
+            print(line(found[-1]), flush=True)
+            keep(options, found[-1])
+    outcomes = [it["outcome"] for it in found]
+    counts = {outcome: outcomes.count(outcome) for outcome in ("equal", "differs", "not in eager mode")}
+    counts["one graph in each mode"] = sum(it.get("whole", False) for it in found)
     print(", ".join(f"{what}: {count}" for what, count in counts.items()))
-    return 1 if counts["differ"] else 0
+    return 1 if counts["differs"] else 0
 
 
-def line(name, measured):
-    graphs = [str(mode.graphs) if mode else "-" for mode in (measured.predict, measured.train)]
-    return f"{name:40} equal; graphs: {' in eval, '.join(graphs)} in training; first call {measured.first_call:.1f} × eager"
+def measure(name, model, tracer):
+    """What became of the model, as it is kept."""
+    try:
+        measured = compare(model, tracer)
+    except NotInEagerMode as reason:
+        return {"name": name, "outcome": "not in eager mode", "why": str(reason)}
+    except Differs as difference:
+        return {"name": name, "outcome": "differs", "why": str(difference)}
+    graphs = [mode.graphs if mode else None for mode in (measured.predict, measured.train)]
+    return {
+        "name": name,
+        "outcome": "equal",
+        "whole": measured.is_whole(),
+        "graphs": graphs,
+        "first call": round(measured.first_call, 1),
+        "reasons": measured.reasons(),
+    }
+
+
+def line(found):
+    if found["outcome"] != "equal":
+        return f"{found['name']:40} {found['outcome']}: {found['why']}"
+    graphs = " in eval, ".join("-" if count is None else str(count) for count in found["graphs"])
+    text = f"{found['name']:40} equal; graphs: {graphs} in training; first call {found['first call']} × eager"
+    return "\n    ".join([text, *(f"{count} × {reason}" for reason, count in found["reasons"].items())])
+
+
+def read(path):
+    """What is kept, by library, tracer and name."""
+    if not path or not path.exists():
+        return {}
+    lines = map(json.loads, path.read_text().splitlines())
+    return {(it["library"], it["tracer"], it["name"]): it for it in lines}
+
+
+def keep(options, found):
+    if options.keep:
+        with options.keep.open("a") as file:
+            print(json.dumps({"library": options.library, "tracer": options.tracer, **found}), file=file)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in LIBRARIES:
-        sys.exit(f"{__doc__}\nThe libraries are {', '.join(LIBRARIES)}.")
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library", choices=LIBRARIES)
+    parser.add_argument("names", nargs="*", help="names of models; all of the library's by default")
+    parser.add_argument("--tracer", choices=TRACERS, default="sot")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FILE")
+    sys.exit(main(parser.parse_intermixed_args()))
