@@ -4,7 +4,7 @@ import paddle
 
 from compare import Model
 
-# The class of a backbone, and settings of its smallest or usual form.
+# The class of a backbone, and settings of its smallest or usual form. VGG and VisionTransformer need larger pictures.
 SETTINGS = {
     "BlazeNet": {},
     "ConvNeXt, tiny": {"arch": "tiny"},
@@ -29,8 +29,6 @@ SETTINGS = {
     "SENet": {"depth": 50},
     "ShuffleNetV2": {"scale": 0.25, "feature_maps": [5, 13, 17]},
     "SwinTransformer": {},
-    "VGG": {},
-    "VisionTransformer": {"img_size": [64, 64], "embed_dim": 48, "depth": 4, "num_heads": 4, "out_indices": [1, 2, 3]},
 }
 
 
