@@ -1,5 +1,6 @@
-//! Code that must not run while the tracer works: a frame of it raises instead. So a framework's code may be called though it
-//! can come to code of the program's, which would run at another time, or more often, than in the program.
+//! Code that must not run while a statement is built: a frame of it raises instead. Building calls the framework's own code,
+//! which may call what the program has put in the place of a framework function. Run here, that code would run at another
+//! time, or more often, than in the program.
 
 use std::collections::HashMap;
 use std::ptr::{from_ref, null, null_mut};
@@ -21,11 +22,6 @@ impl RefusedCode {
     /// Adds a code object.
     pub fn add(&mut self, code: &Bound<'_, PyCode>, text: String) {
         self.0.insert(code.as_ptr() as usize, text);
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

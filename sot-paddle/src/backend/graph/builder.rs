@@ -133,7 +133,6 @@ impl PaddleBuilder {
         Ok(())
     }
 
-    /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
     /// Appends the statement of a call.
     fn append_call<'py>(
         &mut self,
@@ -179,6 +178,7 @@ impl PaddleBuilder {
         Ok(result)
     }
 
+    /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
     fn append_for_all_sizes<'py>(
         &mut self,
         target: &Target,
