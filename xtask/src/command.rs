@@ -2,9 +2,10 @@
 //! beside one that runs in the open.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use crate::{workspace, Failure};
 
 /// How often a quiet step says that it is still at work.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+/// When tests are taken for hanging, and stopped: they need a third of that.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// How much of a failed step's log is shown.
 const SHOWN_LINES: usize = 60;
 
@@ -20,7 +23,7 @@ pub(crate) fn quietly(what: &str, command: &mut Command) -> Result<Duration, Fai
     let started = Instant::now();
     println!("[{what}] …");
     let log = workspace::target().join("xtask-logs").join(log_name(what));
-    let status = spawn_logged(command, &log).and_then(|child| wait_with_heartbeat(what, child, started));
+    let status = spawn_logged(command, &log).and_then(|child| wait_with_heartbeat(what, child, started, Duration::MAX));
     let taken = started.elapsed();
     match status {
         Ok(status) if status.success() => {
@@ -42,30 +45,58 @@ pub(crate) struct Shown {
 
 /// Runs a step in the open and keeps what it writes to standard output.
 pub(crate) fn openly(what: &str, command: &mut Command) -> Result<Shown, Failure> {
+    openly_for(what, command, Duration::MAX)
+}
+
+/// [`openly`], for that long at most.
+pub(crate) fn openly_for(what: &str, command: &mut Command, limit: Duration) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");
     let failed = cannot_run(what, command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(&failed)?;
-    let mut lines = Vec::new();
-    if let Some(out) = child.stdout.take() {
-        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line).into_owned();
-            println!("{line}");
-            lines.push(line);
-        }
-    }
+    let (out, process) = (child.stdout.take(), child.id());
+    let lines = thread::scope(|scope| {
+        let (done, waits) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if waits.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                stop(what, process, limit);
+            }
+        });
+        let lines = out.map(shown_lines).unwrap_or_default();
+        drop(done);
+        lines
+    });
     let status = child.wait().map_err(&failed)?;
     Ok(Shown { status, lines, taken: started.elapsed() })
 }
 
-/// Runs a step beside one that runs in the open: what it writes is shown as a whole when it is done.
+/// Shows each line as it comes, and keeps it.
+fn shown_lines(out: impl Read) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        println!("{line}");
+        lines.push(line);
+    }
+    lines
+}
+
+/// Ends a process that hangs, and those that it started.
+fn stop(what: &str, process: u32, limit: Duration) {
+    println!("[{what}] stopped: not done after {} minutes", limit.as_secs() / 60);
+    let process = process.to_string();
+    let _ = Command::new("pkill").args(["-KILL", "-P", &process]).status();
+    let _ = Command::new("kill").args(["-KILL", &process]).status();
+}
+
+/// Runs a step beside one that runs in the open, for [`LIMIT`] at most: what it writes is shown as a whole when it is done.
 pub(crate) fn beside(what: &str, command: &mut Command) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");
     let failed = cannot_run(what, command);
     let log = workspace::target().join("xtask-logs").join(log_name(what));
     let child = spawn_logged(command, &log).map_err(&failed)?;
-    let status = wait_with_heartbeat(what, child, started).map_err(&failed)?;
+    let status = wait_with_heartbeat(what, child, started, LIMIT).map_err(&failed)?;
     let taken = started.elapsed();
     let lines = lines_of(&log);
     println!("[{what}] done in {:.1} s\n{}", taken.as_secs_f64(), lines.join("\n"));
@@ -82,7 +113,7 @@ fn log_name(what: &str) -> String {
     format!("{name}.log")
 }
 
-fn spawn_logged(command: &mut Command, log: &Path) -> std::io::Result<std::process::Child> {
+fn spawn_logged(command: &mut Command, log: &Path) -> std::io::Result<Child> {
     if let Some(dir) = log.parent() {
         fs::create_dir_all(dir)?;
     }
@@ -91,8 +122,9 @@ fn spawn_logged(command: &mut Command, log: &Path) -> std::io::Result<std::proce
     command.stdin(Stdio::null()).stdout(out).stderr(err).spawn()
 }
 
-fn wait_with_heartbeat(what: &str, mut child: std::process::Child, started: Instant) -> std::io::Result<ExitStatus> {
+fn wait_with_heartbeat(what: &str, mut child: Child, started: Instant, limit: Duration) -> std::io::Result<ExitStatus> {
     let mut next = HEARTBEAT;
+    let mut stopped = false;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -100,6 +132,10 @@ fn wait_with_heartbeat(what: &str, mut child: std::process::Child, started: Inst
         if started.elapsed() >= next {
             println!("[{what}] at work for {} s", next.as_secs());
             next += HEARTBEAT;
+        }
+        if !stopped && started.elapsed() >= limit {
+            stop(what, child.id(), limit);
+            stopped = true;
         }
         thread::sleep(Duration::from_millis(50));
     }

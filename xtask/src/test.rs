@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
-use crate::command::{beside, openly, Shown};
+use crate::command::{beside, openly, openly_for, Shown, LIMIT};
 use crate::options::{Half, Options};
 use crate::python::{self, Interpreter, Minor};
 use crate::report::{Cell, Report};
@@ -118,7 +119,9 @@ fn python_tests(venv: &Venv, options: &Options) -> Cell {
     if options.verify {
         pytest.env("SOT_VERIFY", "1");
     }
-    cell(openly(&format!("{} Python tests", venv.base.minor), &mut pytest), pytest_counts)
+    // Beside the program's own run every test takes its time twice and more.
+    let limit = if options.verify { Duration::MAX } else { LIMIT };
+    cell(openly_for(&format!("{} Python tests", venv.base.minor), &mut pytest, limit), pytest_counts)
 }
 
 fn cell(run: Result<Shown, Failure>, count: fn(&[String]) -> String) -> Cell {

@@ -108,19 +108,33 @@ impl Drop for HeldExceptions<'_> {
 }
 
 /// The field that is not where it is expected.
+///
+/// A sample is set, held, and raised in some code, as the program's would be. It must be raised: up to 3.12 CPython looks for
+/// waiting exceptions at every turn until it has raised the one that it was told of, and 3.11 never leaves the start of
+/// a function that is traced meanwhile.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str> {
-    // SAFETY: the GIL is held. Nothing runs that could raise what is set, and it is taken back.
-    unsafe {
-        let own = ffi::PyThreadState_Get();
-        // The thread's number comes right behind.
-        if *waiting(own).add(1).cast::<c_ulong>() != thread_number() {
-            return Some("PyThreadState.thread_id");
-        }
-        let _held = hold_exceptions(py);
-        let sample = py.get_type::<PySystemExit>();
-        PyThreadState_SetAsyncExc(thread_number(), sample.as_ptr());
-        let arrived = TAKER.get().is_alive() && *waiting(TAKER.get().state) == sample.as_ptr();
-        PyThreadState_SetAsyncExc(thread_number(), null_mut());
-        (!arrived).then_some("PyThreadState.async_exc")
+    let sample = py.get_type::<PySystemExit>();
+    // SAFETY: the GIL is held.
+    let own = unsafe { ffi::PyThreadState_Get() };
+    // SAFETY: the state is alive; the thread's number comes right behind.
+    if unsafe { *waiting(own).add(1).cast::<c_ulong>() } != thread_number() {
+        return Some("PyThreadState.thread_id");
     }
+    // SAFETY: as above.
+    let before = unsafe { std::mem::replace(&mut *waiting(own), null_mut()) };
+    let held = hold_exceptions(py);
+    // SAFETY: the GIL is held, and the type is alive.
+    unsafe { PyThreadState_SetAsyncExc(thread_number(), sample.as_ptr()) };
+    let arrived = exception_waits();
+    drop(held);
+    let raised = py.run(c"for _ in range(9): pass", None, None);
+    let is_raised = raised.is_err_and(|error| error.is_instance(py, &sample));
+    if !before.is_null() || !is_raised {
+        // SAFETY: the GIL is held; null takes back what was not raised, and what waited before is alive.
+        unsafe {
+            PyThreadState_SetAsyncExc(thread_number(), before);
+            ffi::Py_XDECREF(before);
+        }
+    }
+    (!(arrived && is_raised)).then_some("PyThreadState.async_exc")
 }
