@@ -273,3 +273,46 @@ def test_a_gradient_that_is_read_once_is_one_object_behind_a_break(same):
         for _ in range(3):
             same(fast(given), expected)
     assert not sot.stats().fallbacks
+
+
+class Doubled(paddle.autograd.PyLayer):
+    """What its backward pass gives stops gradients."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return (gradient * 2).detach()
+
+
+@pytest.mark.parametrize("kept", [None, False, True])
+@pytest.mark.parametrize("outside", [False, True])
+def test_gradients_stop_others_where_eager_modes_do(kept, outside):
+    def flags(fn):
+        layer = nn.Linear(2, 2)
+        x = paddle.ones([2, 2])
+        x.stop_gradient = False
+        seen = []
+        for _ in range(3):
+            for leaf in (x, layer.weight, layer.bias):
+                if kept is None:
+                    leaf.clear_gradient(False)
+                elif leaf.grad is not None:
+                    leaf.grad.stop_gradient = kept
+            given = Doubled.apply(x) if outside else x
+            fn(layer, given).sum().backward()
+            seen.append([leaf.grad.stop_gradient for leaf in (x, layer.weight, layer.bias)])
+            # What is computed from a gradient has one, or not.
+            seen.append((layer.weight.grad * 2).stop_gradient)
+        gradients = paddle.grad(fn(layer, x).sum(), [x, layer.weight])
+        return seen, [gradient.stop_gradient for gradient in gradients]
+
+    def called(layer, x):
+        return (layer(x) ** 2).exp()
+
+    expected = flags(called)
+    assert flags(sot.symbolic_translate(called)) == expected
+    stats = sot.stats()
+    assert (stats.graphs, stats.fallbacks) == (1, {}) and not stats.breaks

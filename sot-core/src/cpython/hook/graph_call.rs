@@ -1,4 +1,5 @@
-//! Graphs as callables. No handler of a signal runs while one runs: what it raises comes from its operations, and is known by that.
+//! Graphs as callables. No handler of a signal runs while one runs, and nothing is raised that another thread sets: what a graph
+//! raises comes from its operations, and is known by that.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -7,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cpython::hook::signals::defer_signals;
+use crate::cpython::hook::thread_exceptions::hold_exceptions;
 use crate::cpython::objects::callable::{fastcall, is_fastcall};
 
 thread_local! {
@@ -42,7 +44,7 @@ where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> Result<Py<PyAny>, GraphFailure> + Send + Sync + 'static,
 {
     let callable = fastcall(py, "graph", "", move |py, inputs| {
-        let _signals = defer_signals(py);
+        let (_signals, _exceptions) = (defer_signals(py), hold_exceptions(py));
         run(py, inputs).map_err(|failure| match failure {
             GraphFailure::Raised(error) => {
                 RAISED.set(error.value(py).as_ptr());

@@ -1,14 +1,17 @@
-//! What other threads raise in this one (`PyThreadState_SetAsyncExc`) waits while the tracer works: CPython raises it in any
-//! Python code that the thread runs, and code of the tracer's or the framework's would take it for an error of its own.
+//! What other threads raise in this one (`PyThreadState_SetAsyncExc`) waits while the tracer works or a graph runs: CPython
+//! raises it in any Python code that the thread runs, and code of the tracer's or the framework's would take it for an
+//! error of its own.
 //!
-//! CPython finds a thread by its number, in a list in which newer states come first. While the tracer works the thread has
-//! a second state, which runs nothing and is there to be found. What was set for it is then set for the thread's own
-//! state, and raised in the program's own frame.
+//! CPython finds a thread by its number, in a list in which newer states come first. A thread has a second state, which
+//! runs nothing. While exceptions are held the second state has the thread's number and is found; otherwise it has none.
+//! What was set for it is then set for the thread's own state, and raised in the program's own frame.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_ulong};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 
 use pyo3::exceptions::PySystemExit;
 use pyo3::ffi;
@@ -21,89 +24,164 @@ extern "C" {
     fn PyThreadState_SetAsyncExc(thread: c_ulong, exception: *mut ffi::PyObject) -> c_int;
 }
 
-/// The second state of a thread.
-#[derive(Debug, Clone, Copy)]
+/// How often this process has been forked from another: a child has no state but that of the thread that forked.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// The second states of threads that have ended, to be deleted by whoever has the GIL next.
+static ORPHANS: Mutex<Vec<AtomicPtr<ffi::PyThreadState>>> = Mutex::new(Vec::new());
+
+/// The second state of this thread.
 struct Taker {
-    state: *mut ffi::PyThreadState,
-    /// The process that it was made in. A child process has no state but that of the thread that forked.
-    process: u32,
-}
-
-impl Taker {
-    const NONE: Taker = Taker { state: null_mut(), process: 0 };
-
-    fn is_alive(self) -> bool {
-        !self.state.is_null() && self.process == std::process::id()
-    }
+    state: Cell<*mut ffi::PyThreadState>,
+    /// [`FORKS`] when it was made.
+    forks: Cell<u32>,
 }
 
 thread_local! {
-    static TAKER: Cell<Taker> = const { Cell::new(Taker::NONE) };
+    static TAKER: Taker = const { Taker { state: Cell::new(null_mut()), forks: Cell::new(0) } };
+}
+
+impl Taker {
+    /// The state, if there is one.
+    #[inline]
+    fn get(&self) -> Option<*mut ffi::PyThreadState> {
+        let state = self.state.get();
+        (!state.is_null() && self.forks.get() == FORKS.load(Ordering::Relaxed)).then_some(state)
+    }
+
+    /// Makes the state. Null where CPython has no memory for it.
+    #[cold]
+    fn make(&self, _: Python<'_>) -> *mut ffi::PyThreadState {
+        static WATCHED: Once = Once::new();
+        extern "C" fn in_child() {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            // They have gone with their threads.
+            if let Ok(mut orphans) = ORPHANS.try_lock() {
+                orphans.clear();
+            }
+        }
+        // SAFETY: the handler touches atomics and a mutex that it does not wait for.
+        WATCHED.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        });
+        for orphan in ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let orphan = orphan.into_inner();
+            // SAFETY: the GIL is held; the state has run nothing and its thread, which knew it alone, has ended.
+            unsafe {
+                ffi::PyThreadState_Clear(orphan);
+                ffi::PyThreadState_Delete(orphan);
+            }
+        }
+        // SAFETY: the GIL is held, so this thread has a state; the new one is never made current.
+        let state = unsafe { ffi::PyThreadState_New(current_interpreter()) };
+        if !state.is_null() {
+            // SAFETY: the state is alive.
+            unsafe { *number(state) = 0 };
+        }
+        self.state.set(state);
+        self.forks.set(FORKS.load(Ordering::Relaxed));
+        state
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        if let Some(state) = self.get() {
+            ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).push(AtomicPtr::new(state));
+        }
+    }
+}
+
+/// This thread's second state, if it has one and has not ended.
+#[inline]
+fn known() -> Option<*mut ffi::PyThreadState> {
+    TAKER.try_with(Taker::get).ok().flatten()
 }
 
 /// Where a thread's state has the exception that is to be raised in it.
 ///
 /// # Safety
 /// The state is alive.
+#[inline]
 unsafe fn waiting(state: *mut ffi::PyThreadState) -> *mut *mut ffi::PyObject {
     // SAFETY: the caller's promise; the word lies inside the struct, as the self test has seen.
     unsafe { state.cast::<*mut ffi::PyObject>().add(THREAD_EXCEPTION) }
 }
 
+/// Where it has the thread's number, by which CPython finds it.
+///
+/// # Safety
+/// The state is alive.
+#[inline]
+unsafe fn number(state: *mut ffi::PyThreadState) -> *mut c_ulong {
+    // SAFETY: the caller's promise; it comes right behind, as the self test has seen.
+    unsafe { waiting(state).add(1).cast() }
+}
+
 /// Whether another thread has set an exception that waits.
 pub(in crate::cpython) fn exception_waits() -> bool {
-    let taker = TAKER.get();
     // SAFETY: the state is alive.
-    taker.is_alive() && unsafe { !(*waiting(taker.state)).is_null() }
+    known().is_some_and(|taker| unsafe { *number(taker) != 0 && !(*waiting(taker)).is_null() })
 }
 
 /// While it lives, nothing is raised in this thread that another one has set.
 #[must_use = "what was set is raised when this is dropped"]
 #[derive(Debug)]
 pub struct HeldExceptions<'py> {
-    /// Whether nobody held them already.
-    is_outermost: bool,
+    /// The thread's second state, if nobody held exceptions already.
+    taker: Option<*mut ffi::PyThreadState>,
     token: PhantomData<(Python<'py>, *const ())>,
 }
 
 /// Has what other threads set for this one wait, and what they have set already.
-pub fn hold_exceptions(_: Python<'_>) -> HeldExceptions<'_> {
-    if TAKER.get().is_alive() {
-        return HeldExceptions { is_outermost: false, token: PhantomData };
+#[inline]
+pub fn hold_exceptions(py: Python<'_>) -> HeldExceptions<'_> {
+    let taker = known().unwrap_or_else(|| TAKER.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
+    // SAFETY: the state is alive.
+    if taker.is_null() || unsafe { *number(taker) != 0 } {
+        return HeldExceptions { taker: None, token: PhantomData };
     }
-    // SAFETY: the GIL is held, so this thread has a state; the new one, which has the thread's number, is never made current.
+    // SAFETY: the GIL is held, so nobody else looks at these fields, and both states are alive.
     unsafe {
-        let own = ffi::PyThreadState_Get();
-        let state = ffi::PyThreadState_New(current_interpreter());
-        if !state.is_null() {
-            *waiting(state) = (*waiting(own)).cast();
-            *waiting(own) = null_mut();
-            TAKER.set(Taker { state, process: std::process::id() });
+        *number(taker) = thread_number();
+        let own = waiting(ffi::PyThreadState_Get());
+        if !(*own).is_null() {
+            *waiting(taker) = (*own).cast();
+            *own = null_mut();
         }
     }
-    HeldExceptions { is_outermost: true, token: PhantomData }
+    HeldExceptions { taker: Some(taker), token: PhantomData }
 }
 
 impl Drop for HeldExceptions<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if !self.is_outermost {
+        let Some(taker) = self.taker else { return };
+        // The process has been forked meanwhile: a child does not have the state.
+        if known() != Some(taker) {
             return;
         }
-        let taker = TAKER.replace(Taker::NONE);
-        if !taker.is_alive() {
-            return;
-        }
-        // SAFETY: the GIL is held, and the state is alive: it has not been given to anybody.
+        // SAFETY: the GIL is held, and the state is alive.
         unsafe {
-            let exception = *waiting(taker.state);
-            *waiting(taker.state) = null_mut();
-            ffi::PyThreadState_Clear(taker.state);
-            ffi::PyThreadState_Delete(taker.state);
-            if !exception.is_null() {
-                PyThreadState_SetAsyncExc(thread_number(), exception);
-                ffi::Py_DECREF(exception);
+            *number(taker) = 0;
+            if !(*waiting(taker)).is_null() {
+                raise_later(taker);
             }
         }
+    }
+}
+
+/// Sets what was set for the second state for this thread's own.
+///
+/// # Safety
+/// The GIL is held, and the state is alive.
+#[cold]
+unsafe fn raise_later(taker: *mut ffi::PyThreadState) {
+    // SAFETY: the caller's promise; the exception belongs to the state, and CPython takes a reference of its own.
+    unsafe {
+        let exception = std::mem::replace(&mut *waiting(taker), null_mut());
+        PyThreadState_SetAsyncExc(thread_number(), exception);
+        ffi::Py_DECREF(exception);
     }
 }
 
@@ -116,8 +194,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str>
     let sample = py.get_type::<PySystemExit>();
     // SAFETY: the GIL is held.
     let own = unsafe { ffi::PyThreadState_Get() };
-    // SAFETY: the state is alive; the thread's number comes right behind.
-    if unsafe { *waiting(own).add(1).cast::<c_ulong>() } != thread_number() {
+    // SAFETY: the state is alive.
+    if unsafe { *number(own) } != thread_number() {
         return Some("PyThreadState.thread_id");
     }
     // SAFETY: as above.

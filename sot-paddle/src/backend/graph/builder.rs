@@ -40,8 +40,7 @@ use crate::backend::paddle::meta;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
-use crate::backend::run::late;
-use crate::backend::run::second_passes;
+use crate::backend::run::second_passes::{self, GradientFlow};
 use crate::backend::run::{self, Statements};
 
 /// Builds one program.
@@ -507,7 +506,7 @@ impl GraphBuilder for PaddleBuilder {
         if !planned.needs_grad(py)? {
             return run::callable(py, planned.compile(py)?);
         }
-        late::callable(py, planned, calls)
+        second_passes::callable(py, planned, calls)
     }
 }
 
@@ -532,8 +531,9 @@ impl PaddleBuilder {
                 results.append(result)?;
             }
         }
-        let through = second_passes::through(self.target.main.bind(py), outputs, &plan)?;
-        let reach = second_passes::Reach::of(self.target.main.bind(py), &results)?;
+        let input_values = PyList::new(py, inputs)?;
+        let given = (&input_values, &parameters.values);
+        let flow = GradientFlow::of(self.target.main.bind(py), given, &results, (outputs, &plan))?;
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
@@ -546,15 +546,12 @@ impl PaddleBuilder {
             numbers,
             paddle: Arc::clone(&self.paddle),
             program: self.target.main.clone_ref(py),
-            partial: reach.partial(&PyList::new(py, inputs)?, &parameters.values)?,
-            viewed: reach.viewed(&PyList::new(py, inputs)?, &parameters.values)?,
-            apart: reach.has_apart(),
-            inputs: PyList::new(py, inputs)?.unbind(),
+            inputs: input_values.unbind(),
             parameters: parameters.tensors.iter().map(|tensor| WeakRef::new(&tensor, None)).collect::<PyResult<_>>()?,
             values: parameters.values.unbind(),
             results: results.unbind(),
             plan,
-            through: through.into(),
+            flow,
             writes,
             statements: calls
                 .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),

@@ -9,7 +9,7 @@ use sot_core::cpython::{self, WeakRef};
 use sot_core::log;
 
 use crate::backend::graph::likeness::Likeness;
-use crate::backend::graph::outputs::{Origin, Output};
+use crate::backend::graph::outputs::Output;
 use crate::backend::graph::pieces::{pieces, Pieces};
 use crate::backend::memory::write_back::Writes;
 use crate::backend::numbers::number_inputs::{GivenAs, NumberInputs};
@@ -19,7 +19,7 @@ use crate::backend::run::chain::{Chain, Link};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::garbage;
 use crate::backend::run::program_id;
-use crate::backend::run::second_passes;
+use crate::backend::run::second_passes::{self, GradientFlow};
 use crate::backend::run::{self, Graph, Statements};
 
 /// A program that is complete and not yet compiled. Parameters are held weakly.
@@ -33,14 +33,7 @@ pub(crate) struct Planned {
     pub(crate) values: Py<PyList>,
     pub(crate) results: Py<PyList>,
     pub(crate) plan: Vec<Output>,
-    /// Of each output whether gradients come through it from another one.
-    pub(crate) through: Arc<[bool]>,
-    /// Whether two results come from no differentiable operation in common.
-    pub(crate) apart: bool,
-    /// What only some results come from.
-    pub(crate) partial: Vec<second_passes::Partial>,
-    /// What the program makes views of.
-    pub(crate) viewed: Vec<second_passes::ProgramInput>,
+    pub(crate) flow: GradientFlow,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }
@@ -52,16 +45,6 @@ impl Planned {
         need_grad(self.results.bind(py))
     }
 
-    /// Whether backward passes must find its operations one by one: two results come from no differentiable operation
-    /// in common, or one is a view of what the graph is given and others come from it, which is behind the program and
-    /// before it.
-    pub(crate) fn must_be_calls(&self) -> bool {
-        let is_view_of_given =
-            |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
-        self.apart
-            || self.plan.iter().zip(self.through.iter()).any(|(output, &through)| through && is_view_of_given(output))
-    }
-
     /// The graph, ready to run.
     pub(crate) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
         let parameters = run::live_parameters(py, &self.parameters)?.to_list();
@@ -69,18 +52,15 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        let outputs = (results.len(), self.plan, self.through);
-        let reached = (self.partial, self.viewed);
-        Ok(Graph::new(py, &self.paddle, program, given, outputs, reached, (self.writes, self.statements)))
+        let flow = self.flow.of_program(&self.plan);
+        let outputs = (results.len(), self.plan);
+        Ok(Graph::new(py, &self.paddle, program, given, outputs, flow, (self.writes, self.statements)))
     }
 
     /// Splits the program into forward and backward and optimizes both; a long one in pieces.
     fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
         let py = results.py();
         let training = self.needs_grad(py)?;
-        if self.apart {
-            second_passes::expect_apart();
-        }
         let (program, inputs, values) = (self.program.bind(py), self.inputs.bind(py), self.values.bind(py));
         let pieces =
             if self.may_be_cut(training) { pieces(&self.paddle, program, (inputs, values, results))? } else { None };
@@ -101,7 +81,7 @@ impl Planned {
     /// Whether several programs can stand for this one. With gradients, hooks on a result must see what they see behind
     /// one program: where a result is computed from another, or parameters belong to some results only, it stays one.
     fn may_be_cut(&self, training: bool) -> bool {
-        !training || !(self.apart || self.through.contains(&true) || !self.partial.is_empty() || self.writes.is_some())
+        !training || self.flow.may_be_cut() && self.writes.is_none()
     }
 
     /// Compiles the pieces. Pieces that are alike share one executor; with gradients each has its own, as it keeps what

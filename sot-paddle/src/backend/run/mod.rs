@@ -5,7 +5,6 @@
 pub(crate) mod chain;
 pub(crate) mod collector;
 pub(crate) mod garbage;
-pub(crate) mod late;
 pub(crate) mod program_id;
 pub(crate) mod saved_tensors;
 pub(crate) mod second_passes;
@@ -27,7 +26,7 @@ use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
-use crate::backend::run::second_passes::{made_key, Chances, Made, Partial, PastRun, ProgramInput, Random, Tenancy};
+use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, Tenancy};
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -45,18 +44,10 @@ pub(crate) struct Graph {
     scopes: Scopes,
     /// `None` if the outputs are the program's results as they come.
     plan: Option<Vec<Output>>,
-    /// Results of the program that gradients come through from other outputs.
-    through: Vec<usize>,
-    /// Outputs that are made from results or inputs, if gradients come through one of these.
-    made: Vec<Made>,
+    /// What backward passes have to know of it.
+    pub(crate) flow: ProgramFlow,
     writes: Option<Writes>,
     statements: Option<Statements>,
-    pub(crate) chances: Chances,
-    /// What only some of the program's results come from.
-    partial: Vec<Partial>,
-    /// What the program makes views of.
-    viewed: Vec<ProgramInput>,
-    random: Random,
 }
 
 /// The statements of a graph.
@@ -114,35 +105,20 @@ impl Program {
 }
 
 impl Graph {
-    /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
-    /// from another output, `partial` what only some of the results come from, `viewed` what the program makes views
-    /// of.
+    /// `plan` says where each output is found, `results` how many the program has.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
-        (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
-        (partial, viewed): (Vec<Partial>, Vec<ProgramInput>),
+        (results, plan): (usize, Vec<Output>),
+        flow: ProgramFlow,
         (writes, statements): (Option<Writes>, Option<Statements>),
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
-        let (mut results_through, mut made) = (Vec::new(), Vec::new());
-        for (place, (output, &is_through)) in plan.iter().zip(through.iter()).enumerate() {
-            match (output.as_it_is(), output.origin) {
-                (Some(Origin::Result(at)), _) if is_through => results_through.push(at),
-                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), is_through }),
-                (None, _) if is_through => made.push(Made { place, root: None, is_through }),
-                _ => {}
-            }
-        }
-        if made.iter().all(|made| !made.is_through) {
-            made.clear();
-        }
         Graph {
             paddle: Arc::clone(paddle),
-            through: results_through,
-            made,
+            flow,
             scopes: Scopes::new(py, paddle, program.as_ref()),
             program,
             inputs,
@@ -150,10 +126,6 @@ impl Graph {
             plan: (!as_they_come).then_some(plan),
             writes,
             statements,
-            chances: Chances::default(),
-            partial,
-            viewed,
-            random: Random::default(),
         }
     }
 
@@ -187,27 +159,12 @@ impl Graph {
             None => Ok(results),
             Some(plan) => {
                 let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
-                if let Some(past) = past.filter(|_| !self.made.is_empty()) {
-                    past.note_made(&self.made, &computed, &outputs, |at| plan[at].numbers(&results, inputs))?;
+                if let Some(past) = past.filter(|_| !self.flow.made.is_empty()) {
+                    past.note_made(&self.flow.made, &computed, &outputs, |at| plan[at].numbers(&results, inputs))?;
                 }
                 Ok(outputs)
             }
         }
-    }
-
-    /// Results of the program that gradients come through from other outputs.
-    pub(crate) fn through(&self) -> &[usize] {
-        &self.through
-    }
-
-    /// What only some of the program's results come from.
-    pub(crate) fn partial(&self) -> &[Partial] {
-        &self.partial
-    }
-
-    /// What the program makes views of.
-    pub(crate) fn viewed(&self) -> &[ProgramInput] {
-        &self.viewed
     }
 
     fn run<'py>(
@@ -227,7 +184,7 @@ impl Graph {
             self.scopes.take_back(scope);
             return results.map(|results| (results, None));
         }
-        let done = self.random.around(py, run).map(|(results, random_state)| {
+        let done = self.flow.random.around(py, run).map(|(results, random_state)| {
             let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
             (results, PastRun::new(self, (inputs, parameters), scope, random_state, program.collector))
         });

@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython;
 
-use super::{give_up_programs, locked, made, note_gradient, with_running, Hooks, Pass, PassKind, PastRun};
+use super::pass::{note_gradient, with_running, Hooks, Pass, PassKind};
+use super::watch::give_up_programs;
+use super::{locked, made, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
 /// Whether there may be hooks on results that nothing outside needs.
@@ -81,7 +83,7 @@ impl PastRun {
     pub(super) fn late_hooks<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let known = self.late.get(py);
         let Some(graph) = self.graph().filter(|_| known.is_none()) else { return Ok(known) };
-        let through = graph.through().iter().copied();
+        let through = graph.flow.through.iter().copied();
         let made_through = self.made().iter().filter(|made| made.is_through).map(|made| made::key(made.place));
         let through: Vec<usize> = through.chain(made_through).collect();
         let made = PyDict::new(py);

@@ -7,11 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyModule, PyTuple};
 use sot_core::cpython;
 
+use super::pass::{Hooks, Met, Pass, PassKind, Running};
 use super::results::{self, ResultOf};
-use super::{
-    flag, late_hooks, made, module, past_run, refuse_program, run, unreached, Hook, Hooks, Met, Pass, PassKind,
-    PastRun, Running, ERROR_BY_RESULT,
-};
+use super::watch::{flag, refuse_program, run, ERROR_BY_RESULT};
+use super::{late_hooks, made, module, past_run, unreached, Hook, PastRun};
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have
 /// one, whether they are by the inputs only, whether some of those may not be reached, and what no gradient goes

@@ -2,7 +2,7 @@
 //! keeps the graph has the scope kept as well, what is in it, and copies of what the program was given: for the next
 //! one it is put back into that scope, if that gives the same. Where it cannot be kept, the program runs again.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::intern;
@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
+use super::gradient_flags::bare_leaves;
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
+use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
-use super::{
-    hook, kept, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
-    Pass, PassKind,
-};
+use super::watch::refuse_pass;
+use super::{hook, locked, module, takes_hook, Hook};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::{Graph, Inputs};
 
@@ -39,27 +39,6 @@ impl Tenancy {
 
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.load(Ordering::Relaxed)
-    }
-}
-
-/// How many passes may leave a program as it is, each at the cost of copies, before the graph is called operation by
-/// operation.
-#[derive(Debug)]
-pub(crate) struct Chances(AtomicU8);
-
-impl Default for Chances {
-    fn default() -> Self {
-        Chances(AtomicU8::new(3))
-    }
-}
-
-impl Chances {
-    pub(crate) fn are_left(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
-    }
-
-    fn take(&self) {
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     }
 }
 
@@ -152,7 +131,7 @@ impl PastRun {
             number,
             tenancy,
             collector,
-            is_partial: !graph.partial().is_empty(),
+            is_partial: !graph.flow.partial.is_empty(),
             pass: AtomicU64::new(0),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
@@ -191,6 +170,7 @@ impl PastRun {
         });
         let last = self.pass.swap(pass.id, Ordering::Relaxed);
         if last != pass.id {
+            self.note_leaves(py)?;
             self.look_at_partial(py)?;
             self.begin(py, last == 0, pass)?;
         }
@@ -206,6 +186,17 @@ impl PastRun {
         module(py)?.call_method1("nought", (gradient,)).map(|nought| Some(nought.unbind()))
     }
 
+    /// Has the pass know the leaves that the run was given and that have no gradient.
+    fn note_leaves(&self, py: Python<'_>) -> PyResult<()> {
+        let given =
+            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        if let Some((inputs, parameters)) = given {
+            note_leaves(bare_leaves(inputs.bind(py))?);
+            note_leaves(bare_leaves(parameters.bind(py))?);
+        }
+        Ok(())
+    }
+
     /// Has the pass know what only some results come from.
     fn look_at_partial(&self, py: Python<'_>) -> PyResult<()> {
         let given = locked(&self.given)
@@ -214,7 +205,7 @@ impl PastRun {
             .map(|given| (Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
         match given {
             Some((graph, inputs, parameters)) => {
-                self.note_partial(graph.partial(), inputs.bind(py), parameters.bind(py))
+                self.note_partial(&graph.flow.partial, inputs.bind(py), parameters.bind(py))
             }
             None => Ok(()),
         }
@@ -234,7 +225,7 @@ impl PastRun {
                 self.keep(py)?;
             }
             PassKind::Leaves => {
-                self.graph().inspect(|graph| graph.chances.take());
+                self.graph().inspect(|graph| graph.flow.chances.take());
                 self.keep(py)?;
             }
             // The hooks are still to be called.
@@ -352,7 +343,7 @@ impl PastRun {
         let Some((kept, graph, inputs, parameters)) = known else { return Ok(false) };
         let (inputs, parameters) = (inputs.bind(py), parameters.bind(py));
         let viewed = PyList::empty(py);
-        for given in graph.viewed() {
+        for given in &graph.flow.viewed {
             viewed.append(match *given {
                 Place::Input(at) => inputs.get_item(at)?,
                 Place::Parameter(at) => parameters.get_item(at)?,

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
+use super::pass::{with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
-use super::{hook, locked, takes_hook, with_running, Pass, PassKind};
+use super::{hook, locked, takes_hook};
 
 /// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
 #[derive(Default)]

@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython;
 
+use super::pass::RUNNING;
 use super::reach::{Partial, ProgramInput, Results};
 use super::results::{self, ResultOf};
-use super::{module, PastRun, RUNNING};
+use super::{module, PastRun};
 
 /// A run of a program that the pass comes to, of which some results may not be reached.
 pub(super) struct Partly {
