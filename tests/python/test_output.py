@@ -1,8 +1,12 @@
 """Output of known values with real Paddle: no break, the same text, the same place."""
 
 import contextlib
+import importlib.util
 import io
 import logging
+import logging.handlers
+import sys
+import types
 import warnings
 
 import paddle
@@ -143,3 +147,183 @@ def test_warnings_of_static_mode_do_not_reach_the_user():
         for _ in range(4):
             fast(paddle.ones([2, 3]))
     assert sot.stats().graphs >= 1 and not sot.stats().fallbacks, sot.stats()
+
+
+class ListHandler(logging.Handler):
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+
+    def emit(self, record):
+        self.seen.append(record.getMessage())
+
+
+def note(seen, function):
+    """The function, which notes each of its calls first."""
+    return lambda *args, **kwargs: (seen.append(1), function(*args, **kwargs))[1]
+
+
+def with_own_emit(logger, seen, patch):
+    handler = logging.StreamHandler(io.StringIO())
+    handler.emit = lambda record: seen.append(record)
+    logger.addHandler(handler)
+
+
+def with_own_formatter(logger, seen, patch):
+    handler, formatter = logging.StreamHandler(io.StringIO()), logging.Formatter()
+    formatter.format = note(seen, formatter.format)
+    handler.setFormatter(formatter)
+    logger.addHandler(handler)
+
+
+def with_own_stream(logger, seen, patch):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(Tee(stream, seen))
+    logger.addHandler(handler)
+
+
+def with_own_emit_of_all(logger, seen, patch):
+    logger.addHandler(logging.StreamHandler(io.StringIO()))
+    patch.setattr(logging.StreamHandler, "emit", lambda self, record: seen.append(record))
+
+
+class Tee:
+    def __init__(self, stream, seen):
+        self.stream, self.seen = stream, seen
+
+    def write(self, text):
+        self.seen.append(text)
+        return self.stream.write(text)
+
+    def flush(self):
+        self.stream.flush()
+
+
+CHANGES = {
+    "handler": lambda logger, seen, patch: logger.addHandler(ListHandler(seen)),
+    "emit": with_own_emit,
+    "emit of all": with_own_emit_of_all,
+    "formatter": with_own_formatter,
+    "stream": with_own_stream,
+    "handle": lambda logger, seen, patch: setattr(logger, "handle", note(seen, logger.handle)),
+    "filter": lambda logger, seen, patch: logger.addFilter(lambda record: seen.append(1) or True),
+    "filter of a handler": lambda logger, seen, patch: logger.handlers[0].addFilter(lambda record: seen.append(1) or True),
+    "factory": lambda logger, seen, patch: patch.setattr(logging, "_logRecordFactory", note(seen, logging.LogRecord)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.alone("what handlers of the program hold is another after each run")
+def test_what_the_programs_own_handlers_do_is_seen(change, at, monkeypatch):
+    def outcomes(wrap):
+        seen, logger, results = [], logging.Logger("own"), []
+        logger.propagate = False
+        logger.addHandler(logging.StreamHandler(io.StringIO()))
+
+        def called(x):
+            y = x * 2
+            logger.warning("here")
+            return y + len(seen)
+
+        fast = wrap(called)
+        for step in range(4):
+            if step == at:
+                CHANGES[change](logger, seen, monkeypatch)
+            results.append(fast(paddle.ones([2])).tolist())
+        monkeypatch.undo()
+        return results
+
+    expected = outcomes(lambda fn: fn)
+    assert expected[0] != expected[3]
+    assert outcomes(sot.symbolic_translate) == expected
+    stats = sot.stats()
+    assert stats.graphs
+    if at:
+        assert stats.hits
+
+
+def test_a_handler_that_keeps_records_is_seen():
+    keeping, logger = logging.handlers.MemoryHandler(100, logging.ERROR), logging.Logger("kept")
+    logger.addHandler(keeping)
+
+    def called(x):
+        logger.warning("here")
+        return x * len(keeping.buffer)
+
+    fast = sot.symbolic_translate(called)
+    assert [fast(paddle.ones([1])).item() for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.alone("what is printed is noted in each run")
+def test_what_the_programs_own_stdout_does_is_seen(at):
+    def outcomes(wrap):
+        seen, results = [], []
+
+        def called(x):
+            y = x * 2
+            print("here", x.shape)
+            return y + len(seen)
+
+        fast = wrap(called)
+        for step in range(4):
+            own = contextlib.redirect_stdout(Tee(io.StringIO(), seen)) if step >= at else contextlib.nullcontext()
+            with own:
+                results.append(fast(paddle.ones([2])).tolist())
+        return results
+
+    expected = outcomes(lambda fn: fn)
+    assert expected[0] != expected[3]
+    assert outcomes(sot.symbolic_translate) == expected
+    stats = sot.stats()
+    assert stats.graphs
+    if at:
+        assert stats.hits
+
+
+def own_way_to_show():
+    """The function of `warnings` that shows; pytest has put a list in its place."""
+    spec = importlib.util.find_spec("warnings")
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    return types.FunctionType(fresh._showwarnmsg_impl.__code__, vars(warnings))
+
+
+SHOWN = {
+    "showwarning": lambda seen: (warnings, "showwarning", lambda *args, **kwargs: seen.append(1)),
+    "formatwarning": lambda seen: (warnings, "formatwarning", note(seen, warnings.formatwarning)),
+    "stderr": lambda seen: (sys, "stderr", Tee(io.StringIO(), seen)),
+}
+
+
+@pytest.mark.parametrize("change", SHOWN)
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.alone("what is warned of is noted in each run")
+def test_how_the_program_shows_warnings_is_seen(change, at, monkeypatch):
+    def outcomes(wrap):
+        seen, results = [], []
+
+        def called(x):
+            y = x * 2
+            warnings.warn("here")
+            return y + len(seen)
+
+        fast = wrap(called)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            monkeypatch.setattr(warnings, "_showwarnmsg_impl", own_way_to_show())
+            for step in range(4):
+                if step == at:
+                    monkeypatch.setattr(*SHOWN[change](seen))
+                results.append(fast(paddle.ones([2])).tolist())
+            monkeypatch.undo()
+        return results
+
+    expected = outcomes(lambda fn: fn)
+    assert expected[0] != expected[3]
+    assert outcomes(sot.symbolic_translate) == expected
+    stats = sot.stats()
+    assert stats.graphs
+    if at:
+        assert stats.hits

@@ -11,7 +11,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use super::{builtin_object, cannot, is_none};
+use super::{builtin_object, cannot, is_none, unseen};
 use crate::containers::kept::KeptVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
@@ -21,6 +21,9 @@ builtin! { PRINT = "print" => |cx, args| {
     }
     let Some(file) = file(cx, args)? else {
         refuse_options(cx, args)?;
+        if !unseen::by_stdout(cx)? {
+            return Err(cannot("print() to a file of the program's own"));
+        }
         let callable = print_variable(cx)?;
         cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
         return Ok(cx.none());
@@ -93,28 +96,14 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 /// Whether `file` is where all output goes, and the trace has put nothing else there.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
-    Ok(is_none(cx, file)? && written.is_none())
+    Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx)?)
 }
 
 fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let tracker = cx.vars.tracker(file);
     let payload = cx.see(file)?;
     let Some(object) = payload.object() else { return Ok(false) };
-    Ok(cx.trackers.is_loadable(tracker) && writes_unseen(object.bind(cx.py))?)
-}
-
-/// Whether writing to a file runs no code of the program's, whose doings the trace could look at before they are replayed:
-/// C code or the standard library writes, or it is where all output goes.
-pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = file.py();
-    let sys = cpython::import(py, "sys")?;
-    for name in ["stdout", "stderr", "__stdout__", "__stderr__"] {
-        if sys.getattr(name)?.is(file) {
-            return Ok(true);
-        }
-    }
-    let write = cpython::type_lookup(&file.get_type(), &pyo3::types::PyString::intern(py, "write"));
-    Ok(write.is_some_and(|write| super::output::is_of_the_standard_library(&write)))
+    Ok(cx.trackers.is_loadable(tracker) && unseen::writes_unseen(object.bind(cx.py))?)
 }
 
 /// What is printed, as it is now: a later change of a container must not show.

@@ -38,6 +38,7 @@ pub mod str_methods;
 pub mod traceback;
 pub mod tuple_methods;
 pub mod types;
+mod unseen;
 pub mod warnings;
 
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 //! and function that the program called from.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -10,11 +10,10 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
 use sot_core::resume;
-use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::{cannot, io, traceback};
+use super::{cannot, traceback, unseen};
 
 const DEBUG: i64 = 10;
 const INFO: i64 = 20;
@@ -65,24 +64,15 @@ fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
     let Some((&logger, rest)) = args.positional.split_first() else { return Err(cannot("logging without a logger")) };
-    let tracker = cx.vars.tracker(logger);
-    let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
-    match object {
-        Some(object) if cx.trackers.is_loadable(tracker) && logs_unseen(object.bind(cx.py))? => {
-            log(cx, logger, rest, &args.keywords, level)
-        }
-        _ => Err(cannot("logging to a logger or handler of the program's own")),
+    if !unseen::by_logger(cx, logger)? {
+        return Err(cannot("logging to a logger or handler of the program's own"));
     }
+    log(cx, logger, rest, &args.keywords, level)
 }
 
 fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
-    let logging = cpython::import(cx.py, "logging")?;
-    let root = logging.getattr("root")?;
-    if !logs_unseen(&root)? {
-        return Err(cannot("logging to a handler of the program's own"));
-    }
-    if !is_of_the_standard_library(&logging.getattr("basicConfig")?) {
-        return Err(cannot("logging that the program configures in its own way"));
+    if !unseen::by_root_logger(cx)? {
+        return Err(cannot("logging to a handler of the program's own, or one that it configures in its own way"));
     }
     // The root logger may still have to be configured, which is done at the replay.
     let none = cx.none();
@@ -329,60 +319,5 @@ fn outermost(py: Python<'_>) -> PyResult<(String, i64, String)> {
             return place_of(&frame);
         }
         frame = outer;
-    }
-}
-
-/// Whether logging runs no code of the program's, whose doings the trace could look at before they are replayed.
-fn logs_unseen(logger: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let mut logger = logger.clone();
-    while !logger.is_none() {
-        if !is_class_of_the_standard_library(&logger.get_type())? || !logger.getattr("filters")?.is_empty()? {
-            return Ok(false);
-        }
-        for handler in logger.getattr("handlers")?.try_iter()? {
-            if !handles_unseen(&handler?)? {
-                return Ok(false);
-            }
-        }
-        if !logger.getattr("propagate")?.is_truthy()? {
-            break;
-        }
-        logger = logger.getattr("parent")?;
-    }
-    Ok(true)
-}
-
-fn handles_unseen(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !is_class_of_the_standard_library(&handler.get_type())? || !handler.getattr("filters")?.is_empty()? {
-        return Ok(false);
-    }
-    if let Some(formatter) = handler.getattr_opt("formatter")?.filter(|formatter| !formatter.is_none()) {
-        if !is_class_of_the_standard_library(&formatter.get_type())? {
-            return Ok(false);
-        }
-    }
-    match handler.getattr_opt("stream")? {
-        Some(stream) if !stream.is_none() => io::writes_unseen(&stream),
-        _ => Ok(true),
-    }
-}
-
-fn is_class_of_the_standard_library(class: &Bound<'_, PyType>) -> PyResult<bool> {
-    let init = class.getattr("__init__")?;
-    let module: String = class.getattr("__module__")?.extract()?;
-    Ok(is_of_the_standard_library(&init) && module.split('.').next() == Some("logging"))
-}
-
-/// Whether a function is implemented in C or by the standard library, of which its own tests are no part.
-pub(super) fn is_of_the_standard_library(function: &Bound<'_, PyAny>) -> bool {
-    let Ok(function) = function.cast::<PyFunction>() else { return true };
-    let module = function.getattr("__module__").and_then(|module| module.extract::<String>());
-    if module.is_ok_and(|module| module == "test" || module.starts_with("test.")) {
-        return false;
-    }
-    let file = cpython::function_code(function).getattr("co_filename").and_then(|file| file.extract::<String>());
-    match (Runtime::get(), file) {
-        (Some(runtime), Ok(file)) => runtime.skips(&file),
-        _ => false,
     }
 }

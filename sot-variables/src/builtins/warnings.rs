@@ -16,7 +16,7 @@ use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use super::output::{frame_at, place, replayed};
-use super::{builtin_object, cannot, is_none, required};
+use super::{builtin_object, cannot, is_none, required, unseen};
 use crate::containers::list::ListVariable;
 use crate::containers::tuple::TupleVariable;
 
@@ -153,6 +153,9 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     // A filter may turn the warning into an exception, which the program would see too late.
     if !touched && cx.stack.iter().any(catches) {
         return Err(cannot("warnings.warn() where exceptions are caught"));
+    }
+    if !touched && !unseen::by_warnings(cx)? {
+        return Err(cannot("warnings.warn() where the program shows warnings in its own way"));
     }
     let depth = match depth {
         Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,

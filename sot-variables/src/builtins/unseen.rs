@@ -1,0 +1,276 @@
+//! Whether what is logged, warned of or printed is handled by C code and the standard library alone. Then no code of the program's
+//! runs, whose doings the rest of the trace could look at, and the output can wait until the graph has run.
+//!
+//! It is looked at when the trace meets the call, and guarded: handlers, filters and methods may be others later.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyType};
+
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::guard::{ObjectTest, Test};
+use sot_core::runtime::Runtime;
+use sot_core::tracker::TrackerId;
+use sot_core::variable::VarId;
+
+/// What logging calls of a logger, of a handler and of a formatter.
+const OF_LOGGERS: [&str; 7] =
+    ["isEnabledFor", "getEffectiveLevel", "handle", "filter", "callHandlers", "makeRecord", "_log"];
+const OF_HANDLERS: [&str; 8] = ["handle", "filter", "emit", "format", "acquire", "release", "flush", "handleError"];
+const OF_FORMATTERS: [&str; 6] =
+    ["format", "formatTime", "formatMessage", "formatException", "formatStack", "usesTime"];
+
+/// Handlers that write texts, or nothing. Others keep records where the program can find them.
+const HANDLERS: [&str; 7] = [
+    "StreamHandler",
+    "_StderrHandler",
+    "FileHandler",
+    "NullHandler",
+    "RotatingFileHandler",
+    "TimedRotatingFileHandler",
+    "WatchedFileHandler",
+];
+
+/// Where output goes, as the object that says it: a logger, or the module that has it.
+#[derive(Clone, Copy)]
+enum Output {
+    Logger,
+    /// `logging.root`, which may still have to be configured.
+    RootLogger,
+    /// What the module `warnings` shows.
+    Warnings,
+    /// `sys.stdout`
+    Stdout,
+}
+
+/// Whether records of a logger are; guarded.
+pub(super) fn by_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
+    let tracker = cx.vars.tracker(logger);
+    let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
+    match object {
+        Some(object) if cx.trackers.is_loadable(tracker) => is_guarded(cx, Output::Logger, object, tracker),
+        _ => Ok(false),
+    }
+}
+
+/// Whether records of the root logger are; guarded.
+pub(super) fn by_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+    let module = cpython::import(cx.py, "logging")?.into_any().unbind();
+    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    is_guarded(cx, Output::RootLogger, module, tracker)
+}
+
+/// Whether warnings are; guarded.
+pub(super) fn by_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+    let module = cpython::import(cx.py, "warnings")?.into_any().unbind();
+    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    is_guarded(cx, Output::Warnings, module, tracker)
+}
+
+/// Whether what is printed is, where the trace has put no other file in the place of `sys.stdout`; guarded.
+pub(super) fn by_stdout(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+    let module = cpython::import(cx.py, "sys")?.into_any().unbind();
+    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    is_guarded(cx, Output::Stdout, module, tracker)
+}
+
+fn is_guarded(cx: &mut OpcodeExecutor<'_>, output: Output, object: Py<PyAny>, tracker: TrackerId) -> Flow<bool> {
+    let is_unseen = output.is_unseen(object.bind(cx.py))?;
+    if is_unseen {
+        cx.guards.add(tracker, Test::Object(Box::new(output)));
+    }
+    Ok(is_unseen)
+}
+
+impl ObjectTest for Output {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_unseen(object).unwrap_or(false)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        match self {
+            Output::Logger => format!("{subject} logs without code of the program's"),
+            Output::RootLogger => format!("{subject}.root logs without code of the program's"),
+            Output::Warnings => format!("{subject} shows warnings without code of the program's"),
+            Output::Stdout => format!("{subject}.stdout writes without code of the program's"),
+        }
+    }
+}
+
+impl Output {
+    fn is_unseen(self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = object.py();
+        match self {
+            Output::Logger => Logging::now(py)?.logs_unseen(object),
+            Output::RootLogger => {
+                let configures = object.getattr("basicConfig")?;
+                let logging = Logging::now(py)?;
+                Ok(logging.has(&configures)? && logging.logs_unseen(&object.getattr("root")?)?)
+            }
+            Output::Warnings => shows_unseen(object),
+            Output::Stdout => {
+                let stdout = object.getattr("stdout")?;
+                Ok(stdout.is_none() || writes_unseen(&stdout)?)
+            }
+        }
+    }
+}
+
+/// The module, as it is now.
+struct Logging<'py> {
+    module: Bound<'py, PyModule>,
+    names: Bound<'py, PyDict>,
+    /// `logging.handlers`, if it is imported.
+    handlers: Option<Bound<'py, PyDict>>,
+}
+
+impl<'py> Logging<'py> {
+    fn now(py: Python<'py>) -> PyResult<Self> {
+        let module = cpython::import(py, "logging")?;
+        let handlers = module.getattr_opt("handlers")?.and_then(|handlers| handlers.cast_into::<PyModule>().ok());
+        Ok(Logging { names: module.dict(), module, handlers: handlers.map(|handlers| handlers.dict()) })
+    }
+
+    /// Whether a function is one of the module's.
+    fn has(&self, function: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let Ok(function) = function.cast::<PyFunction>() else { return Ok(false) };
+        let globals = cpython::function_globals(function);
+        Ok(globals.is(&self.names) || self.handlers.as_ref().is_some_and(|handlers| globals.is(handlers)))
+    }
+
+    /// Whether these methods of an object are the module's.
+    fn has_methods(&self, object: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<bool> {
+        let py = object.py();
+        let own = object.getattr("__dict__")?;
+        let (own, class) = (own.cast::<PyDict>()?, object.get_type());
+        for name in names {
+            let name = PyString::intern(py, name);
+            if own.contains(&name)? {
+                return Ok(false);
+            }
+            // Older versions lack some.
+            if let Some(method) = cpython::type_lookup(&class, &name) {
+                if !self.has(&method)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn logs_unseen(&self, logger: &Bound<'py, PyAny>) -> PyResult<bool> {
+        if !self.makes_records_unseen()? {
+            return Ok(false);
+        }
+        let mut has_handlers = false;
+        let mut logger = logger.clone();
+        while !logger.is_none() {
+            if !self.has_methods(&logger, &OF_LOGGERS)? || !is_empty(&logger.getattr("filters")?)? {
+                return Ok(false);
+            }
+            for handler in logger.getattr("handlers")?.try_iter()? {
+                has_handlers = true;
+                if !self.handles_unseen(&handler?)? {
+                    return Ok(false);
+                }
+            }
+            if !logger.getattr("propagate")?.is_truthy()? {
+                break;
+            }
+            logger = logger.getattr("parent")?;
+        }
+        let last = self.module.getattr("lastResort")?;
+        Ok(has_handlers || last.is_none() || self.handles_unseen(&last)?)
+    }
+
+    /// Whether records are made by the module.
+    fn makes_records_unseen(&self) -> PyResult<bool> {
+        let factory = self.module.getattr("_logRecordFactory")?;
+        let Ok(class) = factory.cast::<PyType>() else { return Ok(false) };
+        match cpython::type_lookup(class, &PyString::intern(class.py(), "__init__")) {
+            Some(init) => self.has(&init),
+            None => Ok(false),
+        }
+    }
+
+    fn handles_unseen(&self, handler: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let name = handler.get_type().name()?;
+        let name = name.to_str()?;
+        if !HANDLERS.contains(&name)
+            || !self.has_methods(handler, &OF_HANDLERS)?
+            || !is_empty(&handler.getattr("filters")?)?
+        {
+            return Ok(false);
+        }
+        let formatter = handler.getattr("formatter")?;
+        if !formatter.is_none() && !self.formats_unseen(&formatter)? {
+            return Ok(false);
+        }
+        // A property there: `sys.stderr`.
+        if name == "_StderrHandler" {
+            return writes_unseen(&cpython::import(handler.py(), "sys")?.getattr("stderr")?);
+        }
+        match handler.getattr_opt("stream")? {
+            Some(stream) if !stream.is_none() => writes_unseen(&stream),
+            _ => Ok(true),
+        }
+    }
+
+    fn formats_unseen(&self, formatter: &Bound<'py, PyAny>) -> PyResult<bool> {
+        if !self.has_methods(formatter, &OF_FORMATTERS)? {
+            return Ok(false);
+        }
+        let converts_unseen = formatter.getattr("converter")?.is_instance_of::<PyCFunction>();
+        let style = formatter.getattr("_style")?;
+        Ok(converts_unseen && self.has_methods(&style, &["usesTime", "format", "_format"])?)
+    }
+}
+
+fn is_empty(list: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(list.cast_exact::<PyList>().is_ok_and(|list| list.is_empty()))
+}
+
+/// Whether the module `warnings` shows warnings in its own way. A list that `catch_warnings` keeps them in is no matter:
+/// the function that it surrounds does not look at it.
+fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let names = module.getattr("__dict__")?;
+    for name in ["_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "showwarning", "formatwarning"] {
+        let shows = module.getattr(name)?;
+        let is_own = match shows.cast::<PyFunction>() {
+            Ok(function) => cpython::function_globals(function).is(&names),
+            Err(_) => shows.is_instance_of::<PyCFunction>(),
+        };
+        if !is_own {
+            return Ok(false);
+        }
+    }
+    let stderr = cpython::import(module.py(), "sys")?.getattr("stderr")?;
+    Ok(stderr.is_none() || writes_unseen(&stderr)?)
+}
+
+/// Whether C code, the standard library or an installed package writes to a file. What a package keeps of it (for a
+/// notebook, or for a test runner) the program does not look at in the function that prints.
+pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let name = PyString::intern(file.py(), "write");
+    let own = file.getattr_opt("__dict__")?;
+    let has_own = match own.as_ref().map(|own| own.cast::<PyDict>()) {
+        Some(Ok(own)) => own.contains(&name)?,
+        _ => false,
+    };
+    Ok(!has_own && cpython::type_lookup(&file.get_type(), &name).is_some_and(|write| is_installed(&write)))
+}
+
+/// Whether a function is implemented in C, or is installed with the interpreter or for it.
+fn is_installed(function: &Bound<'_, PyAny>) -> bool {
+    let Ok(function) = function.cast::<PyFunction>() else { return true };
+    let module = function.getattr("__module__").and_then(|module| module.extract::<String>());
+    if module.is_ok_and(|module| module == "test" || module.starts_with("test.")) {
+        return false;
+    }
+    let file = cpython::function_code(function).getattr("co_filename").and_then(|file| file.extract::<String>());
+    match (Runtime::get(), file) {
+        (Some(runtime), Ok(file)) => runtime.skips(&file) || file.contains("site-packages"),
+        _ => false,
+    }
+}
