@@ -62,7 +62,7 @@ impl Variable for ConstantVariable {
     /// What a value of the backend's says of itself is as constant as the value.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
-        if cx.runtime.backend.is_constant(&value) {
+        if cx.runtime.backend.constants().is_constant(&value) {
             if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.is_constant(found)) {
                 return Ok(Some(cx.constant(found.unbind())));
             }

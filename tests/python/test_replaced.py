@@ -130,6 +130,24 @@ def replaced(request):
 
 
 @pytest.mark.alone("a spy in Paddle's place counts each run")
+@pytest.mark.parametrize("place", ["operator", "function", "core", "leaf layer", "question", "call of one class"])
+def test_walked_guards_see_a_late_spy(place, monkeypatch, replaced):
+    """Walked guards note the memory of all that a call rests on: the spy comes after that, twice."""
+    monkeypatch.setenv("SOT_GUARD_MEMORY", "0")
+    owner, name, program = PLACES[place]
+    calls, original = [], getattr(owner, name)
+
+    def spy(*args, **kwargs):
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    was = vars(owner).get(name, MISSING)
+    begin, end = (lambda: replaced(owner, name, spy)), (lambda: put(owner, name, was))
+    warm = ["call"] * 5
+    compare(program, [*warm, begin, "call", "call", end, *warm, begin, "call", end, "call"], calls)
+
+
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("disguised", [True, False], ids=["decorated", "plain"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_spy_runs_as_often(place, disguised):

@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyType};
 use sot_core::backend::{
     Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, MetaTest, ObjectTest, ObjectsTest, PythonGraph,
-    Returns, StateTest, TensorAttribute, TensorMeta,
+    Returns, StateTest, TensorAttribute, TensorMeta, ValueMemory,
 };
 
 sot_core::backend! { "strided", |py| StridedBackend::new(py).map(|backend| Box::new(backend) as Box<dyn Backend>) }
@@ -67,15 +67,6 @@ fn meta_of(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
 impl Backend for StridedBackend {
     fn name(&self) -> &'static str {
         "strided"
-    }
-
-    fn has_memory(&self) -> bool {
-        true
-    }
-
-    fn sharing_test(&self, tensors: &[Bound<'_, PyAny>]) -> PyResult<Option<Box<dyn ObjectsTest>>> {
-        let expected = storages(tensors.iter())?;
-        Ok((tensors.len() > 1).then(|| Box::new(SharingTest(expected)) as Box<dyn ObjectsTest>))
     }
 
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
@@ -149,6 +140,17 @@ impl Backend for StridedBackend {
         let module = self.module.bind(py);
         let value: Bound<'_, PyType> = module.getattr("Value")?.extract()?;
         Ok(Box::new(PythonGraph::new(&module.getattr("Graph")?.call0()?, &value, meta_of).with_memory()))
+    }
+
+    fn value_memory(&self) -> Option<&dyn ValueMemory> {
+        Some(self)
+    }
+}
+
+impl ValueMemory for StridedBackend {
+    fn sharing_test(&self, tensors: &[Bound<'_, PyAny>]) -> PyResult<Option<Box<dyn ObjectsTest>>> {
+        let expected = storages(tensors.iter())?;
+        Ok((tensors.len() > 1).then(|| Box::new(SharingTest(expected)) as Box<dyn ObjectsTest>))
     }
 }
 

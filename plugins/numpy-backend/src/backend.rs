@@ -5,7 +5,8 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallPolicy, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, PythonGraph, TensorAttribute, TensorMeta,
+    Backend, CallPolicy, Constants, GivenArguments, GradientFlow, GraphBuilder, ObjectTest, PythonGraph, TensorAttribute,
+    TensorMeta,
 };
 
 use crate::meaning::{is_array, is_method, Functions};
@@ -57,12 +58,6 @@ impl Backend for NumPy {
     /// Subclasses may do anything when they are asked.
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
         object.get_type().is(&self.array) && is_of_numbers(object).unwrap_or(false)
-    }
-
-    /// A number of NumPy's is an operand as it is: its type says what the result is of.
-    fn number_for(&self, _: &TensorMeta, _: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
-        let is_number = number.is_instance(self.number.bind(number.py())).unwrap_or(false);
-        is_number.then(|| number.clone().unbind())
     }
 
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
@@ -121,6 +116,18 @@ impl Backend for NumPy {
         let module = py.import("sot_numpy._program")?;
         let value: Bound<'_, PyType> = module.getattr("Value")?.extract()?;
         Ok(Box::new(PythonGraph::new(&module.getattr("Graph")?.call0()?, &value, meta_of)))
+    }
+
+    fn constants(&self) -> &dyn Constants {
+        self
+    }
+}
+
+impl Constants for NumPy {
+    /// A number of NumPy's is an operand as it is: its type says what the result is of.
+    fn number_for(&self, _: &TensorMeta, _: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+        let is_number = number.is_instance(self.number.bind(number.py())).unwrap_or(false);
+        is_number.then(|| number.clone().unbind())
     }
 }
 

@@ -48,7 +48,7 @@ impl<'py> FunctionGraph<'py> {
         let Some(folder) = self.export_to.take() else { return };
         let exported = self.with_metas().and_then(|(inputs, parameters)| {
             let graph = Exported { ir, targets: &self.targets, inputs, parameters };
-            self.backend.export(self.py, &folder, &graph)
+            self.backend.user_interface().export(self.py, &folder, &graph)
         });
         if let Err(error) = exported {
             error.write_unraisable(self.py, None);

@@ -121,7 +121,7 @@ impl PromisedResults {
 
     /// What has changed the program's tensors by now cannot run again.
     fn failure(&self, error: PyErr) -> GraphFailure {
-        if self.backend.has_memory() {
+        if self.backend.value_memory().is_some() {
             GraphFailure::Final(error)
         } else {
             GraphFailure::Raised(error)

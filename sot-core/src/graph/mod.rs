@@ -120,7 +120,7 @@ impl<'py> FunctionGraph<'py> {
             values: Values::default(),
             parameters: Vec::new(),
             writes: Vec::new(),
-            memory: backend.has_memory().then(Memory::default),
+            memory: backend.value_memory().map(|_| Memory::default()),
             ambiguous: false,
             gives_argument: false,
             is_stale: false,

@@ -201,7 +201,7 @@ fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -
     if let Some(symbol) = values.get(object) {
         return Some(ReplayArgument::Symbol(symbol));
     }
-    if cpython::is_atom(object) || backend.is_unchanging(object) {
+    if cpython::is_atom(object) || backend.constants().is_unchanging(object) {
         return Some(ReplayArgument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {

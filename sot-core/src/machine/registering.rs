@@ -154,7 +154,7 @@ fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<b
 /// The code that a call of the object, or of an object of the class, runs by itself.
 fn own_code<'py>(runtime: &Runtime, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, pyo3::types::PyCode>>> {
     let own = match object.cast::<PyType>() {
-        Ok(class) => runtime.backend.entry_of(class)?,
+        Ok(class) => runtime.backend.models().entry_of(class)?,
         Err(_) => Some(object.clone()),
     };
     Ok(own.and_then(|own| own.cast_into::<PyFunction>().ok()).map(|function| cpython::function_code(&function)))

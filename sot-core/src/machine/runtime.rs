@@ -86,7 +86,7 @@ impl Runtime {
             let runtime = Runtime::new(py, backend, package)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
-            set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
+            set_hints(Box::new(|reason| Runtime::get()?.backend.user_interface().hint(reason)));
         }
         let runtime = RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))?;
         let running = &runtime.backend_name;
@@ -135,13 +135,18 @@ impl Runtime {
         fault::of_backend(|| question(&*self.backend))
     }
 
+    /// Whether an object may lead to tensors: it is one, or the framework keeps some in it.
+    pub fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.backend.is_tensor(object) || self.backend.models().may_hold_tensors(object)
+    }
+
     /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What
     /// is installed beside the standard library is not part of it.
     pub fn skips(&self, file: &str) -> bool {
         self.skipped_paths
             .iter()
             .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
-            || self.backend.skips(file)
+            || self.backend.user_interface().skips(file)
     }
 
     /// Whether a file belongs to a library: what is installed, and what is left alone.

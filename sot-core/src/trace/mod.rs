@@ -125,9 +125,7 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
 
 /// Assumes that the tensors which enter a graph that changes some share memory as they do now.
 fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    if !(cx.graph.has_memory() && cx.graph.has_effects()) {
-        return Ok(());
-    }
+    let Some(memory) = cx.runtime.backend.value_memory().filter(|_| cx.graph.has_effects()) else { return Ok(()) };
     let parameters = cx.graph.parameters.iter().map(|(_, variable, _)| *variable);
     let (mut tensors, mut trackers) = (Vec::new(), Vec::new());
     for variable in cx.graph.inputs().into_iter().chain(parameters) {
@@ -136,7 +134,7 @@ fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
             trackers.push(cx.vars.tracker(variable));
         }
     }
-    if let ([first, others @ ..], Some(test)) = (&trackers[..], cx.runtime.backend.sharing_test(&tensors)?) {
+    if let ([first, others @ ..], Some(test)) = (&trackers[..], memory.sharing_test(&tensors)?) {
         cx.guards.add(*first, Test::Objects { others: others.into(), test });
     }
     Ok(())

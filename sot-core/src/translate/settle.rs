@@ -40,7 +40,7 @@ impl<'a> Account<'a> {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
-        let lasting = self.cache.for_others(frame, &|object| runtime.backend.may_hold_tensors(object));
+        let lasting = self.cache.for_others(frame, &|object| runtime.may_hold_tensors(object));
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 

@@ -37,7 +37,7 @@ pub(super) fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<
     IS_ON.load(Ordering::Relaxed)
         && !cache.is_root()
         && is_given_tensors(runtime, frame)
-        && !runtime.backend.is_written_with(&file_of(&frame.code()))
+        && !runtime.backend.own_code().is_written_with(&file_of(&frame.code()))
 }
 
 /// Whether an argument is a tensor, or a container that holds one.

@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GivenArguments, GraphBuilder, MarkedDimensions, ObjectTest, OfLayout, StateTest,
-    TensorAttribute, TensorMeta, WrittenAttribute,
+    Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, MarkedDimensions, Models,
+    ObjectTest, OfLayout, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface, WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -98,22 +98,100 @@ impl Backend for PaddleBackend {
         "paddle"
     }
 
-    fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.paddle.is_tensor(object)
+    fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.paddle.tensor_type.bind(py).clone().into_any())
     }
 
-    fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.is_tensor(object) || self.is_layer(object)
+    fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.paddle.is_tensor(object)
     }
 
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
         cpython::is_subtype(&object.get_type(), self.paddle.parameter_type.bind(object.py()))
     }
 
-    fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
-        scalar::number_for(tensor, operator, number)
+    fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
+        meta::of_tensor(&self.paddle, tensor)
     }
 
+    fn tensor_attribute(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        meta: &TensorMeta,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<TensorAttribute> {
+        api::tensor_attribute(py, &self.paddle, name, meta, value)
+    }
+
+    fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
+        api::call_policy(&self.paddle, callable)
+    }
+
+    fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let own = |module: &str| -> PyResult<String> {
+            let paths = cpython::import(py, module)?.getattr("__path__")?;
+            Ok(paths.get_item(0)?.extract::<String>()? + "/")
+        };
+        Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
+    }
+
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
+        Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor, meta, least)?))
+    }
+
+    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
+        Ok(Box::new(state::GlobalState::now(py, &self.paddle)?))
+    }
+
+    fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
+        Ok(Box::new(PaddleBuilder::begin(py, Arc::clone(&self.paddle))?))
+    }
+
+    fn eager_tensors(&self) -> &dyn EagerTensors {
+        self
+    }
+
+    fn constants(&self) -> &dyn Constants {
+        self
+    }
+
+    fn models(&self) -> &dyn Models {
+        self
+    }
+
+    fn open_values(&self) -> &dyn OpenValues {
+        self
+    }
+
+    fn own_code(&self) -> &dyn OwnCode {
+        self
+    }
+
+    fn user_interface(&self) -> &dyn UserInterface {
+        self
+    }
+}
+
+impl EagerTensors for PaddleBackend {
+    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+        api::written_attribute(name, value)
+    }
+
+    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+        layout::of(&self.paddle, tensor, method)
+    }
+
+    fn marked_dimensions(&self, tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
+        meta::marked_dimensions(tensor)
+    }
+
+    fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        truth::function(py, &self.paddle)
+    }
+}
+
+impl Constants for PaddleBackend {
     fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
         self.paddle.is_plain_value(object)
     }
@@ -130,22 +208,26 @@ impl Backend for PaddleBackend {
         data::known(array)
     }
 
-    fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
-        meta::of_tensor(&self.paddle, tensor)
+    fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+        scalar::number_for(tensor, operator, number)
+    }
+}
+
+impl Models for PaddleBackend {
+    fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_layer(object)
     }
 
-    fn marked_dimensions(&self, tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
-        meta::marked_dimensions(tensor)
+    fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !class.is_subclass(self.paddle.layer_type.bind(class.py()))? {
+            return Ok(None);
+        }
+        let forward = class.getattr("__dict__")?.call_method1("get", ("forward",))?;
+        Ok((!forward.is_none()).then_some(forward))
     }
+}
 
-    fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
-        Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor, meta, least)?))
-    }
-
-    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
-        layout::of(&self.paddle, tensor, method)
-    }
-
+impl OpenValues for PaddleBackend {
     fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         sizes::function(py, &self.paddle).map(|size| Some(size.into_bound(py)))
     }
@@ -158,27 +240,17 @@ impl Backend for PaddleBackend {
         floats::are_taken(kind, callee).unwrap_or(false)
     }
 
-    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        arrays::are_taken(kind, callee).unwrap_or(false)
-    }
-
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         // A layer takes no numbers.
         !matches!(kind, CallKind::Object(_)) && rounded::checks_numbers(callee).unwrap_or(false)
     }
 
-    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
-        Ok(Box::new(state::GlobalState::now(py, &self.paddle)?))
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        arrays::are_taken(kind, callee).unwrap_or(false)
     }
+}
 
-    fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.paddle.tensor_type.bind(py).clone().into_any())
-    }
-
-    fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
-        api::call_policy(&self.paddle, callable)
-    }
-
+impl OwnCode for PaddleBackend {
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
         foundation::is_replaced(&self.paddle, held).unwrap_or(false)
     }
@@ -195,26 +267,18 @@ impl Backend for PaddleBackend {
         foundation::of_call(&self.paddle, kind, callee)
     }
 
-    fn tensor_attribute(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        meta: &TensorMeta,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<TensorAttribute> {
-        api::tensor_attribute(py, &self.paddle, name, meta, value)
-    }
-
-    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
-        api::written_attribute(name, value)
-    }
-
-    fn hint(&self, reason: ReasonId) -> Option<&'static str> {
-        hints::hint(reason)
-    }
-
     fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
         marks::statement_of(function)
+    }
+
+    fn is_written_with(&self, file: &str) -> bool {
+        origin::is_of_helper(file)
+    }
+}
+
+impl UserInterface for PaddleBackend {
+    fn hint(&self, reason: ReasonId) -> Option<&'static str> {
+        hints::hint(reason)
     }
 
     fn skips(&self, file: &str) -> bool {
@@ -225,36 +289,8 @@ impl Backend for PaddleBackend {
         marks::forbids(code, what, why).unwrap_or(false)
     }
 
-    fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let own = |module: &str| -> PyResult<String> {
-            let paths = cpython::import(py, module)?.getattr("__path__")?;
-            Ok(paths.get_item(0)?.extract::<String>()? + "/")
-        };
-        Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
-    }
-
-    fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !class.is_subclass(self.paddle.layer_type.bind(class.py()))? {
-            return Ok(None);
-        }
-        let forward = class.getattr("__dict__")?.call_method1("get", ("forward",))?;
-        Ok((!forward.is_none()).then_some(forward))
-    }
-
-    fn is_written_with(&self, file: &str) -> bool {
-        origin::is_of_helper(file)
-    }
-
-    fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        truth::function(py, &self.paddle)
-    }
-
     fn export(&self, py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {
         export::export(py, folder, graph)
-    }
-
-    fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
-        Ok(Box::new(PaddleBuilder::begin(py, Arc::clone(&self.paddle))?))
     }
 }
 

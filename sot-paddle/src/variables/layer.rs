@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use sot_core::backend::Backend;
+use sot_core::backend::OwnCode;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython;

@@ -297,7 +297,7 @@ impl Variable for ArrayVariable {
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         if let Some((_, _, array)) = real(cx, this)? {
-            if let Some(value) = cx.runtime.backend.known_data(&array)? {
+            if let Some(value) = cx.runtime.backend.constants().known_data(&array)? {
                 return Ok(GraphArgument { value: value.unbind(), text: self.text(cx), holds_tensor: false });
             }
         }

@@ -259,7 +259,7 @@ pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) ->
     }
     let mut given = Given::default();
     let Some(copy) = given.outside(cx, array)? else { return Ok(None) };
-    let known = cx.runtime.backend.known_data(&copy)?;
+    let known = cx.runtime.backend.constants().known_data(&copy)?;
     let arguments = Arguments { positional: PyTuple::empty(cx.py), keywords: PyDict::new(cx.py), given };
     Ok(arguments.settle(cx)?.and(known))
 }

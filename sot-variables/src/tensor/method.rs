@@ -65,7 +65,7 @@ impl TensorMethodVariable {
             TensorSource::Computed(_) => return Ok(None),
         };
         let tracker = cx.vars.tracker(self.receiver);
-        let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
+        let Some(found) = cx.runtime.backend.eager_tensors().of_layout(&object, &self.name)? else { return Ok(None) };
         let does = match found.does {
             LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
                 LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))

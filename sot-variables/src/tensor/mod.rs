@@ -119,7 +119,7 @@ impl TensorVariable {
         let of = cx.constant_tracker(ty.clone().unbind());
         let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
-        Ok(cx.runtime.backend.is_replaced(&held))
+        Ok(cx.runtime.backend.own_code().is_replaced(&held))
     }
 
     /// Whether reading attributes of tensors runs a function of the program's; that it does not is assumed to stay.
@@ -292,7 +292,9 @@ impl TensorVariable {
         let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
             return Ok(other);
         };
-        let Some(number) = cx.runtime.backend.number_for(&self.meta, name, &object) else { return Ok(other) };
+        let Some(number) = cx.runtime.backend.constants().number_for(&self.meta, name, &object) else {
+            return Ok(other);
+        };
         cx.see(other)?;
         Ok(cx.constant(number))
     }
@@ -473,7 +475,7 @@ impl Variable for TensorVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
-        match (cx.runtime.backend.written_attribute(name, known.as_ref())?, value) {
+        match (cx.runtime.backend.eager_tensors().written_attribute(name, known.as_ref())?, value) {
             (WrittenAttribute::Gradient { flows, stopped_by }, Some(value))
                 if self.set_gradient(cx, this, (name, value), (flows, stopped_by))? =>
             {

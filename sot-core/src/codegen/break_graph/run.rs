@@ -139,7 +139,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
         // Others leave what they ask on the stack.
         let asks = opcode::describe(branch.opcode).tests_truth();
-        Ok(if asks { self.cx.runtime.backend.truth(self.cx.py)? } else { None })
+        Ok(if asks { self.cx.runtime.backend.eager_tensors().truth(self.cx.py)? } else { None })
     }
 
     pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {

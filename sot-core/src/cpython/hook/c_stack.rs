@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 
 use crate::cpython::hook::recursion::has_calls_to_begin;
-use crate::cpython::hook::THREAD;
+use crate::cpython::hook::{Thread, THREAD};
 
 /// With less than this a frame is not run: C code that it calls needs some, too.
 const TO_RUN: usize = 64 << 10;
@@ -65,16 +65,14 @@ pub(in crate::cpython) fn here() -> usize {
     black_box(&raw const local) as usize
 }
 
-/// Looks up where the stack of this thread ends, once.
+/// Looks up where the stack of this thread, the present one, ends; once.
 #[inline]
-pub(in crate::cpython) fn measure() {
-    THREAD.with(|thread| {
-        if thread.stack_limit.get() == 0 {
-            let stack = Stack::here().unwrap_or(Stack::UNKNOWN);
-            thread.stack_limit.set(stack.limit().max(1));
-            thread.stack.set(stack);
-        }
-    });
+pub(in crate::cpython) fn measure_of(thread: &Thread) {
+    if thread.stack_limit.get() == 0 {
+        let stack = Stack::here().unwrap_or(Stack::UNKNOWN);
+        thread.stack_limit.set(stack.limit().max(1));
+        thread.stack.set(stack);
+    }
 }
 
 /// The error of a frame that starts below the limit, if it is on the thread's own stack.
@@ -94,7 +92,7 @@ fn has(enough: impl FnOnce(&Stack) -> usize) -> bool {
 
 /// Whether enough of the C stack is left to simulate a frame and what it calls.
 pub fn has_stack_to_begin() -> bool {
-    measure();
+    THREAD.with(measure_of);
     has_calls_to_begin() && has(|stack| (stack.size / 4).clamp(TO_GO_ON + TO_GO_ON / 2, TO_BEGIN))
 }
 

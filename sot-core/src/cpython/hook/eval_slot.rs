@@ -25,29 +25,44 @@ type Declared = ffi::_PyFrameEvalFunction;
 #[cfg(not(Py_3_11))]
 type Declared = Option<ffi::_PyFrameEvalFunction>;
 
-/// The evaluator now in the slot.
-///
-/// # Safety
-/// The GIL is held.
-#[allow(clippy::unnecessary_wraps, reason = "3.8 has to search for the slot and may fail")]
-pub(in crate::cpython) unsafe fn current_eval() -> Result<EvalFrame, HookError> {
-    // SAFETY: the GIL is held, so there is a current interpreter; the signature pyo3 declares differs only in the
-    // opaque frame type; the answer is never null, where nothing is set it is the default.
-    unsafe {
-        let found = ffi::_PyInterpreterState_GetEvalFrameFunc(ffi::PyInterpreterState_Get());
-        Ok(transmute::<Declared, EvalFrame>(found))
-    }
-}
+/// The slot of the interpreter that runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cpython) struct EvalSlot(*mut ffi::PyInterpreterState);
 
-/// Puts an evaluator into the slot.
-///
-/// # Safety
-/// The GIL is held.
-pub(in crate::cpython) unsafe fn set_eval(eval: EvalFrame) {
-    // SAFETY: the GIL is held; the signature pyo3 declares differs only in the opaque frame type.
-    unsafe {
-        let eval = transmute::<EvalFrame, ffi::_PyFrameEvalFunction>(eval);
-        ffi::_PyInterpreterState_SetEvalFrameFunc(ffi::PyInterpreterState_Get(), Some(eval));
+impl EvalSlot {
+    /// Finds it.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    #[allow(clippy::unnecessary_wraps, reason = "3.8 has to search for the slot and may fail")]
+    pub(in crate::cpython) unsafe fn find() -> Result<EvalSlot, HookError> {
+        // SAFETY: the GIL is held, so there is a current interpreter.
+        Ok(EvalSlot(unsafe { ffi::PyInterpreterState_Get() }))
+    }
+
+    /// The evaluator now in the slot.
+    ///
+    /// # Safety
+    /// The GIL is held, and code of the interpreter's runs.
+    #[inline]
+    pub(in crate::cpython) unsafe fn get(self) -> EvalFrame {
+        // SAFETY: the interpreter is alive as its code runs; the signature pyo3 declares differs only in the opaque frame
+        // type; the answer is never null, where nothing is set it is the default.
+        unsafe { transmute::<Declared, EvalFrame>(ffi::_PyInterpreterState_GetEvalFrameFunc(self.0)) }
+    }
+
+    /// Puts an evaluator into the slot.
+    ///
+    /// # Safety
+    /// As of [`EvalSlot::get`].
+    #[inline]
+    pub(in crate::cpython) unsafe fn set(self, eval: EvalFrame) {
+        // SAFETY: as above.
+        unsafe {
+            let eval = transmute::<EvalFrame, ffi::_PyFrameEvalFunction>(eval);
+            ffi::_PyInterpreterState_SetEvalFrameFunc(self.0, Some(eval));
+        }
     }
 }
 

@@ -393,8 +393,7 @@ unsafe fn evaluate(
     }
 }
 
-/// Calls the evaluator. Attaching is cheap where sections are opened from attached code, as [`crate::cpython::enter`]
-/// demands.
+/// Calls the evaluator.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the caller's promise.
@@ -432,15 +431,15 @@ unsafe fn ask_with(
     frame: *mut Frame,
     verdict: impl FnOnce(&dyn FrameEvaluator, &FreshFrame<'_, '_>) -> Verdict,
 ) -> RawVerdict {
-    let answer = Python::try_attach(|py| {
-        // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
-        let frame = unsafe { FreshFrame::new(py, ts, frame) };
-        match evaluator(mode) {
-            Some(evaluator) => answer(py, verdict(evaluator, &frame)),
-            None => RawVerdict::Original { suspend: false },
-        }
-    });
-    answer.unwrap_or(RawVerdict::Original { suspend: false })
+    // SAFETY: CPython holds the GIL where it evaluates a frame, and attached code has opened the section that the frame
+    // runs in, as `enter` demands.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
+    let frame = unsafe { FreshFrame::new(py, ts, frame) };
+    match evaluator(mode) {
+        Some(evaluator) => answer(py, verdict(evaluator, &frame)),
+        None => RawVerdict::Original { suspend: false },
+    }
 }
 
 #[inline]

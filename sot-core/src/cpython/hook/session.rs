@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use pyo3::Python;
 
-use crate::cpython::hook::c_stack::measure;
+use crate::cpython::hook::c_stack::measure_of;
 use crate::cpython::hook::peers;
 use crate::cpython::hook::{has_evaluator, Mode, Thread, FOREIGN, THREAD};
-use crate::cpython::layout::{current_eval, default_eval, hook_entry, set_eval, EvalFrame};
+use crate::cpython::layout::{default_eval, hook_entry, EvalFrame, EvalSlot};
 
 /// Why a section cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -81,13 +81,15 @@ pub fn is_active() -> bool {
 /// Whether frames come to the hook, whatever it does with them.
 pub(in crate::cpython) fn has_slot(_: Python<'_>) -> bool {
     // SAFETY: the token says the GIL is held.
-    unsafe { current_eval() }.is_ok_and(|found| address(found) == address(hook_entry))
+    unsafe { EvalSlot::find().is_ok_and(|slot| address(slot.get()) == address(hook_entry)) }
 }
 
 /// An open section.
 #[must_use = "the section ends when this is dropped"]
 #[derive(Debug)]
 pub struct Active<'py> {
+    slot: EvalSlot,
+    thread: *const Thread,
     before: Mode,
     /// Another tracer's hook that was in the slot while a section of ours was open; null for none.
     displaced: *mut (),
@@ -97,12 +99,14 @@ pub struct Active<'py> {
 impl Drop for Active<'_> {
     #[inline]
     fn drop(&mut self) {
-        THREAD.with(|thread| {
+        // SAFETY: the token says the GIL is held, and keeps the section in the thread that has opened it, whose state
+        // outlives all that the thread runs.
+        unsafe {
+            let thread = &*self.thread;
             thread.mode.set(self.before);
             thread.open.set(thread.open.get() - 1);
-        });
-        // SAFETY: the token says the GIL is held.
-        unsafe { uninstall(self.displaced) };
+            uninstall(self.slot, self.displaced);
+        }
     }
 }
 
@@ -124,13 +128,30 @@ impl Drop for Suspended<'_> {
 /// Opens a section of the given kind.
 pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
-    let displaced = unsafe { install(py)? };
-    measure();
-    let before = THREAD.with(|thread| {
+    let slot = unsafe { EvalSlot::find()? };
+    // SAFETY: as above; code of the interpreter's has called.
+    let displaced = unsafe { install(py, slot) };
+    Ok(THREAD.with(|thread| {
+        measure_of(thread);
         thread.open.set(thread.open.get() + 1);
-        thread.mode.replace(if thread.disabled.get() == 0 { mode } else { Mode::Suspended })
-    });
-    Ok(Active { before, displaced, token: PhantomData })
+        let before = thread.mode.replace(if thread.disabled.get() == 0 { mode } else { Mode::Suspended });
+        Active { slot, thread, before, displaced, token: PhantomData }
+    }))
+}
+
+/// Runs work of ours that CPython calls. In an open section nothing is asked: attached code of this thread has opened
+/// it.
+///
+/// # Safety
+/// The GIL is held.
+#[inline]
+pub(in crate::cpython) unsafe fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
+    if THREAD.with(|thread| thread.open.get() > 0) {
+        // SAFETY: the caller's promise.
+        work(unsafe { Python::assume_attached() })
+    } else {
+        Python::attach(work)
+    }
 }
 
 /// Number of open sections in all threads.
@@ -141,10 +162,13 @@ static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 /// Makes the slot ours. It is looked at every time, because frameworks reset it without asking. The result is who gets
 /// it back when the section ends, though others of ours are open: another tracer, in whose section this one is.
-unsafe fn install(py: Python<'_>) -> Result<*mut (), HookError> {
+///
+/// # Safety
+/// The GIL is held, and the slot is that of the interpreter that runs.
+unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
     let ours = address(hook_entry);
-    // SAFETY: the caller holds the GIL.
-    let found = address(unsafe { current_eval()? });
+    // SAFETY: the caller's promise.
+    let found = address(unsafe { slot.get() });
     let open = OPEN.load(Ordering::Relaxed);
     let mut displaced = null_mut();
     peers::name_ours(py);
@@ -154,8 +178,8 @@ unsafe fn install(py: Python<'_>) -> Result<*mut (), HookError> {
             displaced = foreign;
         }
         FOREIGN.store(foreign, Ordering::Relaxed);
-        // SAFETY: the caller holds the GIL.
-        unsafe { set_eval(hook_entry) };
+        // SAFETY: the caller's promise.
+        unsafe { slot.set(hook_entry) };
     }
     if open == 0 {
         // Ours without an open section was put back by somebody who had saved it: there is nothing older to return to.
@@ -163,35 +187,39 @@ unsafe fn install(py: Python<'_>) -> Result<*mut (), HookError> {
         BEFORE.store(before, Ordering::Relaxed);
     }
     OPEN.store(open + 1, Ordering::Relaxed);
-    Ok(displaced)
+    displaced
 }
 
 /// Counts a section off; the last one gives the slot back, unless somebody else has taken it meanwhile, and so does one
 /// that has taken it from another tracer.
-unsafe fn uninstall(displaced: *mut ()) {
+///
+/// # Safety
+/// As of [`install`]; what was displaced was read out of the slot.
+unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
     let open = OPEN.load(Ordering::Relaxed) - 1;
     OPEN.store(open, Ordering::Relaxed);
     if open > 0 {
-        // SAFETY: the caller holds the GIL, and what was displaced was read out of the slot.
+        // SAFETY: the caller's promise.
         unsafe {
-            if !displaced.is_null() && current_eval().is_ok_and(|found| address(found) == address(hook_entry)) {
-                set_eval(std::mem::transmute::<*mut (), EvalFrame>(displaced));
+            if !displaced.is_null() && address(slot.get()) == address(hook_entry) {
+                slot.set(std::mem::transmute::<*mut (), EvalFrame>(displaced));
             }
         }
         return;
     }
-    // SAFETY: the caller holds the GIL, and `install` has found the slot.
-    let Ok(found) = (unsafe { current_eval() }) else { return };
+    // SAFETY: the caller's promise.
+    let found = unsafe { slot.get() };
     if address(found) == address(hook_entry) || address(found) == address(default_eval) {
         let before = BEFORE.load(Ordering::Relaxed);
         // SAFETY: what is kept there was read out of the slot.
-        unsafe { set_eval(std::mem::transmute::<*mut (), EvalFrame>(before)) };
+        unsafe { slot.set(std::mem::transmute::<*mut (), EvalFrame>(before)) };
     }
 }
 
 /// A stretch in which the slot is CPython's though a section is open.
 pub(in crate::cpython) struct Sleep {
-    is_asleep: bool,
+    /// Where it was given back.
+    slot: Option<EvalSlot>,
 }
 
 impl Sleep {
@@ -205,11 +233,11 @@ impl Sleep {
         unsafe {
             let is_alone =
                 OPEN.load(Ordering::Relaxed) == thread.open.get() && FOREIGN.load(Ordering::Relaxed).is_null();
-            let is_asleep = is_alone && current_eval().is_ok_and(|found| address(found) == address(hook_entry));
-            if is_asleep {
-                set_eval(default_eval);
+            let slot = EvalSlot::find().ok().filter(|slot| is_alone && address(slot.get()) == address(hook_entry));
+            if let Some(slot) = slot {
+                slot.set(default_eval);
             }
-            Sleep { is_asleep }
+            Sleep { slot }
         }
     }
 
@@ -221,8 +249,8 @@ impl Sleep {
     pub(in crate::cpython) unsafe fn end(self) {
         // SAFETY: the caller's promise.
         unsafe {
-            if self.is_asleep && current_eval().is_ok_and(|found| address(found) == address(default_eval)) {
-                set_eval(hook_entry);
+            if let Some(slot) = self.slot.filter(|slot| address(slot.get()) == address(default_eval)) {
+                slot.set(hook_entry);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use pyo3::ffi;
 
-pub(in crate::cpython) use crate::cpython::hook::eval_slot::{call_eval, current_eval, default_eval, set_eval};
+pub(in crate::cpython) use crate::cpython::hook::eval_slot::{call_eval, default_eval, EvalSlot};
 use crate::cpython::hook::on_frame;
 use crate::cpython::hook::signals::SignalFields;
 

@@ -163,24 +163,36 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
     Ok(unsafe { interp.add(word) }.cast())
 }
 
-/// The evaluator now in the slot.
-///
-/// # Safety
-/// The GIL is held.
-pub(in crate::cpython) unsafe fn current_eval() -> Result<EvalFrame, HookError> {
-    // SAFETY: the GIL is held, so the slot cannot change under us; it always holds a function.
-    unsafe { slot().map(|slot| *slot) }
-}
+/// The slot of the interpreter that runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cpython) struct EvalSlot(*mut EvalFrame);
 
-/// Puts an evaluator into the slot.
-///
-/// # Safety
-/// The GIL is held, and [`current_eval`] has succeeded.
-pub(in crate::cpython) unsafe fn set_eval(eval: EvalFrame) {
-    // SAFETY: the GIL is held.
-    if let Ok(slot) = unsafe { slot() } {
-        // SAFETY: the slot is a field of this type.
-        unsafe { *slot = eval };
+impl EvalSlot {
+    /// Finds it.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    pub(in crate::cpython) unsafe fn find() -> Result<EvalSlot, HookError> {
+        // SAFETY: the caller's promise.
+        unsafe { slot().map(EvalSlot) }
+    }
+
+    /// The evaluator now in the slot.
+    ///
+    /// # Safety
+    /// The GIL is held, and code of the interpreter's runs.
+    pub(in crate::cpython) unsafe fn get(self) -> EvalFrame {
+        // SAFETY: the interpreter is alive as its code runs; the slot always holds a function.
+        unsafe { *self.0 }
+    }
+
+    /// Puts an evaluator into the slot.
+    ///
+    /// # Safety
+    /// As of [`EvalSlot::get`].
+    pub(in crate::cpython) unsafe fn set(self, eval: EvalFrame) {
+        // SAFETY: the slot is a field of this type, of an interpreter that is alive.
+        unsafe { *self.0 = eval };
     }
 }
 

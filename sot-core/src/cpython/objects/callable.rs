@@ -13,6 +13,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::cpython::hook::chain;
 use crate::cpython::hook::panic_text;
+use crate::cpython::hook::session::attached;
 
 /// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a
 /// `RuntimeError`.
@@ -278,7 +279,7 @@ unsafe extern "C" fn call<F: NativeFunction>(
     count: ffi::Py_ssize_t,
 ) -> *mut ffi::PyObject {
     let called = catch_unwind(AssertUnwindSafe(|| {
-        Python::attach(|py| {
+        let run = |py: Python<'_>| {
             // SAFETY: the capsule is the one the function object was made with, and holds a `NativeCallable<F>`; the
             // arguments are those of the call.
             let result = unsafe {
@@ -292,7 +293,9 @@ unsafe extern "C" fn call<F: NativeFunction>(
                     null_mut()
                 }
             }
-        })
+        };
+        // SAFETY: CPython calls with the GIL held.
+        unsafe { attached(run) }
     }));
     called.unwrap_or_else(|payload| {
         Python::attach(|py| PyRuntimeError::new_err(panic_text(&*payload)).restore(py));

@@ -435,7 +435,7 @@ fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
         }
         let payload = cx.vars.get(value);
         let object = payload.object().map(|object| object.bind(cx.py));
-        if payload.form() == Form::Tensor || object.is_some_and(|object| cx.runtime.backend.may_hold_tensors(object)) {
+        if payload.form() == Form::Tensor || object.is_some_and(|object| cx.runtime.may_hold_tensors(object)) {
             return false;
         }
         pending.extend(payload.children());

@@ -284,7 +284,7 @@ impl<'py> OpcodeExecutor<'py> {
                 let why = reason.id;
                 let forbids = |frame: &&Frame| {
                     let code = frame.code.object.bind(self.py);
-                    cache::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
+                    cache::forbids(code, what) || self.runtime.backend.user_interface().forbids(code, what, why)
                 };
                 reason.forbidden_by = self.stack.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }

@@ -25,7 +25,7 @@ impl OpcodeExecutor<'_> {
         if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
             return;
         }
-        let marked = self.runtime.backend.marked_dimensions(tensor);
+        let marked = self.runtime.backend.eager_tensors().marked_dimensions(tensor);
         let at_first = self.sizes.at_first;
         if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
@@ -401,7 +401,7 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
                 cx.statement.assumed_objects = assumed_objects;
                 return Ok(known);
             }
-            let Some(size) = cx.runtime.backend.size_function(cx.py)? else { return Err(needs(cx, id)) };
+            let Some(size) = cx.runtime.backend.open_values().size_function(cx.py)? else { return Err(needs(cx, id)) };
             let at = cx.integer(*axis as i64)?;
             let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
             cx.graph.note_size(of, *axis, value);

@@ -36,10 +36,11 @@ impl StatementInProgress {
     /// The next statement, of which nothing is known but its callee.
     fn begin(&mut self, backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) {
         self.assumed_objects.clear();
-        self.takes_sizes = backend.takes_sizes(kind, callee);
-        self.takes_floats = backend.takes_floats(kind, callee);
-        self.takes_arrays = backend.takes_arrays(kind, callee);
-        self.checks_floats = backend.checks_floats(kind, callee);
+        let open_values = backend.open_values();
+        self.takes_sizes = open_values.takes_sizes(kind, callee);
+        self.takes_floats = open_values.takes_floats(kind, callee);
+        self.takes_arrays = open_values.takes_arrays(kind, callee);
+        self.checks_floats = open_values.checks_floats(kind, callee);
     }
 }
 
@@ -160,7 +161,7 @@ impl<'py> OpcodeExecutor<'py> {
                 }));
             }
         };
-        if let Some((object, test)) = self.runtime.backend.foundation(kind, callee)? {
+        if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
             let tracker = self.constant_tracker(object);
             self.guards.add(tracker, Test::Object(test));
         }

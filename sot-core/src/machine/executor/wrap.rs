@@ -205,7 +205,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the object is a value: its type and contents are all there is to it.
     pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
-        cpython::is_atom(object) || self.runtime.backend.is_constant(object)
+        cpython::is_atom(object) || self.runtime.backend.constants().is_constant(object)
     }
 
     /// What the variable holds; the first look gives it its kind and its guards.

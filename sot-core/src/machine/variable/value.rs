@@ -36,26 +36,23 @@ pub enum Death {
 }
 
 /// What the simulation knows of a Python value. Payloads are immutable; `this` is the variable that holds the payload.
+/// A kind answers what it knows better than the defaults. Methods stand by CPython's protocols.
 pub trait Variable: Any {
+    // What the value is.
+
     /// The registered name of the kind.
     fn kind(&self) -> &'static str;
-
-    /// What the value is, where others have to tell.
-    fn form(&self) -> Form {
-        Form::Other
-    }
-
-    /// Whether the methods of C's in its type's slots (`list.__len__`) do what the variable does when it is asked. Not
-    /// where it asks for those methods itself.
-    fn answers_slots(&self) -> bool {
-        true
-    }
 
     /// `type(x)`.
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny>;
 
     /// The value for logs: `TensorVariable(shape: [2, 3], ...)`.
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String;
+
+    /// What the value is, where others have to tell.
+    fn form(&self) -> Form {
+        Form::Other
+    }
 
     /// The value, if it is immutable and fully known.
     fn constant(&self) -> Option<&Py<PyAny>> {
@@ -72,6 +69,14 @@ pub trait Variable: Any {
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         self.constant().map(|value| value.clone_ref(cx.py))
     }
+
+    /// Whether the methods of C's in its type's slots (`list.__len__`) do what the variable does when it is asked. Not
+    /// where it asks for those methods itself.
+    fn answers_slots(&self) -> bool {
+        true
+    }
+
+    // What is assumed of it, and what graphs take of it.
 
     /// The guards that hold for a sourced value once it is looked at.
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -96,10 +101,17 @@ pub trait Variable: Any {
         Ok(())
     }
 
+    /// The graph's symbol, for a tensor computed in the graph.
+    fn symbol(&self) -> Option<SymbolId> {
+        None
+    }
+
     /// The value as an argument of a graph statement.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         object_model::graph_argument(cx, this, self.object())
     }
+
+    // New code that makes it anew.
 
     /// Looks into the value as far as making it anew needs, and assumes what that rests on, once the simulation has
     /// ended: code generation adds nothing to the trace. Asked of values that new code may have to make.
@@ -120,10 +132,7 @@ pub trait Variable: Any {
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
     }
 
-    /// The graph's symbol, for a tensor computed in the graph.
-    fn symbol(&self) -> Option<SymbolId> {
-        None
-    }
+    // Its lifetime.
 
     /// Variables the value holds.
     fn children(&self) -> Vec<VarId> {
@@ -146,6 +155,8 @@ pub trait Variable: Any {
         let _ = (cx, this, living);
         Death::Shows
     }
+
+    // Attributes.
 
     /// `x.name`; `None` means `AttributeError`.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
@@ -176,10 +187,14 @@ pub trait Variable: Any {
         Ok(None)
     }
 
+    // Calls.
+
     /// `x(...)`
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         object_model::call(cx, this, args)
     }
+
+    // Mappings and sequences.
 
     /// `x[key]`
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
@@ -195,6 +210,18 @@ pub trait Variable: Any {
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         object_model::call_special(cx, this, "__delitem__", &[key]).map(|_| ())
     }
+
+    /// `item in x`
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        object_model::contains(cx, this, item)
+    }
+
+    /// `len(x)`; `None` when the type has no length.
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        object_model::len(cx, this)
+    }
+
+    // Iteration.
 
     /// `iter(x)`
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
@@ -212,19 +239,16 @@ pub trait Variable: Any {
         Ok(None)
     }
 
-    /// `len(x)`; `None` when the type has no length.
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        object_model::len(cx, this)
-    }
+    // Numbers.
 
     /// `bool(x)`
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         object_model::truth(cx, this)
     }
 
-    /// `item in x`
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
-        object_model::contains(cx, this, item)
+    /// `-x` and its kin.
+    fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
+        object_model::call_special(cx, this, op.method(), &[])
     }
 
     /// One side of a binary operator; `reflected` when `this` is the right operand. `None` means `NotImplemented`.
@@ -249,10 +273,7 @@ pub trait Variable: Any {
         Ok(None)
     }
 
-    /// `-x` and its kin.
-    fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
-        object_model::call_special(cx, this, op.method(), &[])
-    }
+    // Comparisons.
 
     /// One side of a comparison. `None` means `NotImplemented`.
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {

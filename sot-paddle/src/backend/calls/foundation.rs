@@ -34,8 +34,22 @@ pub(crate) struct Foundation {
     replacing: Option<RefusedCode>,
     /// How many changes of functions had been seen when it was found.
     changes: u64,
-    /// For each part, the memory that told last that it is as it was.
-    memory: Mutex<Arc<[Option<Arc<Snapshot>>]>>,
+    memory: Mutex<FoundationMemory>,
+}
+
+/// The memory that told last that the parts are as they were.
+struct FoundationMemory {
+    /// That of the parts which are not written to, all of it at once.
+    whole: Option<Arc<WholeSnapshot>>,
+    /// That of each part; `None`: its memory does not tell.
+    parts: Arc<[Option<Arc<Snapshot>>]>,
+}
+
+/// One snapshot of many parts.
+struct WholeSnapshot {
+    snapshot: Snapshot,
+    /// The parts that it does not tell of.
+    others: Vec<usize>,
 }
 
 /// What is looked up in one place.
@@ -175,7 +189,7 @@ impl Foundations {
         }
         let changes = CHANGES.load(Ordering::Relaxed);
         let (parts, replaced) = search()?;
-        let memory = Mutex::new(vec![None; parts.len()].into());
+        let memory = Mutex::new(FoundationMemory { whole: None, parts: vec![None; parts.len()].into() });
         let is_own = origin::is_own(of)?;
         let replacing = code_of_all(of.py(), &replaced)?;
         let of = of.clone().unbind();
@@ -202,29 +216,55 @@ impl Foundation {
             .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
-    /// Whether all is as it was. Names are looked up only in the parts of which memory does not tell: building a
-    /// statement writes to one of Paddle's modules, and to no other.
+    /// Whether all is as it was. One snapshot tells it of all parts that are not written to; building a statement
+    /// writes to one of Paddle's modules, and to no other.
     fn stands(&self, py: Python<'_>) -> bool {
         if self.changes != CHANGES.load(Ordering::Relaxed) {
             return false;
         }
-        let memory = Arc::clone(&self.memory());
-        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
-        let untold: Vec<usize> = (0..self.parts.len()).filter(|at| !is_same(&memory[*at])).collect();
-        if untold.is_empty() {
-            return true;
+        let whole = self.memory().whole.clone();
+        match whole.filter(|whole| whole.snapshot.holds(py)) {
+            Some(whole) => whole.others.is_empty() || self.parts_stand(py, whole.others.iter().copied()).is_some(),
+            None => self.parts_stand(py, 0..self.parts.len()).map(|renewed| self.note_whole(py, &renewed)).is_some(),
         }
-        let stands = untold.iter().all(|at| self.parts[*at].stands(py));
-        if stands && cpython::blind_spot().is_none() {
+    }
+
+    /// Whether these parts are as they were: names are looked up only in those of which their own memory does not
+    /// tell, and which are given back.
+    fn parts_stand(&self, py: Python<'_>, parts: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
+        let memory = Arc::clone(&self.memory().parts);
+        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
+        let untold: Vec<usize> = parts.filter(|at| !is_same(&memory[*at])).collect();
+        if !untold.iter().all(|at| self.parts[*at].stands(py)) {
+            return None;
+        }
+        if !untold.is_empty() && cpython::blind_spot().is_none() {
             let mut renewed = memory.to_vec();
-            for at in untold {
+            for at in &untold {
                 let mut recorder = Recorder::default();
-                renewed[at] = self.parts[at].note(py, &mut recorder).then(|| Arc::new(recorder.finish()));
+                renewed[*at] = self.parts[*at].note(py, &mut recorder).then(|| Arc::new(recorder.finish()));
             }
-            let before = std::mem::replace(&mut *self.memory(), renewed.into());
+            let before = std::mem::replace(&mut self.memory().parts, renewed.into());
             drop(before);
         }
-        stands
+        Some(untold)
+    }
+
+    /// Notes the memory of all parts but those that have just been looked up, unless these are most of them: nothing is
+    /// known yet of what is written to.
+    fn note_whole(&self, py: Python<'_>, looked_up: &[usize]) {
+        if looked_up.len() > self.parts.len() / 2 || cpython::blind_spot().is_some() {
+            return;
+        }
+        let (mut recorder, mut others) = (Recorder::default(), looked_up.to_vec());
+        for (at, part) in self.parts.iter().enumerate() {
+            if !looked_up.contains(&at) && !part.note(py, &mut recorder) {
+                others.push(at);
+            }
+        }
+        let whole = Arc::new(WholeSnapshot { snapshot: recorder.finish(), others });
+        let before = self.memory().whole.replace(whole);
+        drop(before);
     }
 
     /// Records the memory that the answer rests on; whether it tells.
@@ -232,7 +272,7 @@ impl Foundation {
         self.parts.iter().all(|part| part.note(py, recorder))
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Arc<[Option<Arc<Snapshot>>]>> {
+    fn memory(&self) -> std::sync::MutexGuard<'_, FoundationMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,6 +7,8 @@ use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::StateTest;
 use sot_core::cpython::{self, Recorder, Snapshot};
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::paddle::native::AmpDtype;
@@ -32,11 +34,27 @@ struct StateMemory {
 }
 
 struct StateNote {
-    /// The thread's own state, by address: other threads have others.
-    thread: usize,
+    /// The number of the thread: others have states of their own.
+    thread: u64,
     snapshot: Snapshot,
     /// How often it has told.
     served: u32,
+}
+
+/// A number that no other thread has or had. As each thread has the state that Paddle keeps for it as long as it lives,
+/// the number stands for that state.
+#[inline]
+fn thread_number() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        number.get()
+    })
 }
 
 /// A note that has served so often was worth while.
@@ -76,23 +94,22 @@ impl GlobalState {
     }
 
     fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        let thread = self.paddle.static_mode.state(py)?;
-        if self.is_as_noted(&thread) {
+        if self.is_as_noted(py) {
             return Ok(self.paddle.grad_enabled(py)? == self.grad && self.amp_holds(py)?);
         }
         let holds = self.holds_by_itself(py)?;
         if holds {
-            self.note(&thread);
+            self.note(&self.paddle.static_mode.state(py)?);
         }
         Ok(holds)
     }
 
     /// Whether memory tells that mode, default dtype and place are what they were when the state last held.
     #[inline]
-    fn is_as_noted(&self, thread: &Bound<'_, PyDict>) -> bool {
+    fn is_as_noted(&self, py: Python<'_>) -> bool {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(note) = &mut memory.note else { return false };
-        let is_same = note.thread == thread.as_ptr() as usize && note.snapshot.holds(thread.py());
+        let is_same = note.thread == thread_number() && note.snapshot.holds(py);
         note.served += u32::from(is_same);
         is_same
     }
@@ -116,7 +133,7 @@ impl GlobalState {
                 recorder.dict(&dict)
             });
         if told {
-            let note = StateNote { thread: thread.as_ptr() as usize, snapshot: recorder.finish(), served: 0 };
+            let note = StateNote { thread: thread_number(), snapshot: recorder.finish(), served: 0 };
             let old = self.memory.lock().unwrap_or_else(PoisonError::into_inner).note.replace(note);
             drop(old);
         }

@@ -1,22 +1,26 @@
 //! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free
 //! variables, globals and builtins. One tracker has several renderings made from the same value: the native fetch
-//! (`guard::program`), the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift
+//! (`guard::program`), the readable text (`way`) and the bytecode that loads it (`codegen::load`), so they cannot drift
 //! apart.
 
+mod key;
+mod object_text;
+mod way;
+
 use std::cell::RefCell;
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType, PyWeakrefReference};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
 use crate::foreign::Foreign;
 use crate::operators::{BinaryOp, CompareOp};
-use crate::value_path::{PathStep, ValuePath};
 
+pub use self::key::{ById, Key};
+pub use self::object_text::{name, repr};
 pub use crate::entity::TrackerId;
 
 /// The globals a frame reads.
@@ -33,44 +37,6 @@ impl Globals {
     pub fn share(&self, py: Python<'_>) -> Globals {
         Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
     }
-}
-
-/// A Python object compared by identity.
-#[derive(Debug)]
-pub struct ById(pub Py<PyAny>);
-
-impl ById {
-    /// The address, which the object keeps while something holds it.
-    fn address(&self) -> usize {
-        self.0.as_ptr() as usize
-    }
-}
-
-impl PartialEq for ById {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.is(&other.0)
-    }
-}
-
-impl Eq for ById {}
-
-impl Hash for ById {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.as_ptr().hash(state);
-    }
-}
-
-/// Key of an item: what stands between the brackets.
-#[derive(PartialEq, Eq, Hash, Debug)]
-pub enum Key {
-    /// Position in a list or tuple, or an integer key of a dict.
-    Index(i64),
-    /// Position in a list from its end: 1 is the last.
-    Last(usize),
-    /// String key of a dict.
-    Str(Rc<str>),
-    /// Any other hashable constant.
-    Object(ById),
 }
 
 /// What is done with numbers, or texts of them, of which the trace assumes no values.
@@ -423,222 +389,4 @@ impl Trackers {
     pub fn is_globals(&self, id: TrackerId) -> bool {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
     }
-
-    /// Where the value is found, apart from this trace; of a long way, the end.
-    pub fn path(&self, id: TrackerId) -> ValuePath {
-        let mut steps = Vec::new();
-        let mut at = Some(id);
-        while let Some(id) = at {
-            if steps.len() == LONGEST_TEXT {
-                steps.push(PathStep::Omitted);
-                break;
-            }
-            steps.extend(self.step(id));
-            at = self.get(id).parent();
-        }
-        steps.reverse();
-        ValuePath::new(steps)
-    }
-
-    /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
-    fn step(&self, id: TrackerId) -> Option<PathStep> {
-        Some(match self.get(id) {
-            Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
-            Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
-            Tracker::Globals => PathStep::Globals,
-            Tracker::Builtins => PathStep::Builtins,
-            Tracker::Constant(object) | Tracker::Found(object) => PathStep::Object(object.address()),
-            Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
-            Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
-                PathStep::Attribute((**name).into())
-            }
-            Tracker::Type { .. } => PathStep::Type,
-            Tracker::Item { key, .. } => key.step(),
-            Tracker::CellContents { .. } => PathStep::CellContents,
-            Tracker::Part { part, .. } => PathStep::Part(*part),
-            Tracker::Computed { how, of } => {
-                let of: Vec<ValuePath> = of.iter().map(|of| self.path(*of)).collect();
-                match (how, of.try_into()) {
-                    (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
-                    (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
-                    (Computation::Call(function), Ok(of)) => {
-                        PathStep::Call(function.address(), Box::new(of) as Box<[ValuePath]>)
-                    }
-                    (Computation::Call(function), Err(of)) => PathStep::Call(function.address(), of.into()),
-                    (_, Err(_)) => PathStep::Made,
-                }
-            }
-            Tracker::Storage { .. } => return None,
-            Tracker::Length { .. } => PathStep::Length,
-            Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
-            Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
-            Tracker::Foreign { how, .. } => PathStep::Foreign(how.clone()),
-            Tracker::Produced | Tracker::Made(_) => PathStep::Made,
-        })
-    }
-
-    /// The value as a Python expression over `frame`, for logs and guard texts; of a long chain, the end.
-    pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
-        self.end_of_text(py, id, LONGEST_TEXT)
-    }
-
-    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which is
-    /// kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each length.
-    fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
-        let is_whole = steps > self.depth(id);
-        if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {
-            return Rc::clone(known);
-        }
-        let text: Rc<str> = self.end_of_text(py, id, steps).into();
-        if is_whole {
-            self.texts.borrow_mut().insert(id, Rc::clone(&text));
-        }
-        text
-    }
-
-    fn end_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> String {
-        let Some(steps) = steps.checked_sub(1) else { return "...".to_owned() };
-        let text = |of: TrackerId| self.start_of_text(py, of, steps);
-        match self.get(id) {
-            Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
-            Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
-            Tracker::Globals => "frame.f_globals".to_owned(),
-            Tracker::Builtins => "frame.f_builtins".to_owned(),
-            Tracker::Constant(object) | Tracker::Found(object) => repr(py, &object.0),
-            Tracker::Cached { of, args, keywords, .. } => {
-                format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
-            }
-            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
-                format!("{}.{name}", text(*of))
-            }
-            Tracker::Lookup { of, name } => format!("{}.{name}", text(*of)),
-            Tracker::Type { of } => format!("type({})", text(*of)),
-            Tracker::Item { of, key } => format!("{}[{}]", text(*of), key.text(py)),
-            Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
-            Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
-            Tracker::Computed { how, of } => {
-                how.text(py, &of.iter().map(|of| text(*of).to_string()).collect::<Vec<_>>())
-            }
-            Tracker::Storage { of } => text(*of).to_string(),
-            Tracker::Length { of } => format!("len({})", text(*of)),
-            Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
-            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
-            Tracker::Foreign { of, how } => how.0.text(&text(*of)),
-            Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
-        }
-    }
-}
-
-impl Key {
-    /// The step to the item.
-    pub fn step(&self) -> PathStep {
-        match self {
-            Key::Index(index) => PathStep::Index(*index),
-            Key::Last(back) => PathStep::FromEnd(*back),
-            Key::Str(text) => PathStep::Key((**text).into()),
-            Key::Object(object) => PathStep::KeyObject(object.address()),
-        }
-    }
-
-    /// The key as Python text.
-    pub fn text(&self, py: Python<'_>) -> String {
-        match self {
-            Key::Index(index) => index.to_string(),
-            Key::Last(back) => format!("-{back}"),
-            Key::Str(text) => format!("'{text}'"),
-            Key::Object(object) => repr(py, &object.0),
-        }
-    }
-
-    /// The key as a Python object.
-    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match self {
-            Key::Index(index) => index.into_pyobject(py)?.into_any(),
-            Key::Last(back) => back.into_pyobject(py)?.neg()?,
-            Key::Str(text) => pyo3::types::PyString::intern(py, text).into_any(),
-            Key::Object(object) => object.0.bind(py).clone(),
-        })
-    }
-
-    /// The key for a constant object: exact ints and strings by value, the rest by identity.
-    pub fn of(object: &Bound<'_, PyAny>) -> Key {
-        if object.is_exact_instance_of::<pyo3::types::PyInt>() {
-            if let Ok(index) = object.extract::<i64>() {
-                return Key::Index(index);
-            }
-        }
-        if object.is_exact_instance_of::<pyo3::types::PyString>() {
-            if let Ok(text) = object.extract::<String>() {
-                return Key::Str(text.into());
-            }
-        }
-        Key::Object(ById(object.clone().unbind()))
-    }
-}
-
-/// A callable for texts: its module and name. Runs no code of the program's.
-pub fn name(callable: &Bound<'_, PyAny>) -> String {
-    let class = callable.is_instance_of::<PyType>();
-    if !class && cpython::is_heap_type(&callable.get_type()) {
-        return repr(callable.py(), &callable.clone().unbind());
-    }
-    // A metaclass may have a say in how attributes are read.
-    let read = |name: &str| {
-        if class {
-            let getter = callable.py().get_type::<PyType>().getattr("__dict__")?.get_item(name)?;
-            getter.call_method1("__get__", (callable,))
-        } else {
-            callable.getattr(name)
-        }
-    };
-    let text = |name: &str| read(name).and_then(|value| value.extract::<String>()).ok();
-    let Some(name) = text("__qualname__").or_else(|| text("__name__")) else {
-        return repr(callable.py(), &callable.clone().unbind());
-    };
-    match text("__module__") {
-        Some(module) => format!("{module}.{name}"),
-        None => name,
-    }
-}
-
-/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never
-/// runs Python code.
-pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
-    let full = text_of(object.bind(py));
-    if full.chars().count() > 120 {
-        format!("{}...", full.chars().take(117).collect::<String>())
-    } else {
-        full
-    }
-}
-
-fn text_of(object: &Bound<'_, PyAny>) -> String {
-    let ty = object.get_type();
-    if let Ok(class) = object.cast::<PyType>() {
-        return format!("<class '{}'>", cpython::type_name(class));
-    }
-    let name = PyString::intern(object.py(), "__repr__");
-    let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
-    let holds_others = cpython::instance_dict(object).is_some()
-        // Before 3.12 its `repr` asks the referent for a name.
-        || object.is_instance_of::<PyWeakrefReference>()
-        || [
-            "list",
-            "tuple",
-            "dict",
-            "set",
-            "frozenset",
-            "OrderedDict",
-            "deque",
-            "method",
-            "slice",
-            "mappingproxy",
-            "repeat",
-            "count",
-        ]
-        .contains(&&*cpython::type_name(&ty));
-    if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
-        return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
-    }
-    format!("<{} object>", cpython::type_name(&ty))
 }

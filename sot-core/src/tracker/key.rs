@@ -1,0 +1,94 @@
+//! Keys of items, and objects as parts of trackers.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::repr;
+use crate::value_path::PathStep;
+
+/// A Python object compared by identity.
+#[derive(Debug)]
+pub struct ById(pub Py<PyAny>);
+
+impl ById {
+    /// The address, which the object keeps while something holds it.
+    pub(super) fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+}
+
+impl Eq for ById {}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
+/// Key of an item: what stands between the brackets.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum Key {
+    /// Position in a list or tuple, or an integer key of a dict.
+    Index(i64),
+    /// Position in a list from its end: 1 is the last.
+    Last(usize),
+    /// String key of a dict.
+    Str(Rc<str>),
+    /// Any other hashable constant.
+    Object(ById),
+}
+
+impl Key {
+    /// The step to the item.
+    pub fn step(&self) -> PathStep {
+        match self {
+            Key::Index(index) => PathStep::Index(*index),
+            Key::Last(back) => PathStep::FromEnd(*back),
+            Key::Str(text) => PathStep::Key((**text).into()),
+            Key::Object(object) => PathStep::KeyObject(object.address()),
+        }
+    }
+
+    /// The key as Python text.
+    pub fn text(&self, py: Python<'_>) -> String {
+        match self {
+            Key::Index(index) => index.to_string(),
+            Key::Last(back) => format!("-{back}"),
+            Key::Str(text) => format!("'{text}'"),
+            Key::Object(object) => repr(py, &object.0),
+        }
+    }
+
+    /// The key as a Python object.
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Key::Index(index) => index.into_pyobject(py)?.into_any(),
+            Key::Last(back) => back.into_pyobject(py)?.neg()?,
+            Key::Str(text) => pyo3::types::PyString::intern(py, text).into_any(),
+            Key::Object(object) => object.0.bind(py).clone(),
+        })
+    }
+
+    /// The key for a constant object: exact ints and strings by value, the rest by identity.
+    pub fn of(object: &Bound<'_, PyAny>) -> Key {
+        if object.is_exact_instance_of::<pyo3::types::PyInt>() {
+            if let Ok(index) = object.extract::<i64>() {
+                return Key::Index(index);
+            }
+        }
+        if object.is_exact_instance_of::<pyo3::types::PyString>() {
+            if let Ok(text) = object.extract::<String>() {
+                return Key::Str(text.into());
+            }
+        }
+        Key::Object(ById(object.clone().unbind()))
+    }
+}

@@ -1,0 +1,73 @@
+//! Objects as texts. No code of the program's runs.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyType, PyWeakrefReference};
+
+use crate::cpython;
+
+/// A callable for texts: its module and name. Runs no code of the program's.
+pub fn name(callable: &Bound<'_, PyAny>) -> String {
+    let class = callable.is_instance_of::<PyType>();
+    if !class && cpython::is_heap_type(&callable.get_type()) {
+        return repr(callable.py(), &callable.clone().unbind());
+    }
+    // A metaclass may have a say in how attributes are read.
+    let read = |name: &str| {
+        if class {
+            let getter = callable.py().get_type::<PyType>().getattr("__dict__")?.get_item(name)?;
+            getter.call_method1("__get__", (callable,))
+        } else {
+            callable.getattr(name)
+        }
+    };
+    let text = |name: &str| read(name).and_then(|value| value.extract::<String>()).ok();
+    let Some(name) = text("__qualname__").or_else(|| text("__name__")) else {
+        return repr(callable.py(), &callable.clone().unbind());
+    };
+    match text("__module__") {
+        Some(module) => format!("{module}.{name}"),
+        None => name,
+    }
+}
+
+/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never
+/// runs Python code.
+pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
+    let full = text_of(object.bind(py));
+    if full.chars().count() > 120 {
+        format!("{}...", full.chars().take(117).collect::<String>())
+    } else {
+        full
+    }
+}
+
+fn text_of(object: &Bound<'_, PyAny>) -> String {
+    let ty = object.get_type();
+    if let Ok(class) = object.cast::<PyType>() {
+        return format!("<class '{}'>", cpython::type_name(class));
+    }
+    let name = PyString::intern(object.py(), "__repr__");
+    let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
+    let holds_others = cpython::instance_dict(object).is_some()
+        // Before 3.12 its `repr` asks the referent for a name.
+        || object.is_instance_of::<PyWeakrefReference>()
+        || [
+            "list",
+            "tuple",
+            "dict",
+            "set",
+            "frozenset",
+            "OrderedDict",
+            "deque",
+            "method",
+            "slice",
+            "mappingproxy",
+            "repeat",
+            "count",
+        ]
+        .contains(&&*cpython::type_name(&ty));
+    if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
+        return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    }
+    format!("<{} object>", cpython::type_name(&ty))
+}

@@ -1,0 +1,114 @@
+//! The way to a value, as it is remembered between calls and as people read it.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::{repr, Computation, Tracker, TrackerId, Trackers, LONGEST_TEXT};
+use crate::value_path::{PathStep, ValuePath};
+
+impl Trackers {
+    /// Where the value is found, apart from this trace; of a long way, the end.
+    pub fn path(&self, id: TrackerId) -> ValuePath {
+        let mut steps = Vec::new();
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if steps.len() == LONGEST_TEXT {
+                steps.push(PathStep::Omitted);
+                break;
+            }
+            steps.extend(self.step(id));
+            at = self.get(id).parent();
+        }
+        steps.reverse();
+        ValuePath::new(steps)
+    }
+
+    /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
+    fn step(&self, id: TrackerId) -> Option<PathStep> {
+        Some(match self.get(id) {
+            Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
+            Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
+            Tracker::Globals => PathStep::Globals,
+            Tracker::Builtins => PathStep::Builtins,
+            Tracker::Constant(object) | Tracker::Found(object) => PathStep::Object(object.address()),
+            Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
+            Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
+                PathStep::Attribute((**name).into())
+            }
+            Tracker::Type { .. } => PathStep::Type,
+            Tracker::Item { key, .. } => key.step(),
+            Tracker::CellContents { .. } => PathStep::CellContents,
+            Tracker::Part { part, .. } => PathStep::Part(*part),
+            Tracker::Computed { how, of } => {
+                let of: Vec<ValuePath> = of.iter().map(|of| self.path(*of)).collect();
+                match (how, of.try_into()) {
+                    (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
+                    (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
+                    (Computation::Call(function), Ok(of)) => {
+                        PathStep::Call(function.address(), Box::new(of) as Box<[ValuePath]>)
+                    }
+                    (Computation::Call(function), Err(of)) => PathStep::Call(function.address(), of.into()),
+                    (_, Err(_)) => PathStep::Made,
+                }
+            }
+            Tracker::Storage { .. } => return None,
+            Tracker::Length { .. } => PathStep::Length,
+            Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
+            Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
+            Tracker::Foreign { how, .. } => PathStep::Foreign(how.clone()),
+            Tracker::Produced | Tracker::Made(_) => PathStep::Made,
+        })
+    }
+
+    /// The value as a Python expression over `frame`, for logs and guard texts; of a long chain, the end.
+    pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
+        self.end_of_text(py, id, LONGEST_TEXT)
+    }
+
+    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which is
+    /// kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each length.
+    fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
+        let is_whole = steps > self.depth(id);
+        if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {
+            return Rc::clone(known);
+        }
+        let text: Rc<str> = self.end_of_text(py, id, steps).into();
+        if is_whole {
+            self.texts.borrow_mut().insert(id, Rc::clone(&text));
+        }
+        text
+    }
+
+    fn end_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> String {
+        let Some(steps) = steps.checked_sub(1) else { return "...".to_owned() };
+        let text = |of: TrackerId| self.start_of_text(py, of, steps);
+        match self.get(id) {
+            Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
+            Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
+            Tracker::Globals => "frame.f_globals".to_owned(),
+            Tracker::Builtins => "frame.f_builtins".to_owned(),
+            Tracker::Constant(object) | Tracker::Found(object) => repr(py, &object.0),
+            Tracker::Cached { of, args, keywords, .. } => {
+                format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
+            }
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
+                format!("{}.{name}", text(*of))
+            }
+            Tracker::Lookup { of, name } => format!("{}.{name}", text(*of)),
+            Tracker::Type { of } => format!("type({})", text(*of)),
+            Tracker::Item { of, key } => format!("{}[{}]", text(*of), key.text(py)),
+            Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
+            Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
+            Tracker::Computed { how, of } => {
+                how.text(py, &of.iter().map(|of| text(*of).to_string()).collect::<Vec<_>>())
+            }
+            Tracker::Storage { of } => text(*of).to_string(),
+            Tracker::Length { of } => format!("len({})", text(*of)),
+            Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
+            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
+            Tracker::Foreign { of, how } => how.0.text(&text(*of)),
+            Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
+        }
+    }
+}

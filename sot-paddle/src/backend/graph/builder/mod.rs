@@ -1,0 +1,313 @@
+//! A graph being built: each statement is appended to the program that will run, with static mode on for its length
+//! only. Finishing settles what the program gives and where its outputs are found; what is finished is compiled apart
+//! (`planned.rs`).
+//!
+//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace
+//! is honoured by switching the real grad mode for the statements in it.
+
+mod plan;
+mod statements;
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
+use sot_core::backend::{CallKind, GraphBuilder, StateTest, TensorMeta};
+
+use crate::backend::calls::foundation;
+use crate::backend::graph::arrays::{self, Arrays};
+use crate::backend::graph::gradient::Settled;
+use crate::backend::graph::infer_meta::Checked;
+use crate::backend::graph::weight;
+use crate::backend::memory::in_place::{self, OwnGradients, Versions};
+use crate::backend::memory::views::Views;
+use crate::backend::numbers::known_sizes::KnownSizes;
+use crate::backend::numbers::scalar;
+use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::twin::Twin;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::state::GlobalState;
+use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::Paddle;
+use crate::backend::run;
+use crate::backend::run::second_passes;
+
+/// Builds one program.
+pub(crate) struct PaddleBuilder {
+    paddle: Arc<Paddle>,
+    target: Target,
+    inputs: usize,
+    settled: Settled,
+    checked: Checked,
+    views: Views,
+    /// Whether Paddle's recorder still holds what the program refers to.
+    recorded: bool,
+    /// The global state of the last statement.
+    state: Arc<GlobalState>,
+    /// The global states of all statements.
+    states: Vec<Arc<GlobalState>>,
+    /// Inputs and the values they are to have in the end.
+    writes: Vec<(Py<PyAny>, Py<PyAny>)>,
+    versions: Versions,
+    own_gradients: OwnGradients,
+    /// Where sizes are left open.
+    twin: Option<Twin>,
+    numbers: Numbers,
+    known_sizes: KnownSizes,
+    arrays: Arrays,
+}
+
+impl PaddleBuilder {
+    /// An empty program.
+    pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
+        scalar::keep_nought(&paddle, py)?;
+        let target = paddle.static_mode.new_target(py, &paddle.program)?;
+        let state = Arc::new(GlobalState::now(py, &paddle)?);
+        Ok(PaddleBuilder {
+            target,
+            inputs: 0,
+            settled: Settled::default(),
+            checked: Checked::default(),
+            views: Views::default(),
+            recorded: true,
+            states: vec![Arc::clone(&state)],
+            state,
+            writes: Vec::new(),
+            versions: Versions::default(),
+            own_gradients: OwnGradients::default(),
+            twin: None,
+            numbers: Numbers::default(),
+            known_sizes: KnownSizes::default(),
+            arrays: Arrays::default(),
+            paddle,
+        })
+    }
+
+    fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        self.paddle.static_mode.within(py, &self.target, work)
+    }
+
+    /// Notes the state that the next statement obeys.
+    fn note_state(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.state.check(py) {
+            return Ok(());
+        }
+        if let Some(known) = self.states.iter().find(|state| state.check(py)) {
+            self.state = Arc::clone(known);
+        } else {
+            self.state = Arc::new(GlobalState::now(py, &self.paddle)?);
+            self.states.push(Arc::clone(&self.state));
+        }
+        Ok(())
+    }
+
+    /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
+    fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
+        self.recorded = false;
+        if let Some(twin) = self.twin.take() {
+            self.forget_recorded(py, &twin.target(py))?;
+        }
+        let recorded = self.paddle.recorder.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
+        self.paddle.inplace_map.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
+        let (tensors, values) = recorded.extract()?;
+        Ok(Parameters { tensors, values })
+    }
+
+    /// Makes Paddle's recorder let go of what a program refers to.
+    fn forget_recorded(&self, py: Python<'_>, target: &Target) -> PyResult<()> {
+        for record in [&self.paddle.recorder, &self.paddle.inplace_map] {
+            record.bind(py).call_method1(intern!(py, "pop"), (&target.main,))?;
+        }
+        Ok(())
+    }
+}
+
+struct Parameters<'py> {
+    tensors: Bound<'py, PyList>,
+    values: Bound<'py, PyList>,
+}
+
+impl GraphBuilder for PaddleBuilder {
+    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>> {
+        let py = tensor.py();
+        // Values are found by name, and a parameter may bear any name: this prefix keeps the two apart.
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let shape: Vec<i64> = meta.shape.iter().map(|size| size.unwrap_or(-1)).collect();
+        let dtype = tensor.getattr(intern!(py, "dtype"))?;
+        let value = self.within(py, || {
+            let value = self.paddle.data.bind(py).call1((name, PyList::new(py, shape)?, dtype))?;
+            value.setattr(intern!(py, "stop_gradient"), !meta.gradient.flows)?;
+            Ok(value)
+        })?;
+        self.inputs += 1;
+        if meta.shape.contains(&None) {
+            let twin = match &mut self.twin {
+                Some(twin) => twin,
+                None => self.twin.insert(Twin::new(py, &self.paddle)?),
+            };
+            twin.add_input(&value, tensor)?;
+        }
+        Ok(value.unbind())
+    }
+
+    fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = tensor.py();
+        meta::of_tensor(&self.paddle, tensor)?;
+        self.within(py, || self.paddle.convert_into_value.call1(py, (tensor,)))
+    }
+
+    fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = number.py();
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let is_float = number.is_exact_instance_of::<PyFloat>();
+        let dtype = if is_float { "float64" } else { "int64" };
+        let data = || self.paddle.data.bind(py).call1((name, PyList::empty(py), dtype));
+        let value = self.within(py, data)?;
+        self.inputs += 1;
+        if is_float {
+            // What takes it does not look at it: there is nothing to compare.
+            self.numbers.insert(&self.paddle, &value)?;
+            return Ok(value.unbind());
+        }
+        let twin = match &mut self.twin {
+            Some(twin) => twin,
+            None => self.twin.insert(Twin::new(py, &self.paddle)?),
+        };
+        let here = twin.add_number(&value)?;
+        self.numbers.insert(&self.paddle, &value)?;
+        self.numbers.insert(&self.paddle, &here)?;
+        Ok(value.unbind())
+    }
+
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let py = array.py();
+        let Ok(tensor) = arrays::tensor_of(array) else { return Ok(None) };
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let (shape, dtype) = (tensor.getattr(intern!(py, "shape"))?, tensor.getattr(intern!(py, "dtype"))?);
+        let value = self.within(py, || {
+            let value = self.paddle.data.bind(py).call1((name, shape, dtype))?;
+            value.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(value)
+        })?;
+        self.inputs += 1;
+        self.arrays.insert(&self.paddle, &value, array)?;
+        Ok(Some(value.unbind()))
+    }
+
+    fn call<'py>(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let paddle = Arc::clone(&self.paddle);
+        match callee.cast::<PyString>() {
+            Ok(method) => {
+                foundation::refusing_replaced(&paddle, method, || self.append_call(kind, callee, args, kwargs))
+            }
+            Err(_) => self.append_call(kind, callee, args, kwargs),
+        }
+    }
+
+    fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
+        meta::of_value(&self.paddle, object)
+    }
+
+    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.known_sizes.answer(&self.paddle, value, method)?.map(Bound::unbind))
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        py: Python<'_>,
+        _name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+    ) -> PyResult<Py<PyAny>> {
+        if !self.writes.is_empty() {
+            return Err(PyTypeError::new_err("a graph that writes into its inputs must be there as calls, too"));
+        }
+        let (planned, _alive) = self.plan(py, inputs, outputs, None)?;
+        run::callable(py, planned.compile(py)?)
+    }
+
+    fn finish_with_calls(
+        mut self: Box<Self>,
+        py: Python<'_>,
+        _name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+        calls: Py<PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
+        if !planned.needs_grad(py)? {
+            return run::callable(py, planned.compile(py)?);
+        }
+        second_passes::callable(py, planned, calls)
+    }
+
+    fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        Some(self.target.main.clone_ref(py))
+    }
+
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
+        weight::weight(&self.paddle, kind, callee)
+    }
+
+    fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
+    }
+
+    fn state(&self) -> Option<Arc<dyn StateTest>> {
+        Some(Arc::clone(&self.state) as Arc<dyn StateTest>)
+    }
+
+    fn may_write_to(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        tensor.call_method0(intern!(tensor.py(), "is_contiguous")).and_then(|is| is.is_truthy()).unwrap_or(false)
+    }
+
+    fn keeps_gradient(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.own_gradients.has(identity(&self.paddle, value)?))
+    }
+
+    fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {
+        Python::attach(|py| self.writes.push((input.clone_ref(py), value.clone_ref(py))));
+    }
+
+    fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+        in_place::memory(&self.paddle, &self.views, value)
+    }
+
+    fn operations(&self) -> PyResult<usize> {
+        Python::attach(|py| {
+            let twin = self.twin.as_ref().map_or(Ok(0), |twin| count(&twin.target(py), py))?;
+            Ok(count(&self.target, py)? + twin)
+        })
+    }
+}
+
+impl Drop for PaddleBuilder {
+    fn drop(&mut self) {
+        if self.recorded {
+            // It fails only while the interpreter shuts down, when nothing is left to release.
+            Python::try_attach(|py| self.take_parameters(py).is_ok());
+        }
+    }
+}
+
+/// How many operations a program has.
+fn count(target: &Target, py: Python<'_>) -> PyResult<usize> {
+    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+    block.call_method0(intern!(py, "num_ops"))?.extract()
+}
+
+/// Several Python objects may stand for one value; this is what they share.
+pub(crate) fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if !paddle.is_value(value) {
+        return Err(PyTypeError::new_err(format!("{} is no value of a graph", value.get_type())));
+    }
+    value.call_method0("hash")?.extract()
+}

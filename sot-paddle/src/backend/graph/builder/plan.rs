@@ -1,0 +1,114 @@
+//! What a finished program gives, and where its outputs are found.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use sot_core::cpython::WeakRef;
+
+use crate::backend::graph::outputs::{known_values, plan_outputs, Known, Origin};
+use crate::backend::graph::planned::Planned;
+use crate::backend::memory::write_back::{Write, Writes};
+use crate::backend::numbers::number_inputs::GivenAs;
+use crate::backend::run::second_passes::GradientFlow;
+use crate::backend::run::Statements;
+
+use super::{identity, PaddleBuilder};
+
+impl PaddleBuilder {
+    /// Settles what the program gives and where its outputs are found. Its parameters live as long as the second value.
+    pub(super) fn plan<'py>(
+        &mut self,
+        py: Python<'py>,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+        calls: Option<&Py<PyAny>>,
+    ) -> PyResult<(Planned, Bound<'py, PyList>)> {
+        let parameters = self.take_parameters(py)?;
+        refuse_shared_names(&parameters.tensors)?;
+        let mut known = known_values(&self.paddle, py, inputs, &parameters.values)?;
+        let results = PyList::empty(py);
+        let each = self.plan_writes(&mut known, &results)?;
+        let writes = calls.filter(|_| !each.is_empty()).map(|calls| Writes { each, calls: calls.clone_ref(py) });
+        let plan = plan_outputs(&self.paddle, py, (known, &results), outputs, &self.views)?;
+        if results.is_empty() {
+            if let Some(result) = self.last_result(py)? {
+                results.append(result)?;
+            }
+        }
+        let input_values = PyList::new(py, inputs)?;
+        let given = (&input_values, &parameters.values);
+        let flow = GradientFlow::of(self.target.main.bind(py), given, &results, (outputs, &plan))?;
+        let mut numbers = Vec::new();
+        for (at, input) in inputs.iter().enumerate() {
+            if self.numbers.has(&self.paddle, input.bind(py)) {
+                numbers.push((at, GivenAs::Number));
+            } else if self.arrays.has(&self.paddle, input.bind(py)) {
+                numbers.push((at, GivenAs::Array));
+            }
+        }
+        let planned = Planned {
+            numbers,
+            paddle: Arc::clone(&self.paddle),
+            program: self.target.main.clone_ref(py),
+            inputs: input_values.unbind(),
+            parameters: parameters.tensors.iter().map(|tensor| WeakRef::new(&tensor, None)).collect::<PyResult<_>>()?,
+            values: parameters.values.unbind(),
+            results: results.unbind(),
+            plan,
+            flow,
+            writes,
+            statements: calls
+                .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),
+        };
+        Ok((planned, parameters.tensors))
+    }
+
+    /// The results to be written back. Each leaves the graph as the input that has it in the end.
+    fn plan_writes(&self, known: &mut Known, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
+        let py = results.py();
+        let mut writes = Vec::new();
+        for (input, value) in &self.writes {
+            let (input, value) = (identity(&self.paddle, input.bind(py))?, value.bind(py));
+            let Some(&Origin::Input(input)) = known.get(&input) else {
+                return Err(PyTypeError::new_err("what is written to is no input of the graph"));
+            };
+            let id = identity(&self.paddle, value)?;
+            known.insert(id, Origin::Input(input));
+            results.append(value)?;
+            let keeps_gradient = self.own_gradients.has(id);
+            writes.push(Write { input, result: results.len() - 1, versions: self.versions.of(id), keeps_gradient });
+        }
+        Ok(writes)
+    }
+
+    /// Runs for its effects: with no result asked for, the last one stands in, as a program must have an output.
+    fn last_result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let block = self.target.main.bind(py).call_method0("global_block")?;
+        let operations: Vec<Bound<'py, PyAny>> = block.getattr("ops")?.extract()?;
+        for operation in operations.iter().rev() {
+            let name: String = operation.call_method0("name")?.extract()?;
+            if matches!(name.as_str(), "pd_op.data" | "builtin.parameter") {
+                continue;
+            }
+            if let Some(result) = operation.call_method0("results")?.try_iter()?.next() {
+                return result.map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Programs bind parameters by name: two tensors of one name would become one.
+fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
+    let mut names = std::collections::HashSet::new();
+    for tensor in tensors {
+        let name: String = tensor.getattr("name")?.extract()?;
+        if names.contains(&name) {
+            return Err(PyValueError::new_err(format!("two parameters or buffers share the name {name}")));
+        }
+        names.insert(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! How a statement is appended: once, or twice where sizes are left open.
+
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::cpython;
+
+use crate::backend::calls::given_back;
+use crate::backend::calls::output_argument;
+use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
+use crate::backend::graph::data;
+use crate::backend::memory::in_place;
+use crate::backend::memory::views::Step;
+use crate::backend::numbers::floats;
+use crate::backend::numbers::rounded::Given;
+use crate::backend::numbers::scalar;
+use crate::backend::numbers::twin::Twin;
+use crate::backend::numbers::whether;
+use crate::backend::paddle::static_mode::Target;
+
+use super::PaddleBuilder;
+
+impl PaddleBuilder {
+    /// Appends the statement of a call.
+    pub(super) fn append_call<'py>(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !matches!(kind, CallKind::Object(_)) {
+            output_argument::refuse(&self.paddle, callee, args, kwargs)?;
+        }
+        self.note_state(callee.py())?;
+        self.numbers.refuse_positions(&self.paddle, kind, args)?;
+        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
+        if !matches!(kind, CallKind::Object(_)) {
+            scalar::refuse_minus_nought(args, kwargs)?;
+        }
+        given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
+        self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
+        let paddle = Arc::clone(&self.paddle);
+        let target = self.target.clone_ref(callee.py());
+        let operands = data::operands(&paddle, &target, (kind, callee), args)?;
+        let args = operands.as_ref().unwrap_or(args);
+        let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
+        let args = filled.as_ref().unwrap_or(args);
+        let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
+        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
+        let result = match known {
+            Some(data) => {
+                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
+                self.known_sizes.note_data(&self.paddle, &data, &made)?;
+                made
+            }
+            None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
+        };
+        if kind == CallKind::InPlace {
+            self.versions.note(&self.paddle, callee, args, &result)?;
+            self.own_gradients.note(&self.paddle, callee, args, &result)?;
+        }
+        self.checked.check(&self.paddle, &target, &given, &result)?;
+        self.settled.settle(&self.paddle, &result)?;
+        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
+        Ok(result)
+    }
+
+    /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
+    fn append_for_all_sizes<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(mut twin) = self.twin.take() else {
+            return self.append_for_these_sizes(target, kind, callee, (args, kwargs));
+        };
+        let result = match twin.concerns(args, kwargs) {
+            Ok(true) => self.append_twice(&mut twin, target, kind, callee, (args, kwargs)),
+            Ok(false) => self.append(target, kind, callee, args, kwargs),
+            Err(error) => Err(error),
+        };
+        self.twin = Some(twin);
+        result
+    }
+
+    fn append_for_these_sizes<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let result = match self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))? {
+            Some((args, kwargs)) => self.append(target, kind, callee, &args, kwargs.as_ref())?,
+            None => self.append(target, kind, callee, args, kwargs)?,
+        };
+        self.known_sizes.note(&self.paddle, kind, callee, args, &result)?;
+        Ok(result)
+    }
+
+    fn append_twice<'py>(
+        &mut self,
+        twin: &mut Twin,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = callee.py();
+        let given = twin.arguments(args, kwargs)?;
+        self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
+        if let (Some(original), Some(twin)) = (kwargs, &given.keywords) {
+            self.numbers.note_alike(&self.paddle, original.as_any(), twin.as_any())?;
+        }
+        let twin_target = twin.target(py);
+        let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
+        // Where this fails with numbers for sizes, it may not with the numbers themselves.
+        let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
+        let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
+        self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
+        let here = Twin::operations(py, &twin_target)?.split_off(twin_before);
+        twin.refuse_dangerous(&here)?;
+        let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
+        let result = self.append(target, kind, callee, args, kwargs).map_err(matter)?;
+        twin.compare(&here, &Twin::operations(py, target)?.split_off(before))?;
+        Ok(result)
+    }
+
+    fn append<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let paddle = Arc::clone(&self.paddle);
+        paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = self.arrays.call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
+            if let Some(result) = floats::call(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
+            if let Some(result) = self.numbers.operator(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
+            if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
+            if let Some(result) = whether::call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
+            if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
+                return Ok(made);
+            }
+            let result = match kind {
+                CallKind::Api if stand_in::is_function(callee)? => {
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let name = callee.getattr(intern!(callee.py(), "__name__"))?.cast_into()?;
+                    let receiver = args.get_item(0).map_err(|_| stand_in::refused("a tensor given by name"))?;
+                    self.call_method(&name, &receiver, &arguments)
+                }
+                CallKind::Api => {
+                    let result = callee.call(args, kwargs)?;
+                    self.numbers.note(&self.paddle, callee, &result)?;
+                    Ok(result)
+                }
+                CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
+                CallKind::Object(_) => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Method => {
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
+                }
+            }?;
+            let built = matches!(kind, CallKind::Api | CallKind::Method);
+            if built && given_back::is_given_back(&self.paddle, callee, args, kwargs)? {
+                return args.get_item(0);
+            }
+            Ok(result)
+        })
+    }
+
+    fn call_method<'py>(
+        &mut self,
+        method: &Bound<'py, PyString>,
+        receiver: &Bound<'py, PyAny>,
+        arguments: &MethodArguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
+        if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?
+        {
+            return Ok(receiver.clone());
+        }
+        if method == "as_strided" && !in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)? {
+            return Err(stand_in::refused("a tensor that may lie in the memory of another"));
+        }
+        let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
+            let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
+            if !result.is(receiver) || method != "__getitem__" {
+                return Ok(result);
+            }
+            // An index that takes all of a tensor gives another one in eager mode, a view.
+            let value = cpython::import(method.py(), "paddle")?.call_method1("assign", (result,))?;
+            let again = Step::method(method.py(), "__getitem__", &arguments.positional, None);
+            self.views.note_step(&self.paddle, receiver, &value, again)?;
+            return Ok(value);
+        };
+        if let Some(again) = again {
+            self.views.note_step(&self.paddle, receiver, &value, again)?;
+        }
+        Ok(value)
+    }
+}
