@@ -238,6 +238,23 @@ def test_the_minimiser_writes_a_script_that_shows_it(tmp_path):
     assert "forward" in shown.stderr and "differs" in shown.stderr, shown.stderr
 
 
+@pytest.mark.parametrize("size, programs", [(None, [False, True, True, True, True]), ("0", [True] * 5)])
+def test_graphs_become_programs_as_they_do_without_it(size, programs, monkeypatch):
+    """The backward passes that verify mode makes are none of the program's."""
+    monkeypatch.delenv("MIN_GRAPH_SIZE")
+    if size is not None:
+        monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    net = nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(4, 4), nn.Tanh())])
+    fast, found = sot.symbolic_translate(lambda x: net(x).sum()), []
+    for _ in programs:
+        loss = fast(paddle.ones([3, 4]))
+        found.append(loss.grad_fn.name() in ("Dy2StGradNode", "GradNodeBase"))
+        loss.backward()
+    assert found == programs
+    assert (sot.stats().translations, sot.stats().hits) == (1, len(programs) - 1)
+    seen(len(programs))
+
+
 def test_writes_to_a_module_that_is_given_are_taken_back():
     module = types.ModuleType("counts_calls")
     module.count = 0

@@ -91,7 +91,8 @@ class _Call:
             _sot._count_verified(False, str(reason))
             return _sot._call_verified(self.function, *self.args, **self.kwargs)
         difference = self._gradient_difference(before, world)
-        outcome: _Outcome = _Outcome.of(lambda: _sot._call_verified(self.function, *self.args, **self.kwargs))
+        call = _sot._call_uncounted if self._gradients else _sot._call_verified
+        outcome: _Outcome = _Outcome.of(lambda: call(self.function, *self.args, **self.kwargs))
         try:
             if isinstance(outcome.error, (_sot.GraphBreakError, _sot.RecompileError)):
                 raise NotVerifiable(f"the tracer raises {type(outcome.error).__name__}, as it was asked to")
@@ -148,7 +149,7 @@ class _Call:
             return None
         try:
             with kept_inside():
-                result = _sot._call_verified(self.function, *self.args, **self.kwargs)
+                result = _sot._call_rehearsed(self.function, *self.args, **self.kwargs)
             with _quiet():
                 return gradient_difference(expected, gradients(result, before.inputs()))
         except (NotVerifiable, Exception):

@@ -9,8 +9,8 @@ use sot_core::cpython;
 
 use super::results::{self, ResultOf};
 use super::{
-    flag, late_hooks, made, module, past_run, refuse_program, run, unreached, Hook, Hooks, Met, Pass, PassKind,
-    PastRun, Running, ERROR_BY_RESULT,
+    flag, late_hooks, made, module, past_run, refuse_program, rehearsal, run, unreached, Hook, Hooks, Met, Pass,
+    PassKind, PastRun, Running, ERROR_BY_RESULT,
 };
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have
@@ -56,7 +56,11 @@ pub(super) fn run_partial_grad<'py>(
         }
     }
     if !creates {
-        let kind = if flag(args, 3)? { PassKind::Keeps } else { PassKind::Leaves };
+        let kind = match flag(args, 3)? {
+            true => PassKind::Keeps,
+            false if rehearsal::is_pass() => PassKind::Frees,
+            false => PassKind::Leaves,
+        };
         let given = late_hooks::with_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
         return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);
