@@ -1,5 +1,6 @@
 """Verify mode: wrong registrations are told of, sound programs are not, and nothing of the second run stays."""
 
+import itertools
 import random
 import subprocess
 import sys
@@ -189,6 +190,13 @@ def test_objects_that_cannot_be_copied_are_counted():
     fast = sot.symbolic_translate(lambda x, numbers: x + next(numbers))
     assert fast(paddle.ones([1]), numbers).tolist() == [2.0]
     assert list(sot.stats().not_verified) == ["an object cannot be copied: builtins.list_iterator"]
+
+
+def test_iterators_of_c_code_are_no_objects_without_state():
+    numbers = itertools.count()
+    fast = sot.symbolic_translate(lambda x: x + next(numbers))
+    assert [fast(paddle.ones([1])).tolist() for _ in range(3)] == [[1.0], [2.0], [3.0]]
+    assert sot.stats().not_verified == {"an object cannot be copied: itertools.count": 3}
 
 
 def test_what_differs_by_itself_is_no_difference():
