@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -183,6 +184,34 @@ def test_what_cannot_be_taken_back_runs_once(tmp_path):
     sot.symbolic_translate(logs)(paddle.ones([2]))
     assert path.read_text() == "line\n"
     assert list(sot.stats().not_verified) == [f"I/O: open({str(path)!r})"]
+
+
+def test_a_debugger_is_come_to_once(monkeypatch):
+    stops = []
+    monkeypatch.setattr(sys, "breakpointhook", lambda: stops.append(1))
+
+    def f(x):
+        y = x + 1
+        breakpoint()
+        return y
+
+    sot.symbolic_translate(f)(paddle.ones([1]))
+    assert stops == [1] and list(sot.stats().not_verified) == ["I/O: builtins.breakpoint"]
+
+
+def test_handlers_of_signals_are_taken_back():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def f(x):
+        found = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        return x + 1, found
+
+    try:
+        assert sot.symbolic_translate(f)(paddle.ones([1]))[1]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    seen()
 
 
 def test_objects_that_cannot_be_copied_are_counted():

@@ -22,7 +22,7 @@ _EVENTS = frozenset(
         "chmod chown exec fork forkpty kill killpg link lockf mkdir posix_spawn putenv remove removexattr rename rmdir "
         "setxattr spawn startfile symlink system truncate unlink unsetenv utime"
     ).split()
-) | {"builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill", "_thread.start_new_thread"}
+) | {"builtins.breakpoint", "builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill", "_thread.start_new_thread"}
 
 
 class NotVerifiable(BaseException):
