@@ -13,6 +13,7 @@ import numpy as np
 import paddle
 import pytest
 from paddle import nn
+from paddle.distributed.fleet.utils import recompute
 
 import sot
 
@@ -314,6 +315,45 @@ def test_what_stands_in_two_places_is_one_object_in_both_runs():
         return states[0] * 2 if states is layer.states else states[0] * 3
 
     assert sot.symbolic_translate(f)(layer.states).tolist() == [2.0, 2.0]
+    seen()
+
+
+def test_tensors_as_keys():
+    rates = {paddle.ones([1]): 2.0, paddle.ones([1]): 3.0}
+
+    def f(x):
+        return x * sum(rates[key] for key in rates), [rates.get(key) for key in [first, x]]
+
+    first, *others = rates
+    assert sot.symbolic_translate(f)(paddle.ones([1]))[1] == [2.0, None]
+    assert list(rates)[0] is first and list(rates.values()) == [2.0, 3.0]
+    seen()
+
+
+def test_tensors_of_classes_of_the_program_are_not_copied():
+    class Own(paddle.Tensor):
+        def __bool__(self):
+            return False
+
+    fast = sot.symbolic_translate(lambda x, flag: x + 1 if flag else x - 1)
+    assert fast(paddle.ones([1]), Own(paddle.ones([1]))).tolist() == [0.0]
+    (reason,) = sot.stats().not_verified
+    assert reason.startswith("an object cannot be copied: ") and reason.endswith("Own")
+
+
+def test_recomputed_parts_write_no_gradients(same):
+    """Their backward pass is one of its own, and gives gradients to the parameters whoever asks."""
+
+    def run(wrap):
+        paddle.seed(1)
+        net = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        x = paddle.ones([2, 4])
+        x.stop_gradient = False
+        wrap(lambda x: recompute(net, x * 2).sum())(x).backward()
+        return [parameter.grad.numpy() for parameter in net.parameters()]
+
+    expected = run(lambda fn: fn)
+    same(run(sot.symbolic_translate), expected)
     seen()
 
 

@@ -135,6 +135,9 @@ class _Call:
             if outcome.error is None and not before.backward.ran and not before.writes_with_gradients():
                 with contextlib.suppress(Exception):
                     self._gradients = gradients(outcome.value, inputs)
+                if before.writes_with_gradients():
+                    # To ask writes `.grad`, as where recomputed parts have a backward pass of their own.
+                    self._gradients = {}
             return image
         except Exception as error:
             raise NotVerifiable(f"verify mode failed: {type(error).__name__}: {error}") from error

@@ -169,6 +169,9 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
     """A copy of a tensor's elements, and of its gradient's."""
     if not tensor.is_dense() or not tensor._is_initialized():
         raise NotVerifiable("a tensor that is not dense")
+    if type(tensor) not in (paddle.Tensor, _parameter_type()):
+        # A copy would be of Paddle's class.
+        raise NotVerifiable(f"an object cannot be copied: {type(tensor).__module__}.{type(tensor).__qualname__}")
     with paddle.no_grad():
         kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
         grad = None if tensor.grad is None else tensor.grad.detach().clone()
