@@ -357,6 +357,24 @@ def test_recomputed_parts_write_no_gradients(same):
     seen()
 
 
+def test_parameters_that_operations_write_have_copies_of_their_class():
+    layer = nn.Linear(1, 1)
+    scale = layer.scale = layer.create_parameter([1])
+    scale.stop_gradient = True
+
+    def f(x):
+        y = x * layer.scale
+        paddle._C_ops.assign_out_(x * 2, scale)
+        return y
+
+    x = paddle.ones([1])
+    x.stop_gradient = False
+    fast = sot.symbolic_translate(f)
+    fast(x), fast(x)
+    assert scale.tolist() == [2.0] and not scale.is_leaf
+    assert not sot.stats().differences and sot.stats().verified, f"\n{sot.stats()}"
+
+
 def test_a_warning_is_seen_once():
     def f(x):
         warnings.warn("once a call")

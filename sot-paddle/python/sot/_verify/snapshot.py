@@ -117,7 +117,7 @@ class Snapshot:
             result.stop_gradient = False
             result.register_hook(self.backward.note_beyond)
             with paddle.set_grad_enabled(True):
-                result = paddle.assign(result)
+                result = _assigned(result)
         else:
             result.stop_gradient = tensor.stop_gradient
             if grad is not None and not tensor.grad.stop_gradient and result.is_leaf and not result.stop_gradient:
@@ -132,6 +132,16 @@ class Snapshot:
             result.grad = grad.clone()
         result.__dict__.update(tensor.__dict__)
         return result
+
+
+def _assigned(tensor: Any) -> Any:
+    """What is computed from a tensor, and of its class: an operation may have written a parameter."""
+    if not isinstance(tensor, _parameter_type()):
+        return paddle.assign(tensor)
+    result = copy.deepcopy(tensor)
+    result.stop_gradient = True
+    paddle._C_ops.assign_out_(tensor, result)
+    return result
 
 
 def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
