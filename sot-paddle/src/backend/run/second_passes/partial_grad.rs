@@ -56,10 +56,12 @@ pub(super) fn run_partial_grad<'py>(
         }
     }
     if !creates {
-        let kind = match flag(args, 3)? {
-            true => PassKind::Keeps,
-            false if rehearsal::is_pass() => PassKind::Frees,
-            false => PassKind::Leaves,
+        let kind = if flag(args, 3)? {
+            PassKind::Keeps
+        } else if rehearsal::is_pass() {
+            PassKind::Frees
+        } else {
+            PassKind::Leaves
         };
         let given = late_hooks::with_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
