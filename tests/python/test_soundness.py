@@ -22,7 +22,9 @@ SINCE = re.compile(r"^CPython (?:3\.(\d+) and newer|3\.(\d+) and older) only[.,]
 
 ALONE = {
     "What a frame in a traceback holds": "the frames of verify mode are in the traceback",
-    "When an object dies that an instruction gave which ends a graph": "verify mode holds what a call reaches until it has been compared",
+    "When an object dies that an instruction gave which ends a graph": (
+        "verify mode holds what a call reaches until it has been compared"
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a run must not do if it is to be taken back, and what of the process a run changes: the random state, handlers."""
+"""What a run must not do if it is to be taken back, and what of the process a run changes, such as the random state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _EVENTS = frozenset(
         "chmod chown exec fork forkpty kill killpg link lockf mkdir posix_spawn putenv remove removexattr rename rmdir "
         "setxattr spawn startfile symlink system truncate unlink unsetenv utime"
     ).split()
-) | {"builtins.breakpoint", "builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill", "_thread.start_new_thread"}
+) | {
+    "builtins.breakpoint", "builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill",
+    "_thread.start_new_thread",
+}  # fmt: skip
 
 
 class NotVerifiable(BaseException):
@@ -101,9 +104,7 @@ def unwatched() -> Iterator[None]:
 
 
 class World:
-    """What programs change of the process: random numbers, the default type, whether gradients are recorded, handlers of
-    signals.
-    """
+    """What programs change of the process: random numbers, the default type, the grad mode, handlers of signals."""
 
     def __init__(self) -> None:
         self._python = random.getstate()
