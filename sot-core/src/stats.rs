@@ -78,6 +78,14 @@ pub fn hit() {
     HITS.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Does something whose hits are not counted.
+pub fn keep_hits<T>(work: impl FnOnce() -> T) -> T {
+    let before = HITS.load(Ordering::Relaxed);
+    let done = work();
+    HITS.store(before, Ordering::Relaxed);
+    done
+}
+
 /// Changes the counters.
 pub fn update(change: impl FnOnce(&mut Stats)) {
     change(lock(&STATS).get_or_insert_with(Stats::default));

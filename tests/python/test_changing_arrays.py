@@ -106,7 +106,6 @@ def test_results_of_numpy_go_on_as_inputs(size):
     assert counted.graphs == 1 and counted.translations <= 4 and not counted.fallbacks, counted
 
 
-@pytest.mark.alone("it counts hits")
 def test_training_with_arrays():
     paddle.seed(1)
     layer = paddle.nn.Linear(3, 2)

@@ -75,7 +75,6 @@ def stops(x):
     return inner * 2
 
 
-@pytest.mark.alone("a debugger reads standard input")
 def test_breakpoint_shows_the_programs_frames(monkeypatch):
     def called(x):
         outer = x * 2

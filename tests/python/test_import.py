@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 
 def run(program):
     done = subprocess.run(
@@ -28,6 +30,7 @@ def test_paddles_own_tracer_is_not_imported_along():
     assert run(program) == []
 
 
+@pytest.mark.alone("the modules of verify mode are imported")
 def test_what_is_not_used_is_not_imported():
     """Verify mode waits until it is switched on, and installed packages that offer no plug-in are not looked into."""
     program = """

@@ -282,7 +282,6 @@ def and_was_computed(p, x):
     return (y * x).sum()
 
 
-@pytest.mark.alone("it counts hits")
 @pytest.mark.parametrize(
     "fn", [and_then_one_begins_at_it, and_one_began_at_it_before, and_was_computed], ids=lambda fn: fn.__name__
 )

@@ -263,7 +263,6 @@ def test_gradients_along_both():
     assert sot.stats().graphs >= 1 and not sot.stats().fallbacks
 
 
-@pytest.mark.alone("the node of the result is that of a run whose gradient was asked for before")
 def test_programs_without_states_remain():
     """The same function is a program in calls that are given nothing that was computed with gradients."""
     lin = nn.Linear(4, 4)

@@ -301,7 +301,6 @@ def test_hooks_of_the_function_itself(same):
     assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
-@pytest.mark.alone("it counts hits")
 def test_modes_are_switched_in_the_function(same):
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1D(2), nn.Dropout(0.5))
 

@@ -301,7 +301,6 @@ def test_gradients_flow_through_a_graph_node(same):
         assert seen() == (1, 0, 0)
 
 
-@pytest.mark.alone("it counts hits")
 def test_a_graph_node_of_a_model(same):
     class Net(paddle.nn.Layer):
         def __init__(self):

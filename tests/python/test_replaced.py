@@ -237,7 +237,6 @@ def test_what_is_no_function_of_the_program(kind, program, replaced):
     compare(program, [begin, "call", "call", end, "call"], calls)
 
 
-@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_the_program_replaces_a_function_while_it_runs(replaced):
     calls, original, layer = [], F.relu, nn.ReLU()
 
@@ -261,7 +260,6 @@ def test_the_program_replaces_a_function_while_it_runs(replaced):
         assert str(observe(sot.symbolic_translate(program), ["call"] * 3, calls)) == str(eager)
 
 
-@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_what_does_not_matter_keeps_translations(replaced):
     layer = nn.Linear(3, 3)
 
@@ -320,6 +318,7 @@ def test_what_is_replaced_and_not_run_leaves_graphs_whole(check, replaced):
     assert not calls
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_what_is_replaced_is_not_run_while_a_statement_is_made(replaced):
     """Eager mode indexes without `gather_nd`; a program's code would run it."""
     calls = []

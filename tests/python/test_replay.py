@@ -142,7 +142,6 @@ def test_a_graph_with_a_list_of_small_tensors_is_small(monkeypatch):
     assert sot.stats().graphs == 1 and said == [-1.0, before]
 
 
-@pytest.mark.alone("it counts hits")
 @pytest.mark.parametrize("rows, threshold", [(2, -1.0), (1 << 20, 2**-10)])
 def test_the_first_runs_make_a_collector_for_batches_or_none_if_the_graph_is_small(monkeypatch, rows, threshold):
     said, real = [], paddle.set_flags

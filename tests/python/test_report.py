@@ -73,6 +73,7 @@ def test_statements_know_their_layers():
     assert shapes[graph["outputs"][0]] == ("result", [2, 2], "float32")
 
 
+@pytest.mark.alone("reports count both translated runs")
 def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     target, calls, _ = reported("recompiling")
     sot.reset()
@@ -96,6 +97,7 @@ def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     assert all(0 < one["times"]["guards"] < one["times"]["seconds"] for one in data["translations"])
 
 
+@pytest.mark.alone("reports count both translated runs")
 def test_calls_are_timed_while_a_report_is_asked_for():
     _, calls, explanation = reported("breaking")
     outer, behind = explanation.data["translations"]
@@ -103,6 +105,7 @@ def test_calls_are_timed_while_a_report_is_asked_for():
     assert outer["times"]["seconds"] > behind["times"]["seconds"] > 0, "what goes on behind a break is part of the call"
 
 
+@pytest.mark.alone("reports count both translated runs")
 def test_hits_are_those_of_stats():
     target, calls, _ = reported("whole")
     sot.reset()
@@ -117,6 +120,7 @@ def test_hits_are_those_of_stats():
     assert hits == sot.stats().hits - before > 0
 
 
+@pytest.mark.alone("reports count both translated runs")
 def test_without_details_small_facts_are_kept(tmp_path):
     sot._sot.report_forget()
     sot.symbolic_translate(report_models.Breaking())(paddle.ones([2, 8]))

@@ -37,16 +37,19 @@ def run(name, alarms, *how):
     return counts
 
 
+@pytest.mark.alone("an alarm comes once, to one of the runs", runs=False)
 @pytest.mark.parametrize("name, alarms", [("large", 12), ("loop", 25), ("training", 15)])
 def test_an_alarm_reaches_the_caller(name, alarms):
     assert run(name, alarms)["in_call"] > 0
 
 
+@pytest.mark.alone("an alarm comes once, to one of the runs", runs=False)
 @pytest.mark.parametrize("name, alarms", [("large", 10), ("loop", 15), ("training", 8)])
 def test_what_another_thread_raises_reaches_the_caller(name, alarms):
     assert run(name, alarms, "thread")["in_call"] > 0
 
 
+@pytest.mark.alone("an alarm comes once, to one of the runs", runs=False)
 @pytest.mark.parametrize("name", ["in_try", "in_graphs", "in_callee", "in_with"])
 def test_an_alarm_reaches_the_except_of_the_function(name):
     run(name, 15)
@@ -82,6 +85,7 @@ def endless(x):
             return y
 
 
+@pytest.mark.alone("an alarm comes once, to one of the runs", runs=False)
 def test_a_loop_without_end_is_left_for_a_handler(alarms):
     fast = sot.symbolic_translate(endless)
     for _ in range(2):

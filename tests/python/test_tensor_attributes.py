@@ -46,7 +46,6 @@ def test_that_is_a_tensor(x):
     assert (stats.graphs, stats.hits, stats.breaks) == (1, 1, {})
 
 
-@pytest.mark.alone("it counts hits")
 def test_of_parameters():
     layer = paddle.nn.Linear(4, 4)
     layer.weight.is_distributed = False

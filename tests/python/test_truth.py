@@ -77,6 +77,7 @@ def test_places(same, value):
     assert sot.stats().graphs and not sot.stats().fallbacks
 
 
+@pytest.mark.alone("a profile function sees the functions of verify mode")
 def test_no_python_function_is_called():
     fast = sot.symbolic_translate(side)
     x = paddle.ones([1])
@@ -92,6 +93,7 @@ def test_no_python_function_is_called():
     assert "__bool__" not in called and "prod" not in called
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("name", ["__bool__", "__nonzero__", "__array__"])
 def test_methods_that_were_replaced(same, monkeypatch, name):
     fast = sot.symbolic_translate(side)
@@ -159,6 +161,7 @@ PROGRAMS = [compared, not_compared, compared_in_a_helper, compared_and_kept]
 PROGRAMS += [compared_in_a_comprehension, compared_in_a_loop]
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("value", [1.0, -1.0])
 @pytest.mark.parametrize("name", ["asks_on", "reads", "knows"])
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
@@ -184,6 +187,7 @@ def test_a_method_of_the_programs_is_called_once_for_a_question(same, monkeypatc
 NO_TRUTHS = [lambda tensor: 1, lambda tensor: tensor, lambda tensor: ORIGINAL(tensor) + 1, lambda tensor: 1 // 0]
 
 
+@pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("answer", NO_TRUTHS)
 @pytest.mark.parametrize("fn", [compared, not_compared], ids=lambda fn: fn.__name__)
 def test_a_method_of_the_programs_that_gives_no_truth(monkeypatch, fn, answer):

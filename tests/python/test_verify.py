@@ -1,6 +1,8 @@
 """Verify mode: wrong registrations are told of, sound programs are not, and nothing of the second run stays."""
 
+import itertools
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import numpy as np
 import paddle
 import pytest
 from paddle import nn
+from paddle.distributed.fleet.utils import recompute
 
 import sot
 
@@ -184,11 +187,46 @@ def test_what_cannot_be_taken_back_runs_once(tmp_path):
     assert list(sot.stats().not_verified) == [f"I/O: open({str(path)!r})"]
 
 
+def test_a_debugger_is_come_to_once(monkeypatch):
+    stops = []
+    monkeypatch.setattr(sys, "breakpointhook", lambda: stops.append(1))
+
+    def f(x):
+        y = x + 1
+        breakpoint()
+        return y
+
+    sot.symbolic_translate(f)(paddle.ones([1]))
+    assert stops == [1] and list(sot.stats().not_verified) == ["I/O: builtins.breakpoint"]
+
+
+def test_handlers_of_signals_are_taken_back():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def f(x):
+        found = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        return x + 1, found
+
+    try:
+        assert sot.symbolic_translate(f)(paddle.ones([1]))[1]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    seen()
+
+
 def test_objects_that_cannot_be_copied_are_counted():
     numbers = iter([1.0, 2.0])
     fast = sot.symbolic_translate(lambda x, numbers: x + next(numbers))
     assert fast(paddle.ones([1]), numbers).tolist() == [2.0]
     assert list(sot.stats().not_verified) == ["an object cannot be copied: builtins.list_iterator"]
+
+
+def test_iterators_of_c_code_are_no_objects_without_state():
+    numbers = itertools.count()
+    fast = sot.symbolic_translate(lambda x: x + next(numbers))
+    assert [fast(paddle.ones([1])).tolist() for _ in range(3)] == [[1.0], [2.0], [3.0]]
+    assert sot.stats().not_verified == {"an object cannot be copied: itertools.count": 3}
 
 
 def test_what_differs_by_itself_is_no_difference():
@@ -238,6 +276,23 @@ def test_the_minimiser_writes_a_script_that_shows_it(tmp_path):
     assert "forward" in shown.stderr and "differs" in shown.stderr, shown.stderr
 
 
+@pytest.mark.parametrize("size, programs", [(None, [False, True, True, True, True]), ("0", [True] * 5)])
+def test_graphs_become_programs_as_they_do_without_it(size, programs, monkeypatch):
+    """The backward passes that verify mode makes are none of the program's."""
+    monkeypatch.delenv("MIN_GRAPH_SIZE")
+    if size is not None:
+        monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    net = nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(4, 4), nn.Tanh())])
+    fast, found = sot.symbolic_translate(lambda x: net(x).sum()), []
+    for _ in programs:
+        loss = fast(paddle.ones([3, 4]))
+        found.append(loss.grad_fn.name() in ("Dy2StGradNode", "GradNodeBase"))
+        loss.backward()
+    assert found == programs
+    assert (sot.stats().translations, sot.stats().hits) == (1, len(programs) - 1)
+    seen(len(programs))
+
+
 def test_writes_to_a_module_that_is_given_are_taken_back():
     module = types.ModuleType("counts_calls")
     module.count = 0
@@ -261,6 +316,63 @@ def test_what_stands_in_two_places_is_one_object_in_both_runs():
 
     assert sot.symbolic_translate(f)(layer.states).tolist() == [2.0, 2.0]
     seen()
+
+
+def test_tensors_as_keys():
+    rates = {paddle.ones([1]): 2.0, paddle.ones([1]): 3.0}
+
+    def f(x):
+        return x * sum(rates[key] for key in rates), [rates.get(key) for key in [first, x]]
+
+    first, *others = rates
+    assert sot.symbolic_translate(f)(paddle.ones([1]))[1] == [2.0, None]
+    assert list(rates)[0] is first and list(rates.values()) == [2.0, 3.0]
+    seen()
+
+
+def test_tensors_of_classes_of_the_program_are_not_copied():
+    class Own(paddle.Tensor):
+        def __bool__(self):
+            return False
+
+    fast = sot.symbolic_translate(lambda x, flag: x + 1 if flag else x - 1)
+    assert fast(paddle.ones([1]), Own(paddle.ones([1]))).tolist() == [0.0]
+    (reason,) = sot.stats().not_verified
+    assert reason.startswith("an object cannot be copied: ") and reason.endswith("Own")
+
+
+def test_recomputed_parts_write_no_gradients(same):
+    """Their backward pass is one of its own, and gives gradients to the parameters whoever asks."""
+
+    def run(wrap):
+        paddle.seed(1)
+        net = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        x = paddle.ones([2, 4])
+        x.stop_gradient = False
+        wrap(lambda x: recompute(net, x * 2).sum())(x).backward()
+        return [parameter.grad.numpy() for parameter in net.parameters()]
+
+    expected = run(lambda fn: fn)
+    same(run(sot.symbolic_translate), expected)
+    seen()
+
+
+def test_parameters_that_operations_write_have_copies_of_their_class():
+    layer = nn.Linear(1, 1)
+    scale = layer.scale = layer.create_parameter([1])
+    scale.stop_gradient = True
+
+    def f(x):
+        y = x * layer.scale
+        paddle._C_ops.assign_out_(x * 2, scale)
+        return y
+
+    x = paddle.ones([1])
+    x.stop_gradient = False
+    fast = sot.symbolic_translate(f)
+    fast(x), fast(x)
+    assert scale.tolist() == [2.0] and not scale.is_leaf
+    assert not sot.stats().differences and sot.stats().verified, f"\n{sot.stats()}"
 
 
 def test_a_warning_is_seen_once():

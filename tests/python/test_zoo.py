@@ -49,7 +49,14 @@ def make(name):
     return make
 
 
-@pytest.mark.parametrize("name", zoo.load())
+# Layers of theirs note a data format at the first call.
+FINDS_OUT = pytest.mark.alone("both translated runs begin with what a layer has not yet found out")
+NAMES = [
+    pytest.param(name, marks=FINDS_OUT) if name in ("others.BYOL", "unet.Segmentation") else name for name in zoo.load()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_model(name):
     task = zoo.TASKS[name]
     old = paddle.__version__.startswith("3.0")

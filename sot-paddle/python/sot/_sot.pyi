@@ -55,6 +55,15 @@ def _set_verifier(verifier: Callable[..., Any] | None) -> None:
 def _call_verified(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with frames translated, none of which is verified."""
 
+def _call_rehearsed(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`_call_verified` for a run that is taken back: it is no first run of the graphs that it calls."""
+
+def _call_uncounted(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`_call_verified` after a rehearsal, whose hits are those of the call."""
+
+def _rehearse_pass(grad: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`paddle.grad` for the result of a rehearsal: no other pass comes to it."""
+
 def _count_verified(differs: bool, not_verified: str | None) -> None: ...
 def _take_stance(name: str) -> str:
     """Take the stance of that name; the name of the one before."""

@@ -91,7 +91,8 @@ class _Call:
             _sot._count_verified(False, str(reason))
             return _sot._call_verified(self.function, *self.args, **self.kwargs)
         difference = self._gradient_difference(before, world)
-        outcome: _Outcome = _Outcome.of(lambda: _sot._call_verified(self.function, *self.args, **self.kwargs))
+        call = _sot._call_uncounted if self._gradients else _sot._call_verified
+        outcome: _Outcome = _Outcome.of(lambda: call(self.function, *self.args, **self.kwargs))
         try:
             if isinstance(outcome.error, (_sot.GraphBreakError, _sot.RecompileError)):
                 raise NotVerifiable(f"the tracer raises {type(outcome.error).__name__}, as it was asked to")
@@ -134,6 +135,9 @@ class _Call:
             if outcome.error is None and not before.backward.ran and not before.writes_with_gradients():
                 with contextlib.suppress(Exception):
                     self._gradients = gradients(outcome.value, inputs)
+                if before.writes_with_gradients():
+                    # To ask writes `.grad`, as where recomputed parts have a backward pass of their own.
+                    self._gradients = {}
             return image
         except Exception as error:
             raise NotVerifiable(f"verify mode failed: {type(error).__name__}: {error}") from error
@@ -148,7 +152,7 @@ class _Call:
             return None
         try:
             with kept_inside():
-                result = _sot._call_verified(self.function, *self.args, **self.kwargs)
+                result = _sot._call_rehearsed(self.function, *self.args, **self.kwargs)
             with _quiet():
                 return gradient_difference(expected, gradients(result, before.inputs()))
         except (NotVerifiable, Exception):

@@ -1,10 +1,11 @@
-"""What a run must not do if it is to be taken back, and what of the process a run changes: the random state."""
+"""What a run must not do if it is to be taken back, and what of the process a run changes, such as the random state."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import random
+import signal
 import sys
 import threading
 import warnings
@@ -21,7 +22,10 @@ _EVENTS = frozenset(
         "chmod chown exec fork forkpty kill killpg link lockf mkdir posix_spawn putenv remove removexattr rename rmdir "
         "setxattr spawn startfile symlink system truncate unlink unsetenv utime"
     ).split()
-) | {"builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill", "_thread.start_new_thread"}
+) | {
+    "builtins.breakpoint", "builtins.input", "fcntl.flock", "fcntl.ioctl", "signal.pthread_kill",
+    "_thread.start_new_thread",
+}  # fmt: skip
 
 
 class NotVerifiable(BaseException):
@@ -100,7 +104,7 @@ def unwatched() -> Iterator[None]:
 
 
 class World:
-    """What programs change of the process: random numbers, the default type, whether gradients are recorded."""
+    """What programs change of the process: random numbers, the default type, the grad mode, handlers of signals."""
 
     def __init__(self) -> None:
         self._python = random.getstate()
@@ -110,6 +114,7 @@ class World:
         self._paddle = _paddle_random_state()
         self._names = dict(unique_name.generator.ids)
         self._parameters = set(_parameter_names())
+        self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
 
     def restore(self) -> None:
         """Set it back; as often as is needed."""
@@ -122,6 +127,10 @@ class World:
         unique_name.generator.ids.clear()
         unique_name.generator.ids.update(self._names)
         _parameter_names().intersection_update(self._parameters)
+        for number, handler in self._handlers.items():
+            # There is no handler to set where it is none of Python's.
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
         # Drawing changes what was set.
         self._paddle = _paddle_random_state()
 

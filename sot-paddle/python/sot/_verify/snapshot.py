@@ -117,7 +117,7 @@ class Snapshot:
             result.stop_gradient = False
             result.register_hook(self.backward.note_beyond)
             with paddle.set_grad_enabled(True):
-                result = paddle.assign(result)
+                result = _assigned(result)
         else:
             result.stop_gradient = tensor.stop_gradient
             if grad is not None and not tensor.grad.stop_gradient and result.is_leaf and not result.stop_gradient:
@@ -132,6 +132,16 @@ class Snapshot:
             result.grad = grad.clone()
         result.__dict__.update(tensor.__dict__)
         return result
+
+
+def _assigned(tensor: Any) -> Any:
+    """What is computed from a tensor, and of its class: an operation may have written a parameter."""
+    if not isinstance(tensor, _parameter_type()):
+        return paddle.assign(tensor)
+    result = copy.deepcopy(tensor)
+    result.stop_gradient = True
+    paddle._C_ops.assign_out_(tensor, result)
+    return result
 
 
 def _backward_state(tensor: Any) -> Tuple[bool, bool, int]:
@@ -169,6 +179,9 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
     """A copy of a tensor's elements, and of its gradient's."""
     if not tensor.is_dense() or not tensor._is_initialized():
         raise NotVerifiable("a tensor that is not dense")
+    if type(tensor) not in (paddle.Tensor, _parameter_type()):
+        # A copy would be of Paddle's class.
+        raise NotVerifiable(f"an object cannot be copied: {type(tensor).__module__}.{type(tensor).__qualname__}")
     with paddle.no_grad():
         kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
         grad = None if tensor.grad is None else tensor.grad.detach().clone()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import collections
 import copy
 import functools
+import operator
 import random
+import struct
 import sys
 import sysconfig
 import types
@@ -39,6 +41,8 @@ _ATOMS = (
 _BASES = (
     object, list, dict, set, frozenset, tuple, collections.deque, collections.OrderedDict, collections.defaultdict,
     int, float, complex, str, bytes, bytearray, numpy.ndarray, BaseException,
+    # What these hold does not change, or is not looked at.
+    operator.itemgetter, operator.attrgetter, operator.methodcaller, functools._lru_cache_wrapper,
 )  # fmt: skip
 # What the interpreter shares and a program does not look into.
 _SHARED = (
@@ -153,7 +157,7 @@ class Walk:
         if isinstance(module, str) and (module.split(".")[0] in _SHARED or module.startswith(_PADDLES_OWN)):
             return False
         for base in kind.__mro__:
-            if not base.__flags__ & _HEAP_TYPE and base not in _BASES and not issubclass(base, BaseException):
+            if is_of_c(base) and base not in _BASES and not issubclass(base, BaseException):
                 if self.strict:
                     raise NotVerifiable(f"an object cannot be copied: {kind.__module__}.{kind.__qualname__}")
                 self.opaque[id(found)] = kind.__qualname__
@@ -191,6 +195,16 @@ class Walk:
                 space.names[name] = None
                 if name in namespace:
                     yield f"global {name}", namespace[name]
+
+
+def is_of_c(kind: type) -> bool:
+    """Whether objects of a class have memory that only C code reads: more than for the slots that it declares."""
+    if not kind.__flags__ & _HEAP_TYPE or kind.__base__ is None:
+        return True
+    own = vars(kind)
+    slots = sum(isinstance(member, types.MemberDescriptorType) for member in own.values())
+    slots += ("__dict__" in own) + ("__weakref__" in own)
+    return kind.__basicsize__ - kind.__base__.__basicsize__ > slots * struct.calcsize("P")
 
 
 def file_of_class(kind: type) -> str:

@@ -149,6 +149,9 @@ def replace_parts(found: Any, new_of: Callable[[Any], Any]) -> None:
         put(found.__dict__.items(), found.__dict__.__setitem__)
     elif not has_state(found):
         if is_a(found, dict):
+            keys = [new_of(key) for key in dict.keys(found)]
+            if any(new is not key for new, key in zip(keys, dict.keys(found))):
+                _restore_dict(found, dict(zip(keys, list(dict.values(found)))))
             put(dict.items(found), functools.partial(dict.__setitem__, found))
         elif is_a(found, list):
             put(enumerate(list.__iter__(found)), functools.partial(list.__setitem__, found))

@@ -16,6 +16,7 @@
 //! | `flow`, `reach`, `through`, `made`, `histories` | how gradients flow through a graph |
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
+//! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
 //! | `unreached`, `gradient_flags` | what `backward` leaves on leaves: gradients that are none, and their `stop_gradient` |
 //!
 //! What Paddle cannot do with a program is made from the run's statements, called one by one
@@ -37,6 +38,7 @@ mod pass;
 mod past_run;
 mod random;
 mod reach;
+mod rehearsal;
 mod results;
 mod strategy;
 mod through;
@@ -47,6 +49,7 @@ mod watch;
 pub(crate) use flow::{GradientFlow, ProgramFlow};
 pub(crate) use made::key as made_key;
 pub(crate) use past_run::{PastRun, Tenancy};
+pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
 pub(crate) use watch::{are_everywhere, register, reset, watch};
 

@@ -10,7 +10,7 @@ use sot_core::cpython;
 use super::pass::{Hooks, Met, Pass, PassKind, Running};
 use super::results::{self, ResultOf};
 use super::watch::{flag, refuse_program, run, ERROR_BY_RESULT};
-use super::{late_hooks, made, module, past_run, unreached, Hook, PastRun};
+use super::{late_hooks, made, module, past_run, rehearsal, unreached, Hook, PastRun};
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have
 /// one, whether they are by the inputs only, whether some of those may not be reached, and what no gradient goes
@@ -55,7 +55,13 @@ pub(super) fn run_partial_grad<'py>(
         }
     }
     if !creates {
-        let kind = if flag(args, 3)? { PassKind::Keeps } else { PassKind::Leaves };
+        let kind = if flag(args, 3)? {
+            PassKind::Keeps
+        } else if rehearsal::is_pass() {
+            PassKind::Frees
+        } else {
+            PassKind::Leaves
+        };
         let given = late_hooks::with_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
         return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::pass::{with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
-use super::{hook, locked, takes_hook};
+use super::{hook, locked, rehearsal, takes_hook};
 
 /// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
 #[derive(Default)]
@@ -23,6 +23,9 @@ impl Trial {
     /// Takes down what goes through the results of a run.
     /// `through` says of each whether gradients come through it from another one.
     pub(crate) fn note(&self, results: &Bound<'_, PyAny>, through: &[bool]) -> PyResult<()> {
+        if rehearsal::are_runs() {
+            return Ok(());
+        }
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
         results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), through[at])))?;
