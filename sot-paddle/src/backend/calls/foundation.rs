@@ -16,6 +16,7 @@ use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
 use sot_core::{forgetting, opcode};
 
 use crate::backend::calls::origin::{self, Value};
+use crate::backend::calls::originals;
 use crate::backend::paddle::Paddle;
 
 /// What calls rest on, by the address of what is called, which is kept alive.
@@ -32,6 +33,8 @@ pub(crate) struct Foundation {
     replaced: Vec<Replaced>,
     /// The code of it; `None`: it is not all in Python.
     replacing: Option<RefusedCode>,
+    /// What runs in its place where a statement is built.
+    copied: Mutex<Option<Arc<Copied>>>,
     /// How many changes of functions had been seen when it was found.
     changes: u64,
     /// For each part, the memory that told last that it is as it was.
@@ -48,6 +51,12 @@ struct NamesOfHolder {
 struct Replaced {
     name: String,
     by: Py<PyAny>,
+}
+
+/// A copy that has Paddle's own functions of these names; none where it cannot be made.
+struct Copied {
+    names: Vec<String>,
+    code: Option<Py<PyAny>>,
 }
 
 struct Entry {
@@ -135,14 +144,45 @@ pub(crate) fn refusing_replaced<T>(
     make: impl FnOnce() -> PyResult<T>,
 ) -> PyResult<T> {
     let py = method.py();
-    let class = paddle.value_type.bind(py);
-    let Some(found) = cpython::type_lookup(class, method) else { return make() };
-    let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
+    let Some(found) = cpython::type_lookup(paddle.value_type.bind(py), method) else { return make() };
+    let foundation = in_programs(paddle, &with_originals(paddle, method)?.unwrap_or(found))?;
     let Some(replaced) = foundation.replaced() else { return make() };
     let result = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
     result.unwrap_or_else(|| {
         Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
     })
+}
+
+/// What is run in a program for a method whose code in programs comes to what the program has replaced, and that of eager
+/// tensors does not: a copy that has Paddle's own in these places.
+pub(crate) fn with_originals<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = method.py();
+    let Some(found) = cpython::type_lookup(paddle.value_type.bind(py), method) else { return Ok(None) };
+    let foundation = in_programs(paddle, &found)?;
+    if foundation.replaced.is_empty() {
+        return Ok(None);
+    }
+    let Some(of_tensors) = cpython::type_lookup(paddle.tensor_type.bind(py), method) else { return Ok(None) };
+    let of_tensors = of_function(paddle, &of_tensors)?;
+    let runs = |name: &str| !of_tensors.is_own || of_tensors.replaced.iter().any(|replaced| replaced.name == name);
+    let names = foundation.replaced.iter().map(|replaced| &*replaced.name).filter(|name| !runs(name));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let known = foundation.copied.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(known) = known.filter(|known| known.names == names) {
+        return Ok(known.code.as_ref().map(|code| code.bind(py).clone()));
+    }
+    let code = if names.is_empty() { None } else { originals::copy_with_originals(&found, &names)? };
+    let copied = Arc::new(Copied { names, code: code.map(|code| code.into_any().unbind()) });
+    let before = foundation.copied.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&copied));
+    drop(before);
+    Ok(copied.code.as_ref().map(|code| code.bind(py).clone()))
+}
+
+fn in_programs(paddle: &Paddle, code: &Bound<'_, PyAny>) -> PyResult<Arc<Foundation>> {
+    paddle.in_programs.get(code, || Search::new(paddle.value_type.bind(code.py()), None).of_value(code))
 }
 
 /// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
@@ -179,7 +219,8 @@ impl Foundations {
         let is_own = origin::is_own(of)?;
         let replacing = code_of_all(of.py(), &replaced)?;
         let of = of.clone().unbind();
-        let found = Arc::new(Foundation { of, is_own, parts, replaced, replacing, changes, memory });
+        let copied = Mutex::default();
+        let found = Arc::new(Foundation { of, is_own, parts, replaced, replacing, copied, changes, memory });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)

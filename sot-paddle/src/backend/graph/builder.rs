@@ -313,7 +313,13 @@ impl PaddleBuilder {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
+            let result = match foundation::with_originals(&self.paddle, method)? {
+                Some(code) => {
+                    let given = std::iter::once(receiver.clone()).chain(arguments.positional.iter());
+                    code.call(PyTuple::new(method.py(), given.collect::<Vec<_>>())?, arguments.keywords.as_ref())?
+                }
+                None => receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?,
+            };
             if !result.is(receiver) || method != "__getitem__" {
                 return Ok(result);
             }
