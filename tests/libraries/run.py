@@ -33,6 +33,9 @@ def main(options):
     # Two models of one process may have parameters of the same name.
     paddle.base.layer_helper_base.unique_name.dygraph_parameter_name_checker = lambda name: False
     models = importlib.import_module(f"catalogue.{options.library}").models()
+    unknown = set(options.names) - set(models)
+    if unknown:
+        sys.exit(f"{options.library} has no {', '.join(sorted(unknown))} in the catalogue; it has {', '.join(models)}")
     kept = read(options.keep)
     found = []
     for name in options.names or models:
