@@ -1,9 +1,8 @@
 //! A method's code for programs, with Paddle's own functions in the places where the program has put others.
 //!
-//! Eager tensors have some methods in C, whose code for programs is in Python: indexing is one. That code calls
-//! `paddle.gather_nd`, which indexing in eager mode does not. So a wrapper that a library has put there must not run when
-//! such a statement is built: what is built is what Paddle's own function builds. The code is run as a copy, whose globals
-//! are copies too, so that other threads see nothing of it.
+//! Indexing an eager tensor ends in C. Indexing in a program is Python, and calls `paddle.gather_nd`. A wrapper that a library
+//! has put there must not run when a statement is built, since it does not run in eager mode: what is built is what Paddle's
+//! own function builds. The code is run as a copy, whose globals are copies too, so that other threads see nothing of it.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
-use crate::backend::calls::foundation;
+use crate::backend::calls::foundation::InPrograms;
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
@@ -67,6 +67,8 @@ pub(crate) struct PaddleBuilder {
     numbers: Numbers,
     known_sizes: KnownSizes,
     arrays: Arrays,
+    /// What runs in the place of the method whose statement is being made.
+    copy: Option<Py<PyAny>>,
 }
 
 impl PaddleBuilder {
@@ -87,6 +89,7 @@ impl PaddleBuilder {
             writes: Vec::new(),
             versions: Versions::default(),
             own_gradients: OwnGradients::default(),
+            copy: None,
             twin: None,
             numbers: Numbers::default(),
             known_sizes: KnownSizes::default(),
@@ -317,10 +320,11 @@ impl PaddleBuilder {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = match foundation::with_originals(&self.paddle, method)? {
+            let result = match &self.copy {
                 Some(code) => {
                     let given = std::iter::once(receiver.clone()).chain(arguments.positional.iter());
-                    code.call(PyTuple::new(method.py(), given.collect::<Vec<_>>())?, arguments.keywords.as_ref())?
+                    let given = PyTuple::new(method.py(), given.collect::<Vec<_>>())?;
+                    code.bind(method.py()).call(given, arguments.keywords.as_ref())?
                 }
                 None => receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?,
             };
@@ -438,7 +442,11 @@ impl GraphBuilder for PaddleBuilder {
         let paddle = Arc::clone(&self.paddle);
         match callee.cast::<PyString>() {
             Ok(method) => {
-                foundation::refusing_replaced(&paddle, method, || self.append_call(kind, callee, args, kwargs))
+                let code = InPrograms::of_method(&paddle, method)?;
+                self.copy = code.copy.as_ref().map(|copy| copy.clone_ref(method.py()));
+                let made = code.refusing_replaced(method, || self.append_call(kind, callee, args, kwargs));
+                self.copy = None;
+                made
             }
             Err(_) => self.append_call(kind, callee, args, kwargs),
         }
