@@ -6,6 +6,7 @@
 import json
 import pathlib
 import sys
+import textwrap
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/public-models.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -19,7 +20,7 @@ def main(paths):
         for line in pathlib.Path(path).read_text().splitlines():
             it = json.loads(line)
             found.setdefault(it["library"], {}).setdefault(it["name"], {})[it["tracer"]] = it
-    measured = {library: {name: it for name, it in models.items() if is_measured(it)} for library, models in found.items()}
+    measured = {library: {name: it for name, it in of.items() if is_measured(it)} for library, of in found.items()}
     before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
     lines = [*totals(measured), *more(measured)]
@@ -51,7 +52,9 @@ def counts(models):
     for tracer in TRACERS:
         outcomes = [it[tracer] for it in models]
         equal = [it for it in outcomes if it["outcome"] == EQUAL]
-        yield len(equal)
+        others = [it["outcome"] for it in outcomes if it["outcome"] != EQUAL]
+        counted = ", ".join(f"{others.count(what)} {what}" for what in sorted(set(others)))
+        yield f"{len(equal)} ({counted})" if counted else len(equal)
         yield sum(it["whole"] for it in equal)
         # Of those that both have run, so that the numbers compare.
         equal = [it[tracer] for it in models if all(it[of]["outcome"] == EQUAL for of in TRACERS)]
@@ -68,7 +71,7 @@ def total(numbers):
 def more(measured):
     """The models of which sot makes more graphs."""
     names = [f"{name} ({library})" for library, models in measured.items() for name, it in models.items() if is_more(it)]
-    yield f"Models with more graphs under sot than under Paddle's own tracer: {', '.join(names) or 'none'}."
+    yield f"Models with more graphs under sot than under Paddle's own tracer: {'; '.join(names) or 'none'}."
     yield ""
 
 
@@ -111,7 +114,7 @@ def left_out(models):
                 reason = "run under one tracer only"
             by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        yield f"Left out, since {reason}: {', '.join(names)}."
+        yield textwrap.fill(f"Left out, since {reason}: {'; '.join(names)}.", 120, break_long_words=False)
         yield ""
 
 
