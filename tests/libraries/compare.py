@@ -110,7 +110,7 @@ class Measured:
         return reasons
 
 
-def compare(model, tracer):
+def compare(model, tracer, trains=True):
     """Runs the model in eager mode and under the tracer; raises `Differs` or `NotInEagerMode`."""
     try:
         eager, fast, arguments = made(model)
@@ -121,7 +121,8 @@ def compare(model, tracer):
     except Exception as error:
         raise NotInEagerMode(f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}") from error
     predict, first_call = compare_predict(eager, fast, arguments, tracer)
-    return Measured(predict, compare_train(eager, fast, arguments, tracer), first_call / eagerly)
+    train = compare_train(eager, fast, arguments, tracer) if trains else None
+    return Measured(predict, train, first_call / eagerly)
 
 
 def must_run(translated):
@@ -163,7 +164,7 @@ def compare_train(eager, fast, arguments, tracer):
     for layer in (eager, fast):
         layer.train()
     runs = [lambda: loss_of(eager(*arguments[0], **arguments[1])), lambda: loss_of(fast(*arguments[0], **arguments[1]))]
-    if not trains(runs[0], eager):
+    if not can_train(runs[0], eager):
         return None
     fast.set_state_dict(copy.deepcopy(eager.state_dict()))
     runs[1] = tracer.translate(runs[1])
@@ -187,7 +188,7 @@ def compare_train(eager, fast, arguments, tracer):
     return mode
 
 
-def trains(run, layer):
+def can_train(run, layer):
     """Whether a step can be made in eager mode."""
     try:
         loss = run()

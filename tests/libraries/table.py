@@ -6,10 +6,12 @@
 import json
 import pathlib
 import sys
+import textwrap
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/public-models.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
-EQUAL, DIFFERS = "equal", "differs"
+EQUAL, NOT_EAGER, TOO_SLOW = "equal", "not in eager mode", "too slow"
+TRACERS = ("sot", "paddle")
 
 
 def main(paths):
@@ -17,59 +19,107 @@ def main(paths):
     for path in paths:
         for line in pathlib.Path(path).read_text().splitlines():
             it = json.loads(line)
-            found.setdefault((it["library"], it["name"]), {})[it["tracer"]] = it
-    # What eager mode cannot run says nothing of a tracer.
-    both = {key: it for key, it in found.items() if len(it) == 2 and it["sot"]["outcome"] in (EQUAL, DIFFERS)}
-    alone = [" ".join(key) for key, it in found.items() if len(it) == 1]
-    if alone:
-        print(f"Run under one tracer only, and left out: {', '.join(alone)}", file=sys.stderr)
+            found.setdefault(it["library"], {}).setdefault(it["name"], {})[it["tracer"]] = it
+    measured = {library: {name: it for name, it in of.items() if is_measured(it)} for library, of in found.items()}
     before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    text = "\n".join([BEGIN, "", *by_library(both), "", *in_pieces(both), "", END])
-    PAGE.write_text(before + text + after)
+    lines = [*totals(measured), *more(measured)]
+    for library in sorted(measured):
+        lines += [*of_library(library, measured[library]), *left_out(found[library])]
+    PAGE.write_text(before + "\n".join([BEGIN, "", *lines, END]) + after)
 
 
-def by_library(both):
-    yield "| library | models | sot: equal, of these one graph in each mode | Paddle's own: equal, of these one graph | more graphs here |"
-    yield "|---|---|---|---|---|"
-    for library in sorted({library for library, _ in both}):
-        models = [it for (of, _), it in both.items() if of == library]
-        cells = [f"{equal(models, tracer)}, {whole(models, tracer)}" for tracer in ("sot", "paddle")]
-        more = sum(is_more(it) for it in models)
-        yield f"| {library} | {len(models)} | {cells[0]} | {cells[1]} | {more} |"
+def is_measured(model):
+    """Whether both tracers have run it. What eager mode cannot run, or not in time, says nothing of a tracer."""
+    outcomes = {it["outcome"] for it in model.values()}
+    return len(model) == len(TRACERS) and NOT_EAGER not in outcomes and outcomes != {TOO_SLOW}
 
 
-def equal(models, tracer):
-    return sum(it[tracer]["outcome"] == EQUAL for it in models)
+def totals(measured):
+    head = ["library", "models"]
+    for who in ("sot", "Paddle's own"):
+        head += [f"{who}: equal", "one graph", "graphs", "breaks", "first call, median"]
+    yield row(head)
+    yield row(["---"] * len(head))
+    for library, models in sorted(measured.items()):
+        yield row([library, len(models), *counts(models.values())])
+    every = [it for models in measured.values() for it in models.values()]
+    yield row(["all", len(every), *counts(every)])
+    yield ""
 
 
-def whole(models, tracer):
-    return sum(it[tracer].get("whole", False) for it in models)
+def counts(models):
+    for tracer in TRACERS:
+        outcomes = [it[tracer] for it in models]
+        equal = [it for it in outcomes if it["outcome"] == EQUAL]
+        others = [it["outcome"] for it in outcomes if it["outcome"] != EQUAL]
+        counted = ", ".join(f"{others.count(what)} {what}" for what in sorted(set(others)))
+        yield f"{len(equal)} ({counted})" if counted else len(equal)
+        yield sum(it["whole"] for it in equal)
+        # Of those that both have run, so that the numbers compare.
+        equal = [it[tracer] for it in models if all(it[of]["outcome"] == EQUAL for of in TRACERS)]
+        yield sum(total(it["graphs"]) for it in equal)
+        yield sum(total(it["breaks"]) for it in equal)
+        calls = sorted(it["first call"] for it in equal)
+        yield f"{calls[len(calls) // 2]:.0f} ×" if calls else "-"
+
+
+def total(numbers):
+    return sum(number for number in numbers if number is not None)
+
+
+def more(measured):
+    """The models of which sot makes more graphs."""
+    names = [f"{name} ({library})" for library, models in measured.items() for name, it in models.items() if is_more(it)]
+    yield f"Models with more graphs under sot than under Paddle's own tracer: {'; '.join(names) or 'none'}."
+    yield ""
 
 
 def is_more(model):
     """Whether sot has more graphs in a mode than Paddle's own tracer, where both are equal to eager mode."""
-    if any(model[tracer]["outcome"] != EQUAL for tracer in ("sot", "paddle")):
+    if any(model[tracer]["outcome"] != EQUAL for tracer in TRACERS):
         return False
     pairs = zip(model["sot"]["graphs"], model["paddle"]["graphs"])
     return any(ours is not None and theirs is not None and ours > theirs for ours, theirs in pairs)
 
 
-def in_pieces(both):
-    yield "Those that are not one graph in each mode here (graphs in eval mode / in training):"
+def of_library(library, models):
+    yield f"### {library}"
     yield ""
-    yield "| model | sot | Paddle's own | the first reason here |"
-    yield "|---|---|---|---|"
-    for (library, name), it in sorted(both.items()):
-        if not it["sot"].get("whole"):
-            reason = next(iter(it["sot"].get("reasons", {})), it["sot"].get("why", "")).split(" at /")[0].replace("|", "\\|")
-            yield f"| {library}, {name} | {shown(it['sot'])} | {shown(it['paddle'])} | {reason} |"
+    yield row(["model", "sot: graphs, breaks", "first call", "Paddle's own: graphs, breaks", "first call", "the first reason of sot"])
+    yield row(["---"] * 6)
+    for name, it in sorted(models.items()):
+        reason = next(iter(it["sot"].get("reasons", {})), it["sot"].get("why", "")).split(" at /")[0].replace("|", "\\|")
+        yield row([name, *shown(it["sot"]), *shown(it["paddle"]), reason])
+    yield ""
 
 
 def shown(one):
     if one["outcome"] != EQUAL:
-        return "differs"
-    return " / ".join("-" if count is None else str(count) for count in one["graphs"])
+        return one["outcome"], "-"
+    pairs = zip(one["graphs"], one["breaks"])
+    modes = [f"{graphs}, {breaks}" for graphs, breaks in pairs if graphs is not None]
+    return "; ".join(modes), f"{one['first call']:.0f} ×"
+
+
+def left_out(models):
+    by_reason = {}
+    for name, it in sorted(models.items()):
+        if not is_measured(it):
+            outcomes = {one["outcome"] for one in it.values()}
+            reason = "eager mode does not run them"
+            if outcomes == {TOO_SLOW}:
+                reason = "eager mode alone, or both tracers, take longer than the limit"
+            elif NOT_EAGER not in outcomes:
+                reason = "run under one tracer only"
+            by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        yield textwrap.fill(f"Left out, since {reason}: {'; '.join(names)}.", 120, break_long_words=False)
+        yield ""
+
+
+def row(cells):
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

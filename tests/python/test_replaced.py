@@ -329,7 +329,28 @@ def test_what_is_replaced_is_not_run_while_a_statement_is_made(replaced):
         return rows[at, at] * 2 + paddle.gather_nd(rows, at).sum()
 
     assert [ran for _, ran in compare(program, ["call", "call"], calls)] == [1, 1]
-    assert any("it runs gather_nd, which is replaced" in reason for reason in sot.stats().breaks)
+    stats = sot.stats()
+    assert (stats.graphs, dict(stats.breaks)) == (1, {})
+
+
+def refusing(*args, **kwargs):
+    raise AssertionError("eager mode does not come here")
+
+
+INDICES = {
+    "one tensor": lambda x, at: (x + 1)[at] * 2,
+    "two": lambda x, at: (x + 1)[at, at + 1] * 2,
+    "behind a slice": lambda x, at: (x + 1)[1:, at] * 2,
+    "a mask": lambda x, at: (x + 1)[x > 1] * 2,
+    "a mask of rows": lambda x, at: (x + 1)[at[:2] > 0] * 2,
+}
+
+
+@pytest.mark.parametrize("place", INDICES)
+def test_indexing_is_paddles_own_whatever_stands_in_its_functions_places(check, replaced, place):
+    for name in ("gather_nd", "masked_select", "broadcast_tensors"):
+        replaced(paddle, name, refusing)
+    check(INDICES[place], paddle.arange(6, dtype="float32").reshape([2, 3]) / 2, paddle.to_tensor([1, 0, 1]))
 
 
 def other(x, *rest, **named):

@@ -21,6 +21,7 @@ VIEWS = {
     "diagonal": lambda x: paddle.diagonal(x),
     "function": lambda x: paddle.slice(x, [0], [0], [1]),
     "detach": lambda x: x.detach(),
+    "data": lambda x: x.data,
     "complex": lambda x: paddle.as_real(paddle.as_complex(x[:, 0:2])),
     "imag": lambda x: paddle.as_complex(x[:, 0:2]).imag(),
     "contiguous": lambda x: x.contiguous(),
@@ -31,6 +32,10 @@ VIEWS = {
     "to_named_type": lambda x: x.to("float32"),
     "to_place": lambda x: x.to("cpu"),
     "to_other_type": lambda x: x.to(dtype="float64"),
+    "private_to_same_type": lambda x: x._to(dtype=x.dtype),
+    "private_to_named_type": lambda x: x._to("cpu", "float32"),
+    "private_to_place": lambda x: x._to(device="cpu", blocking=True),
+    "private_to_other_type": lambda x: x._to(None, "float64"),
     "same": lambda x: x,
     "all": lambda x: x[:],
     "all_of_more": lambda x: x[...],
@@ -84,7 +89,8 @@ def test_writes_show_where_they_do_in_eager(view, write, same):
         same(fast(given[1]), expected)
         same(fast(given[2]), expected)
         same(given[1], given[0])
-        of_no_memory = ("same", "contiguous", "to_same_type", "to_place", "copy", "to_other_type")
+        of_no_memory = ["same", "contiguous", "copy"]
+        of_no_memory += [f"{private}to_{what}" for private in ("", "private_") for what in ("same_type", "place", "other_type")]
         shares = view not in [VIEWS[name] for name in of_no_memory]
         assert sot.stats().graphs and bool(sot.stats().breaks) >= shares, f"\n{sot.stats()}"
 
@@ -92,7 +98,7 @@ def test_writes_show_where_they_do_in_eager(view, write, same):
 def test_gradients_flow_through_returned_views(same):
     def f(x):
         h = x * 2
-        return h, h[0], h.reshape([6]), h[0].detach()
+        return h, h[0], h.reshape([6]), h[0].detach(), h.data
 
     def run(called):
         x = paddle.arange(6, dtype="float32").reshape([2, 3])
@@ -340,3 +346,39 @@ def test_the_gradient_of_windows_is_eagers(same):
         made(x).backward()
         grads.append(x.grad.numpy().tobytes())
     assert grads[0] == grads[1]
+
+
+OF_EAGER_TENSORS_ONLY = {
+    "data": lambda x: (x * 2).data.exp() + x.data,
+    "data's shape": lambda x: x / x.data.shape[0],
+    "_to": lambda x: (x * 2)._to(dtype=paddle.float64) + 1,
+    "_to another, by name": lambda x: x._to("cpu", "float64", True) * 2,
+    "_to the same": lambda x: x._to(dtype=x.dtype) * 2,
+}
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("name", OF_EAGER_TENSORS_ONLY)
+def test_what_only_eager_tensors_have_is_in_the_graph(name, stops, check):
+    x = paddle.arange(6, dtype="float32").reshape([2, 3])
+    x.stop_gradient = stops
+    check(OF_EAGER_TENSORS_ONLY[name], x)
+
+
+@pytest.mark.parametrize("call", [lambda x: x._to("float64"), lambda x: x._to(blocking=1), lambda x: x._to(dtype="no type")])
+def test_what_to_refuses_is_refused(call):
+    x = paddle.ones([2])
+    with pytest.raises(Exception) as eager:
+        call(x * 2)
+    with pytest.raises(eager.type):
+        sot.symbolic_translate(lambda x: call(x * 2) + 1)(x)
+
+
+def test_data_that_is_set_is_of_the_tensor(same):
+    def f(x, y):
+        x.data = y * 2
+        return x + 1, x.data
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        same(fast(paddle.ones([2]), paddle.ones([2])), f(paddle.ones([2]), paddle.ones([2])))

@@ -300,6 +300,9 @@ pub(crate) fn tensor_attribute(
     if stand_in::exists(name) {
         return Ok(TensorAttribute::Method);
     }
+    if stand_in::is_attribute(name) {
+        return Ok(TensorAttribute::Operation);
+    }
     if paddle.defined(py, &paddle.value_type, name)?.is_none() {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));
     }
@@ -512,7 +515,8 @@ fn breaking_attribute(name: &str) -> Option<&'static str> {
     if is_in_place(name) {
         return Some(IN_PLACE);
     }
-    (name.starts_with('_') && !name.starts_with("__")).then_some("is private to Paddle")
+    let is_private = name.starts_with('_') && !name.starts_with("__") && !stand_in::exists(name);
+    is_private.then_some("is private to Paddle")
 }
 
 /// What is known from the meta alone. Facts of a size that only the run tells break.

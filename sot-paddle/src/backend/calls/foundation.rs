@@ -16,6 +16,7 @@ use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
 use sot_core::{forgetting, opcode};
 
 use crate::backend::calls::origin::{self, Value};
+use crate::backend::calls::originals;
 use crate::backend::paddle::Paddle;
 
 /// What calls rest on, by the address of what is called, which is kept alive.
@@ -30,8 +31,8 @@ pub(crate) struct Foundation {
     parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
     replaced: Vec<Replaced>,
-    /// The code of it; `None`: it is not all in Python.
-    replacing: Option<RefusedCode>,
+    /// What runs in its place where a statement is built.
+    copied: Mutex<Option<Arc<Copied>>>,
     /// How many changes of functions had been seen when it was found.
     changes: u64,
     memory: Mutex<FoundationMemory>,
@@ -62,6 +63,12 @@ struct NamesOfHolder {
 struct Replaced {
     name: String,
     by: Py<PyAny>,
+}
+
+/// A copy that has Paddle's own functions of these names; none where it cannot be made.
+struct Copied {
+    names: Vec<String>,
+    code: Option<Py<PyAny>>,
 }
 
 struct Entry {
@@ -141,22 +148,50 @@ pub(crate) fn of_call(
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }
 
-/// Makes a statement of a method whose counterpart in programs is other code than that of eager tensors. What it comes to
-/// that is not Paddle's would run while the statement is made, and is refused.
-pub(crate) fn refusing_replaced<T>(
-    paddle: &Paddle,
-    method: &Bound<'_, PyString>,
-    make: impl FnOnce() -> PyResult<T>,
-) -> PyResult<T> {
-    let py = method.py();
-    let class = paddle.value_type.bind(py);
-    let Some(found) = cpython::type_lookup(class, method) else { return make() };
-    let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
-    let Some(replaced) = foundation.replaced() else { return make() };
-    let result = foundation.replacing.as_ref().and_then(|code| cpython::refusing(py, code, make));
-    result.unwrap_or_else(|| {
-        Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
-    })
+/// What a method comes to in a program, where its code comes to what the program has replaced.
+#[derive(Default)]
+pub(crate) struct InPrograms {
+    /// What is run for it: a copy that has Paddle's own in the places that eager tensors' method does not come to.
+    pub(crate) copy: Option<Py<PyAny>>,
+    /// Of the code and of the copy. Not all that stands for a method runs the copy.
+    foundations: Vec<Arc<Foundation>>,
+}
+
+impl InPrograms {
+    pub(crate) fn of_method(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<Self> {
+        let Some(found) = cpython::type_lookup(paddle.value_type.bind(method.py()), method) else {
+            return Ok(Self::default());
+        };
+        let foundation = in_programs(paddle, &found)?;
+        if foundation.replaced.is_empty() {
+            return Ok(Self::default());
+        }
+        let copy = foundation.copy_with_originals(paddle, method)?;
+        let of_copy = copy.as_ref().map(|copy| in_programs(paddle, copy)).transpose()?;
+        let foundations = std::iter::once(foundation).chain(of_copy).collect();
+        Ok(InPrograms { copy: copy.map(Bound::unbind), foundations })
+    }
+
+    /// Makes a statement of the method. What it comes to that is not Paddle's would run meanwhile, and is refused.
+    pub(crate) fn refusing_replaced<T>(
+        &self,
+        method: &Bound<'_, PyString>,
+        make: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
+        let Some(replaced) = self.foundations.first().and_then(|foundation| foundation.replaced()) else {
+            return make();
+        };
+        let py = method.py();
+        let code = code_of_all(py, self.foundations.iter().flat_map(|foundation| &foundation.replaced))?;
+        let result = code.and_then(|code| cpython::refusing(py, &code, make));
+        result.unwrap_or_else(|| {
+            Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
+        })
+    }
+}
+
+fn in_programs(paddle: &Paddle, code: &Bound<'_, PyAny>) -> PyResult<Arc<Foundation>> {
+    paddle.in_programs.get(code, || Search::new(paddle.value_type.bind(code.py()), None).of_value(code))
 }
 
 /// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
@@ -191,9 +226,9 @@ impl Foundations {
         let (parts, replaced) = search()?;
         let memory = Mutex::new(FoundationMemory { whole: None, parts: vec![None; parts.len()].into() });
         let is_own = origin::is_own(of)?;
-        let replacing = code_of_all(of.py(), &replaced)?;
         let of = of.clone().unbind();
-        let found = Arc::new(Foundation { of, is_own, parts, replaced, replacing, changes, memory });
+        let copied = Mutex::default();
+        let found = Arc::new(Foundation { of, is_own, parts, replaced, copied, changes, memory });
         let known = self.lock().insert(key, Arc::clone(&found));
         drop(known);
         Ok(found)
@@ -205,6 +240,30 @@ impl Foundations {
 }
 
 impl Foundation {
+    /// A copy of the code of a method in programs, with Paddle's own in the place of what the method of eager tensors does
+    /// not come to; `None`: it comes to all of it, or there is no such copy.
+    fn copy_with_originals<'py>(
+        &self,
+        paddle: &Paddle,
+        method: &Bound<'py, PyString>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = method.py();
+        let Some(of_tensors) = cpython::type_lookup(paddle.tensor_type.bind(py), method) else { return Ok(None) };
+        let of_tensors = of_function(paddle, &of_tensors)?;
+        let runs = |name: &str| !of_tensors.is_own || of_tensors.replaced.iter().any(|replaced| replaced.name == name);
+        let names = self.replaced.iter().map(|replaced| &*replaced.name).filter(|name| !runs(name));
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let known = self.copied.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known.filter(|known| known.names == names) {
+            return Ok(known.code.as_ref().map(|code| code.bind(py).clone()));
+        }
+        let code = if names.is_empty() { None } else { originals::copy_with_originals(self.of.bind(py), &names)? };
+        let copied = Arc::new(Copied { names, code: code.map(|code| code.into_any().unbind()) });
+        let before = self.copied.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&copied));
+        drop(before);
+        Ok(copied.code.as_ref().map(|code| code.bind(py).clone()))
+    }
+
     /// The name of something of Paddle's in whose place the program has put something else.
     pub(crate) fn replaced(&self) -> Option<&str> {
         self.replaced.first().map(|replaced| &*replaced.name)
@@ -477,7 +536,7 @@ impl<'a, 'py> Search<'a, 'py> {
 }
 
 /// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
-fn code_of_all(py: Python<'_>, replaced: &[Replaced]) -> PyResult<Option<RefusedCode>> {
+fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a Replaced>) -> PyResult<Option<RefusedCode>> {
     let mut found = RefusedCode::default();
     for Replaced { name, by } in replaced {
         let functions = origin::called_first(by.bind(py))?;

@@ -9,5 +9,6 @@ pub(crate) mod layout;
 pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod origin;
+pub(crate) mod originals;
 pub(crate) mod output_argument;
 pub(crate) mod stand_in;

@@ -26,6 +26,7 @@ pub(crate) struct MethodArguments<'py> {
 type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &MethodArguments<'py>) -> PyResult<StandIn<'py>>;
 
 const METHODS: &[(&str, Make)] = &[
+    ("_to", to_by_place),
     ("as_strided", as_strided),
     ("contiguous", |paddle, receiver, arguments| copy(paddle, receiver, "contiguous", arguments)),
     ("detach", detach),
@@ -41,6 +42,9 @@ const METHODS: &[(&str, Make)] = &[
     ("view_as", view_as),
 ];
 
+/// Attributes that only eager tensors have, and the method without arguments that gives the same.
+const ATTRIBUTES: &[(&str, &str)] = &[("data", "detach")];
+
 /// Functions of `paddle.tensor.manipulation` that are methods, too.
 const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
 
@@ -55,6 +59,25 @@ pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether something stands for the method.
 pub(crate) fn exists(method: &str) -> bool {
     METHODS.iter().any(|(name, _)| *name == method)
+}
+
+/// Whether something stands for the attribute.
+pub(crate) fn is_attribute(name: &str) -> bool {
+    ATTRIBUTES.iter().any(|(of, _)| *of == name)
+}
+
+/// The method that stands for `getattr` with these arguments.
+pub(crate) fn of_attribute<'py>(
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    let py = callee.py();
+    if args.len() != 2 || !callee.is(&cpython::import(py, "builtins")?.getattr(intern!(py, "getattr"))?) {
+        return Ok(None);
+    }
+    let name = args.get_item(1)?;
+    let method = ATTRIBUTES.iter().find(|(of, _)| name.extract::<&str>().is_ok_and(|name| name == *of));
+    Ok(method.map(|(_, method)| PyString::intern(py, method)))
 }
 
 /// What stands for a call of the method; `None` if it stands for itself.
@@ -291,6 +314,33 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArgu
         return copy(paddle, receiver, "to", arguments);
     }
     Ok(StandIn { value: receiver.clone(), again: None })
+}
+
+/// `_to(device, dtype, blocking)`, which `to` comes to: what it is given has its place.
+fn to_by_place<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
+    let py = receiver.py();
+    let by_name = |name: &str| arguments.keywords.as_ref().map_or(Ok(None), |keywords| keywords.get_item(name));
+    let given = |at: usize, name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = arguments.positional.get_item(at).ok().map_or_else(|| by_name(name), |found| Ok(Some(found)))?;
+        Ok(found.filter(|found| !found.is_none()))
+    };
+    let is_element_type = |dtype: &Bound<'py, PyAny>| !paddle.is_value(dtype) && !dtype.is_instance_of::<PyBool>();
+    let place = paddle.only_place.as_ref().map(|place| place.bind(py));
+    let (device, dtype, blocking) = (given(0, "device")?, given(1, "dtype")?, given(2, "blocking")?);
+    let device_is_place = match (&device, place) {
+        (Some(device), Some(place)) => is_place(device, place)?,
+        (device, _) => device.is_none(),
+    };
+    let is_plain_call = arguments.positional.len() <= 3 && by_name("copy_tensor")?.is_none();
+    let blocks = blocking.is_none_or(|blocking| blocking.is_instance_of::<PyBool>());
+    if !is_plain_call || !device_is_place || !blocks || !dtype.as_ref().is_none_or(is_element_type) {
+        return Err(refused("_to() with these arguments"));
+    }
+    to(paddle, receiver, arguments)
 }
 
 /// Whether an argument is the place, or its name.

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, StateTest, TensorMeta};
 
-use crate::backend::calls::foundation;
+use crate::backend::calls::foundation::InPrograms;
 use crate::backend::graph::arrays::{self, Arrays};
 use crate::backend::graph::gradient::Settled;
 use crate::backend::graph::infer_meta::Checked;
@@ -57,6 +57,8 @@ pub(crate) struct PaddleBuilder {
     numbers: Numbers,
     known_sizes: KnownSizes,
     arrays: Arrays,
+    /// What runs in the place of the method whose statement is being made.
+    copy: Option<Py<PyAny>>,
 }
 
 impl PaddleBuilder {
@@ -77,6 +79,7 @@ impl PaddleBuilder {
             writes: Vec::new(),
             versions: Versions::default(),
             own_gradients: OwnGradients::default(),
+            copy: None,
             twin: None,
             numbers: Numbers::default(),
             known_sizes: KnownSizes::default(),
@@ -206,7 +209,11 @@ impl GraphBuilder for PaddleBuilder {
         let paddle = Arc::clone(&self.paddle);
         match callee.cast::<PyString>() {
             Ok(method) => {
-                foundation::refusing_replaced(&paddle, method, || self.append_call(kind, callee, args, kwargs))
+                let code = InPrograms::of_method(&paddle, method)?;
+                self.copy = code.copy.as_ref().map(|copy| copy.clone_ref(method.py()));
+                let made = code.refusing_replaced(method, || self.append_call(kind, callee, args, kwargs));
+                self.copy = None;
+                made
             }
             Err(_) => self.append_call(kind, callee, args, kwargs),
         }

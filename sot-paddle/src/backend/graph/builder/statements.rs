@@ -169,6 +169,10 @@ impl PaddleBuilder {
                     self.call_method(&name, &receiver, &arguments)
                 }
                 CallKind::Api => {
+                    if let Some(method) = stand_in::of_attribute(callee, args)? {
+                        let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
+                        return self.call_method(&method, &args.get_item(0)?, &arguments);
+                    }
                     let result = callee.call(args, kwargs)?;
                     self.numbers.note(&self.paddle, callee, &result)?;
                     Ok(result)
@@ -204,7 +208,14 @@ impl PaddleBuilder {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
+            let result = match &self.copy {
+                Some(code) => {
+                    let given = std::iter::once(receiver.clone()).chain(arguments.positional.iter());
+                    let given = PyTuple::new(method.py(), given.collect::<Vec<_>>())?;
+                    code.bind(method.py()).call(given, arguments.keywords.as_ref())?
+                }
+                None => receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?,
+            };
             if !result.is(receiver) || method != "__getitem__" {
                 return Ok(result);
             }
