@@ -228,7 +228,7 @@ impl<'py> Logging<'py> {
 }
 
 fn is_empty(list: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(list.cast_exact::<PyList>().is_ok_and(|list| list.is_empty()))
+    Ok(list.cast_exact::<PyList>().is_ok_and(PyListMethods::is_empty))
 }
 
 /// Whether the module `warnings` shows warnings in its own way. A list that `catch_warnings` keeps them in is no matter:
