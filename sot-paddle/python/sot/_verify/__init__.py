@@ -14,6 +14,8 @@ import threading
 import types
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from paddle import distributed
+
 from .. import _sot
 from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, kept_inside, keep_watch
@@ -115,6 +117,8 @@ class _Call:
     def _begin(self) -> Tuple[Snapshot, World]:
         if threading.active_count() > 1:
             raise NotVerifiable("other threads run")
+        if distributed.is_initialized() and distributed.get_world_size() > 1:
+            raise NotVerifiable("other processes take part")
         try:
             return Snapshot(self.roots), World()
         except Exception as error:
