@@ -1,4 +1,5 @@
-//! What differs between versions of the language and its library, and no opcode tells: one table, which handlers ask by name.
+//! What differs between versions of the language and its library, and no opcode tells: one table, which handlers ask by
+//! name.
 
 use crate::version::PyVersion;
 

@@ -1,4 +1,5 @@
-//! `docs/graph-breaks.md` is made from `ReasonId`, so that it cannot drift from what the tracer says. `SOT_BLESS=1` writes it.
+//! `docs/graph-breaks.md` is made from `ReasonId`, so that it cannot drift from what the tracer says. `SOT_BLESS=1`
+//! writes it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -11,8 +11,8 @@ use crate::harness::{counts, load_module, observe, reset, Counts};
 const ROUNDS: usize = 8;
 
 /// Calls function `f` of a source by CPython and translated, once with each of the arguments, which are texts such as
-/// `"(toy.arange(3), 2)"`, evaluated in the module. Results, exceptions, output, and what becomes of the arguments and of
-/// the module's variables must be the same. What became of the translated calls.
+/// `"(toy.arange(3), 2)"`, evaluated in the module. Results, exceptions, output, and what becomes of the arguments and
+/// of the module's variables must be the same. What became of the translated calls.
 ///
 /// # Panics
 /// If they are not the same, or something is no Python.
@@ -51,8 +51,8 @@ pub fn assert_one_graph(py: Python<'_>, source: &str, arguments: &[&str]) -> Cou
     counts
 }
 
-/// The same, called with each of the arguments again and again: no more translations than `most` are made, and no frame is
-/// left to CPython.
+/// The same, called with each of the arguments again and again: no more translations than `most` are made, and no frame
+/// is left to CPython.
 ///
 /// # Panics
 /// If there are more, or a frame is.

@@ -1,5 +1,5 @@
-//! Tests plug-ins: runs Python programs by CPython and with the tracer on, and compares all that they do. Behind the tracer is a
-//! toy framework (module `toy` in Python), or any other backend that is linked.
+//! Tests plug-ins: runs Python programs by CPython and with the tracer on, and compares all that they do. Behind the
+//! tracer is a toy framework (module `toy` in Python), or any other backend that is linked.
 //!
 //! ```no_run
 //! sot_harness::with_tracer(|py| {
@@ -7,8 +7,8 @@
 //! });
 //! ```
 //!
-//! A test binary embeds the interpreter, whose library it must find: `build.rs` of the template of plug-ins says where it is,
-//! as `LD_LIBRARY_PATH` does.
+//! A test binary embeds the interpreter, whose library it must find: `build.rs` of the template of plug-ins says where
+//! it is, as `LD_LIBRARY_PATH` does.
 
 mod compare;
 mod harness;

@@ -1,5 +1,5 @@
-//! Handlers of the opcodes that are new or mean something else in CPython 3.11 to 3.13; the files are named as in the crate
-//! they override, which holds all that is unchanged.
+//! Handlers of the opcodes that are new or mean something else in CPython 3.11 to 3.13; the files are named as in the
+//! crate they override, which holds all that is unchanged.
 
 mod attribute;
 mod binary;

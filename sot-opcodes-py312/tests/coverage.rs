@@ -1,6 +1,6 @@
-//! Every opcode of the interpreter has a handler or a reason to have none. `docs/opcodes.md` says which; each interpreter
-//! checks its own column, and `SOT_BLESS=1` writes it anew. The table is frozen as at start, so every registration is
-//! checked against CPython's own stack effects on the way.
+//! Every opcode of the interpreter has a handler or a reason to have none. `docs/opcodes.md` says which; each
+//! interpreter checks its own column, and `SOT_BLESS=1` writes it anew. The table is frozen as at start, so every
+//! registration is checked against CPython's own stack effects on the way.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

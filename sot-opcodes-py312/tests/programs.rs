@@ -1,6 +1,6 @@
-//! Functions of `programs/*.py`, simulated without a frame or a backend and compared with what CPython makes of them. All
-//! values in them are known, so the whole result is. `case_*` must be followed to the end; `break_*` must not be.
-//! A number in a file's name is the oldest minor version whose syntax it needs.
+//! Functions of `programs/*.py`, simulated without a frame or a backend and compared with what CPython makes of them.
+//! All values in them are known, so the whole result is. `case_*` must be followed to the end; `break_*` must not be. A
+//! number in a file's name is the oldest minor version whose syntax it needs.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

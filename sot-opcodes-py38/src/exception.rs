@@ -1,5 +1,5 @@
-//! `raise`, `try`, `except` and `finally` by blocks. 3.8 enters a `finally` body with NULL, a return address or an exception
-//! on the stack; 3.9 and 3.10 have a copy of the body for each.
+//! `raise`, `try`, `except` and `finally` by blocks. 3.8 enters a `finally` body with NULL, a return address or an
+//! exception on the stack; 3.9 and 3.10 have a copy of the body for each.
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;

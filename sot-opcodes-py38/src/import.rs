@@ -1,6 +1,6 @@
-//! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph, because
-//! loading it runs its code. A module of the standard library is loaded by the trace: the call that is traced would
-//! load it now. One that is nowhere is an error of the program's.
+//! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph,
+//! because loading it runs its code. A module of the standard library is loaded by the trace: the call that is traced
+//! would load it now. One that is nowhere is an error of the program's.
 
 use std::rc::Rc;
 

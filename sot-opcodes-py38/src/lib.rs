@@ -1,5 +1,5 @@
-//! Handlers of the opcodes that exist in CPython 3.8 to 3.10, one file per family. Many live on to 3.13: the range on each
-//! registration says until when. What is new or means something else since 3.11 is in the crate of the next delta.
+//! Handlers of the opcodes that exist in CPython 3.8 to 3.10, one file per family. Many live on to 3.13: the range on
+//! each registration says until when. What is new or means something else since 3.11 is in the crate of the next delta.
 
 pub mod attribute;
 pub mod binary;

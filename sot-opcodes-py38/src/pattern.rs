@@ -60,8 +60,8 @@ fn type_flags(ty: &Bound<'_, PyAny>) -> PyResult<u64> {
     flags.call_method1("__get__", (ty,))?.extract()
 }
 
-/// The values of a mapping under all the keys, as a tuple; `None` if one is missing. Only of dicts: the `get` of others may
-/// do anything.
+/// The values of a mapping under all the keys, as a tuple; `None` if one is missing. Only of dicts: the `get` of others
+/// may do anything.
 pub fn match_keys(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flow<Option<VarId>> {
     if !cx.type_of(subject)?.is(cx.py.get_type::<PyDict>()) {
         return Err(Unwind::break_graph(
@@ -102,8 +102,8 @@ fn copy_without(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flo
     Ok(rest)
 }
 
-/// The attributes that a class pattern binds, as a tuple: `count` positional ones, then the named. `None` if the subject does
-/// not match. `wanted` is what has to stand in the pattern, in CPython's word.
+/// The attributes that a class pattern binds, as a tuple: `count` positional ones, then the named. `None` if the
+/// subject does not match. `wanted` is what has to stand in the pattern, in CPython's word.
 pub fn match_class(
     cx: &mut OpcodeExecutor<'_>,
     subject: VarId,

@@ -1,5 +1,5 @@
-//! The face to Python that every backend has: `symbolic_translate`, `explain`, `stats`, `report`, `register`, `psdb` and
-//! the rest of a package's public names. A backend's extension module is one macro:
+//! The face to Python that every backend has: `symbolic_translate`, `explain`, `stats`, `report`, `register`, `psdb`
+//! and the rest of a package's public names. A backend's extension module is one macro:
 //!
 //! ```ignore
 //! sot_python::extension! { module = _sot, backend = "toy" }

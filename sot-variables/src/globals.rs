@@ -1,4 +1,5 @@
-//! The variables of a module as a dict. There is one truth about them: what names are bound to, for code and for the dict.
+//! The variables of a module as a dict. There is one truth about them: what names are bound to, for code and for the
+//! dict.
 
 use std::rc::Rc;
 

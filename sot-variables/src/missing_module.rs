@@ -1,6 +1,7 @@
-//! Modules that are not there. Whether one is, the finders of `sys.meta_path` say: CPython's own are asked while tracing, those of
-//! the program in the trace. What the answer rests on is assumed, down to when directories were last written: `importlib` asks
-//! the file system for that as well, and takes what it knows of a directory for good until then.
+//! Modules that are not there. Whether one is, the finders of `sys.meta_path` say: CPython's own are asked while
+//! tracing, those of the program in the trace. What the answer rests on is assumed, down to when directories were last
+//! written: `importlib` asks the file system for that as well, and takes what it knows of a directory for good until
+//! then.
 
 use std::time::UNIX_EPOCH;
 
@@ -23,8 +24,8 @@ fn refuse(name: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, format!("the import of '{name}', which is not loaded yet"))
 }
 
-/// Whether the import of an absolute name finds nothing in this call, nor in those that the translation is for. `false` where
-/// that is not known. The package it would be in is loaded, if there is one: `package` is its variable.
+/// Whether the import of an absolute name finds nothing in this call, nor in those that the translation is for. `false`
+/// where that is not known. The package it would be in is loaded, if there is one: `package` is its variable.
 pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId>) -> Flow<bool> {
     let path = match package {
         None => None,

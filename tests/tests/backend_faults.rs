@@ -1,5 +1,5 @@
-//! A faulty backend: what it says of tensors and graphs is wrong, raises or panics. A fault that can be told gives no wrong
-//! result and names the backend with crate, file and line; no fault ends the process.
+//! A faulty backend: what it says of tensors and graphs is wrong, raises or panics. A fault that can be told gives no
+//! wrong result and names the backend with crate, file and line; no fault ends the process.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

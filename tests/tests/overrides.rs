@@ -1,5 +1,5 @@
-//! What is registered is overridden from outside, in the order that is documented, and an override that fits nothing is an
-//! error with crate, file and line. Observers see what translations do.
+//! What is registered is overridden from outside, in the order that is documented, and an override that fits nothing is
+//! an error with crate, file and line. Observers see what translations do.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

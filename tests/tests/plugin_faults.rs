@@ -1,5 +1,6 @@
 //! Faulty plug-ins: handlers, kinds, fetches, tests and observers that raise, panic, lie or leave a mess do no harm.
-//! Whatever they do, and whenever, calls give what CPython gives; the fault is counted, and named with crate, file and line.
+//! Whatever they do, and whenever, calls give what CPython gives; the fault is counted, and named with crate, file and
+//! line.
 //!
 //! `SOT_FAULTS` sets the number of cases.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
@@ -312,7 +313,8 @@ fn results(py: Python<'_>, translated: bool) -> Vec<String> {
     [2.0, 2.0, 3.0, 2.0, 3.0].map(call).to_vec()
 }
 
-/// What is found while the guards are tested, and is gone when new code loads it, is an error with a name, and no value.
+/// What is found while the guards are tested, and is gone when new code loads it, is an error with a name, and no
+/// value.
 fn is_fetch_error(point: Point, found: &str) -> bool {
     let gone = "raises RuntimeError: what the faulty bag has found is gone";
     point == Point::Fetch && (found == gone || found == "raises RuntimeError: a bug of the plug-in's")

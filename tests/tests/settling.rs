@@ -1,5 +1,5 @@
-//! The programs of `settling/programs.py`, in which something is another thing at each of 400 calls: results are CPython's, and
-//! translations come to an end soon.
+//! The programs of `settling/programs.py`, in which something is another thing at each of 400 calls: results are
+//! CPython's, and translations come to an end soon.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 use sot_harness as harness;
 
-/// Programs that need more than twelve translations: ten of them are used again and again, or there are breaks in several places.
+/// Programs that need more than twelve translations: ten of them are used again and again, or there are breaks in
+/// several places.
 const MORE: &[(&str, u32)] =
     &[("ten_classes", 13), ("a_dict_that_grows", 17), ("a_new_int_in_range", 14), ("a_list_of_strings", 13)];
 

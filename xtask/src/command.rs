@@ -1,5 +1,5 @@
-//! Running other programs: quietly with a log that is shown only when they fail, in the open while their lines are kept, or
-//! beside one that runs in the open.
+//! Running other programs: quietly with a log that is shown only when they fail, in the open while their lines are
+//! kept, or beside one that runs in the open.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -89,7 +89,8 @@ fn stop(what: &str, process: u32, limit: Duration) {
     let _ = Command::new("kill").args(["-KILL", &process]).status();
 }
 
-/// Runs a step beside one that runs in the open, for [`LIMIT`] at most: what it writes is shown as a whole when it is done.
+/// Runs a step beside one that runs in the open, for [`LIMIT`] at most: what it writes is shown as a whole when it is
+/// done.
 pub(crate) fn beside(what: &str, command: &mut Command) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");

@@ -1,6 +1,6 @@
-//! `cargo xtask cpython-tests`: the interpreters' own tests, run untranslated and translated, and the page that says what they
-//! came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file for each
-//! Python.
+//! `cargo xtask cpython-tests`: the interpreters' own tests, run untranslated and translated, and the page that says
+//! what they came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file
+//! for each Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The how-tos of `docs`: each takes its reader from an empty folder to a passing test. Code in them is either a file of what
-//! the reader writes, or an excerpt of a file of the checkout; the line above it names the file. `cargo xtask plugins` writes
-//! the files and runs the commands, outside of the checkout; a test here compares the excerpts.
+//! The how-tos of `docs`: each takes its reader from an empty folder to a passing test. Code in them is either a file
+//! of what the reader writes, or an excerpt of a file of the checkout; the line above it names the file. `cargo xtask
+//! plugins` writes the files and runs the commands, outside of the checkout; a test here compares the excerpts.
 
 use std::fmt::Write as _;
 use std::fs;

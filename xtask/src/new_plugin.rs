@@ -1,5 +1,6 @@
-//! `cargo xtask new-plugin NAME`: writes the crate of a plug-in, with a kind of variable, a builtin, an observed opcode, their
-//! tests and a CI file. It is a workspace of its own, and passes untouched. With `--empty` it registers nothing yet.
+//! `cargo xtask new-plugin NAME`: writes the crate of a plug-in, with a kind of variable, a builtin, an observed
+//! opcode, their tests and a CI file. It is a workspace of its own, and passes untouched. With `--empty` it registers
+//! nothing yet.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! `cargo xtask plugins`: the plug-ins in `plugins`, each built, installed and tested as somebody else's would be. They are
-//! no members of the workspace. Each is installed into a folder of its own, so that none has a part in other tests. Then the
-//! how-tos of `docs` are followed (`how_tos`).
+//! `cargo xtask plugins`: the plug-ins in `plugins`, each built, installed and tested as somebody else's would be. They
+//! are no members of the workspace. Each is installed into a folder of its own, so that none has a part in other tests.
+//! Then the how-tos of `docs` are followed (`how_tos`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

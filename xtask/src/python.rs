@@ -125,7 +125,8 @@ fn numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
-/// One answer a line, in the order `parse_answer` reads them. A virtual environment answers for the Python it came from.
+/// One answer a line, in the order `parse_answer` reads them. A virtual environment answers for the Python it came
+/// from.
 const QUESTIONS: &str = "
 import importlib.util, os, platform, sys, sysconfig
 base = os.path.join(sys.base_prefix, 'bin', 'python%d.%d' % sys.version_info[:2])

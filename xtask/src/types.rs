@@ -1,6 +1,6 @@
 //! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They
-//! have an environment of their own, which needs no Paddle. They are shown the package as it is found when it is imported:
-//! with the modules of `sot-python`, which are in the compiled part.
+//! have an environment of their own, which needs no Paddle. They are shown the package as it is found when it is
+//! imported: with the modules of `sot-python`, which are in the compiled part.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! `cargo xtask wheel --plugin CRATE`: a wheel of sot with plug-ins in it. A crate is generated below `target` that links
-//! `sot-paddle`'s library and the plug-ins, and is what maturin builds.
+//! `cargo xtask wheel --plugin CRATE`: a wheel of sot with plug-ins in it. A crate is generated below `target` that
+//! links `sot-paddle`'s library and the plug-ins, and is what maturin builds.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -33,8 +33,9 @@ pub enum CallPolicy {
     /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but
     /// the trace has that object; should the program need one outside, its variable makes another.
     Make,
-    /// Changes, as its known arguments say, the global state that [`state_test`](super::Backend::state_test) covers. The
-    /// trace changes it for real, so that statements are built and questions answered under it; new code does so again.
+    /// Changes, as its known arguments say, the global state that [`state_test`](super::Backend::state_test) covers.
+    /// The trace changes it for real, so that statements are built and questions answered under it; new code does so
+    /// again.
     Switch,
     /// Makes a context manager that changes that state from where it is entered to where it is left.
     Manager,

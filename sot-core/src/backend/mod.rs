@@ -103,8 +103,8 @@ pub trait Backend: Send + Sync {
     fn open_values(&self) -> &dyn OpenValues {
         &DefaultAnswers
     }
-    /// The framework's own code in Python: which of it is followed, and what becomes of it where the program has replaced
-    /// some.
+    /// The framework's own code in Python: which of it is followed, and what becomes of it where the program has
+    /// replaced some.
     fn own_code(&self) -> &dyn OwnCode {
         &DefaultAnswers
     }

@@ -57,8 +57,8 @@ pub struct Instruction {
     pub target: Option<Label>,
     /// The source the instruction stands for.
     pub position: Position,
-    /// At least this many `EXTENDED_ARG` prefixes are written (0 to 3). It is what was decoded, so that an unedited code
-    /// comes out byte for byte even where the compiler wrote prefixes it did not need.
+    /// At least this many `EXTENDED_ARG` prefixes are written (0 to 3). It is what was decoded, so that an unedited
+    /// code comes out byte for byte even where the compiler wrote prefixes it did not need.
     pub extended: u8,
 }
 
@@ -111,8 +111,8 @@ impl Code {
 
     /// Turns the operand of `LOAD_DEREF` and its kin into an index into `cellvars` followed by `freevars`.
     ///
-    /// Since 3.11 the operand is a slot of the frame, where a cell that is an argument shares the argument's slot; `None`
-    /// means that the slot holds no cell.
+    /// Since 3.11 the operand is a slot of the frame, where a cell that is an argument shares the argument's slot;
+    /// `None` means that the slot holds no cell.
     pub fn cell_index(&self, arg: u32) -> Option<usize> {
         let cells = self.cellvars.len() + self.freevars.len();
         if PyVersion::BUILT_FOR < PyVersion(11) {

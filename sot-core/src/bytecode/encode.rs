@@ -14,8 +14,8 @@ impl Code {
     /// Makes a code object like `template` with everything in which this code differs.
     ///
     /// The line table is `template`'s own if that gives every instruction the same position, else a new one, with which
-    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` say what [`Instruction::position`] says. The stack size is
-    /// computed, unless bytecode and handlers are `template`'s.
+    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` say what [`Instruction::position`] says. The stack
+    /// size is computed, unless bytecode and handlers are `template`'s.
     pub fn encode<'py>(&self, template: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, BytecodeError> {
         let py = template.py();
         let opcodes = Opcodes::try_get(py)?;

@@ -95,7 +95,8 @@ impl CacheEntry {
         self.guards.len()
     }
 
-    /// How long its guards take on a frame: the shortest of a few checks, as what is looked at the first time is slower.
+    /// How long its guards take on a frame: the shortest of a few checks, as what is looked at the first time is
+    /// slower.
     pub fn time_guards<'py>(&self, frame: &impl FrameView<'py>) -> Duration {
         let checked = || {
             let begun = Instant::now();

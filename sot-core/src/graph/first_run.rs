@@ -1,5 +1,6 @@
-//! What a backend has said of a graph's results is compared with what comes: how many there are at each run, and what they
-//! are at the first. Only where the callable is one of Python's: one that [`cpython::graph_function`] has made is believed.
+//! What a backend has said of a graph's results is compared with what comes: how many there are at each run, and what
+//! they are at the first. Only where the callable is one of Python's: one that [`cpython::graph_function`] has made is
+//! believed.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,8 @@ impl PromisedResults {
         Ok(PromisedResults { backend, graph: graph.to_owned(), results: results.collect::<PyResult<_>>()? })
     }
 
-    /// The callable of the graph, which tells where the backend's does not keep a promise. Then the frame runs in CPython.
+    /// The callable of the graph, which tells where the backend's does not keep a promise. Then the frame runs in
+    /// CPython.
     pub(super) fn watch(self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<Py<PyAny>> {
         if cpython::is_graph_function(callable.bind(py)) {
             return Ok(callable);

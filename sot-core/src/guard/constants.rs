@@ -1,5 +1,5 @@
-//! When a constant is the one that a guard has seen: equal, of the same type, and with the same parts. Asking runs none of
-//! the program's code.
+//! When a constant is the one that a guard has seen: equal, of the same type, and with the same parts. Asking runs none
+//! of the program's code.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
-//! The order of overrides, which is the same for opcodes, builtins and kinds: the one with the highest priority is asked
-//! first and is given all the others as `next`; of two with the same priority the order is that of the names of their
-//! crates, then of file and line. What was registered without `override` comes last.
+//! The order of overrides, which is the same for opcodes, builtins and kinds: the one with the highest priority is
+//! asked first and is given all the others as `next`; of two with the same priority the order is that of the names of
+//! their crates, then of file and line. What was registered without `override` comes last.
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,6 @@
-//! Which frames wait for resume functions that go on with them: such a frame and that of the resume function are one to the program.
-//! The frame that waits is out of the chain meanwhile ([`cpython::call_giving`]), but for a profiler; then it is noted here.
+//! Which frames wait for resume functions that go on with them: such a frame and that of the resume function are one to
+//! the program. The frame that waits is out of the chain meanwhile ([`cpython::call_giving`]), but for a profiler; then
+//! it is noted here.
 
 use std::cell::RefCell;
 
@@ -39,8 +40,8 @@ impl Drop for Driving {
     }
 }
 
-/// The caller of the running function that the program counts so many calls away, and how many frames lie between; `None` if it
-/// has no so many.
+/// The caller of the running function that the program counts so many calls away, and how many frames lie between;
+/// `None` if it has no so many.
 pub fn caller(py: Python<'_>, calls: usize) -> PyResult<Option<(Bound<'_, PyAny>, usize)>> {
     let (mut frames, mut left) = (0, calls);
     let mut frame = cpython::current_frame(py);

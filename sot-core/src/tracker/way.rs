@@ -66,8 +66,9 @@ impl Trackers {
         self.end_of_text(py, id, LONGEST_TEXT)
     }
 
-    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which is
-    /// kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each length.
+    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which
+    /// is kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each
+    /// length.
     fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
         let is_whole = steps > self.depth(id);
         if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {

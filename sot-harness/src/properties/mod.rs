@@ -1,9 +1,9 @@
-//! The opcode property machinery: a fragment of Python around an opcode, with random operands and in random places, does
-//! translated what it does in CPython: results, who shares what, side effects, exceptions with their places. A handler
-//! without a property fails.
+//! The opcode property machinery: a fragment of Python around an opcode, with random operands and in random places,
+//! does translated what it does in CPython: results, who shares what, side effects, exceptions with their places. A
+//! handler without a property fails.
 //!
-//! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode, `SOT_PROPTEST_SEED` which ones (`random` are others each
-//! time). Each opcode is a test: `cargo test --test opcodes BINARY`.
+//! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode, `SOT_PROPTEST_SEED` which ones (`random` are others
+//! each time). Each opcode is a test: `cargo test --test opcodes BINARY`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -52,8 +52,8 @@ fn seed() -> u64 {
     }
 }
 
-/// A test of its own for each opcode with a handler, or an override, from one of these crates: its properties hold. Gives
-/// what `main` of a test without a harness gives.
+/// A test of its own for each opcode with a handler, or an override, from one of these crates: its properties hold.
+/// Gives what `main` of a test without a harness gives.
 ///
 /// # Panics
 /// If the tracer does not start.

@@ -257,7 +257,8 @@ fn sequence(items: BoxedStrategy<String>) -> BoxedStrategy<String> {
 }
 
 fn dict() -> BoxedStrategy<String> {
-    // Keys are compared by value, and one of the trace stands for all that are equal: nothing may have an identity to show.
+    // Keys are compared by value, and one of the trace stands for all that are equal: nothing may have an identity to
+    // show.
     proptest::collection::vec((atom(), atom()), 0..3)
         .prop_map(|items| {
             let items: Vec<_> = items.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();

@@ -5,8 +5,8 @@ use sot_core::bytecode::{Code, Instruction, Label};
 
 use super::operands::Kind;
 
-/// The properties of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the opcode, is
-/// not for it; every opcode needs one that is.
+/// The properties of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the
+/// opcode, is not for it; every opcode needs one that is.
 #[derive(Debug)]
 pub struct Property {
     /// The opcodes.
@@ -25,7 +25,8 @@ pub struct Property {
 
 inventory::collect!(Property);
 
-/// Registers properties: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Lines of a fragment go on in column 0.
+/// Registers properties: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Lines of a fragment go on in column
+/// 0.
 #[macro_export]
 macro_rules! property {
     ([$($opcode:ident)*] ($($kind:ident),*) $($fragment:literal)* $(=> $assemble:expr)?) => {

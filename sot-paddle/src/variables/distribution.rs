@@ -1,4 +1,5 @@
-//! The parameters of distributions that are numbers (`Normal(0.0, 1.0)`): Paddle copies them into tensors that it makes empty.
+//! The parameters of distributions that are numbers (`Normal(0.0, 1.0)`): Paddle copies them into tensors that it makes
+//! empty.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyList, PyTuple};

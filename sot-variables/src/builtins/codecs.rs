@@ -1,4 +1,5 @@
-//! Texts encoded and bytes decoded. Codecs and error handlers may be functions of the program's: such are left to CPython.
+//! Texts encoded and bytes decoded. Codecs and error handlers may be functions of the program's: such are left to
+//! CPython.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

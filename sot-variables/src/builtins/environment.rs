@@ -1,5 +1,5 @@
-//! Variables of the process's environment, as `os.environ` sets them beside its dict: new code sets them once more, in order with the
-//! writes. No code of the trace reads them.
+//! Variables of the process's environment, as `os.environ` sets them beside its dict: new code sets them once more, in
+//! order with the writes. No code of the trace reads them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

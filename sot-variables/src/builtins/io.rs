@@ -1,5 +1,5 @@
-//! Output of known values: `print`. Texts are made while tracing, the call is replayed after the graph, in order with the
-//! other writes. A number that differs from call to call is printed as it then is.
+//! Output of known values: `print`. Texts are made while tracing, the call is replayed after the graph, in order with
+//! the other writes. A number that differs from call to call is printed as it then is.
 
 use pyo3::prelude::*;
 

@@ -146,8 +146,8 @@ fn writes_texts(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
     Ok(true)
 }
 
-/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state, or has
-/// put a file in the place of `sys.stderr`.
+/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state,
+/// or has put a file in the place of `sys.stderr`.
 fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let logging = cpython::import(cx.py, "logging")?;
     let stderr = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stderr".into());
@@ -233,7 +233,8 @@ pub(super) fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, 
     cx.wrap_fresh(function.as_any())
 }
 
-/// `logger.log(level, message, *args)` as called from a given place, with what is said of an exception. Without a logger it is the root's turn.
+/// `logger.log(level, message, *args)` as called from a given place, with what is said of an exception. Without a
+/// logger it is the root's turn.
 #[pyfunction]
 #[pyo3(signature = (logger, level, raised, file, line, function, message, *args))]
 #[allow(clippy::too_many_arguments, reason = "they are a log record's")]

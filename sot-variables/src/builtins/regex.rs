@@ -1,5 +1,5 @@
-//! `re.compile`, and methods of patterns that are given a function, or a number that only looks like none: `sub`, `subn` and
-//! `split`. With known values alone these are called, as all methods of patterns are.
+//! `re.compile`, and methods of patterns that are given a function, or a number that only looks like none: `sub`,
+//! `subn` and `split`. With known values alone these are called, as all methods of patterns are.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -82,8 +82,8 @@ fn split(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// `re.DEBUG`
 const DEBUG: i64 = 128;
 
-/// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls that are
-/// simply made. With `re.DEBUG` it writes what it has found out.
+/// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls
+/// that are simply made. With `re.DEBUG` it writes what it has found out.
 fn compile<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let re = cpython::import(cx.py, "re")?;
     let function = re.getattr(name)?;

@@ -1,5 +1,6 @@
-//! Whether what is logged, warned of or printed is handled by C code and the standard library alone. Then no code of the program's
-//! runs, whose doings the rest of the trace could look at, and the output can wait until the graph has run.
+//! Whether what is logged, warned of or printed is handled by C code and the standard library alone. Then no code of
+//! the program's runs, whose doings the rest of the trace could look at, and the output can wait until the graph has
+//! run.
 //!
 //! It is looked at when the trace meets the call, and guarded: handlers, filters and methods may be others later.
 
@@ -231,8 +232,8 @@ fn is_empty(list: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(list.cast_exact::<PyList>().is_ok_and(PyListMethods::is_empty))
 }
 
-/// Whether the module `warnings` shows warnings in its own way. A list that `catch_warnings` keeps them in is no matter:
-/// the function that it surrounds does not look at it.
+/// Whether the module `warnings` shows warnings in its own way. A list that `catch_warnings` keeps them in is no
+/// matter: the function that it surrounds does not look at it.
 fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
     let names = module.getattr("__dict__")?;
     for name in ["_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "showwarning", "formatwarning"] {

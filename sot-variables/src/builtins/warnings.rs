@@ -1,6 +1,6 @@
-//! `warnings` of known values. Where the trace has not touched the filters, a warning is replayed after the graph, in order with the
-//! other writes, under the file and line that the program called from. Where it has (`catch_warnings`), what a warning
-//! comes to is known: the library's functions are followed, and what C code keeps of it is replayed.
+//! `warnings` of known values. Where the trace has not touched the filters, a warning is replayed after the graph, in
+//! order with the other writes, under the file and line that the program called from. Where it has (`catch_warnings`),
+//! what a warning comes to is known: the library's functions are followed, and what C code keeps of it is replayed.
 
 use std::rc::Rc;
 

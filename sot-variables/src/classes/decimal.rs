@@ -1,6 +1,6 @@
-//! `decimal.Decimal` of C: its operations are made while tracing, under the program's own context of the thread. How that one
-//! rounds and what it has been told is assumed to stay. Where an operation tells it something new, the guards contradict each
-//! other: such a translation serves no other call, and the next one finds a context that has been told.
+//! `decimal.Decimal` of C: its operations are made while tracing, under the program's own context of the thread. How
+//! that one rounds and what it has been told is assumed to stay. Where an operation tells it something new, the guards
+//! contradict each other: such a translation serves no other call, and the next one finds a context that has been told.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

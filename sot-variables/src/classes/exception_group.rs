@@ -184,8 +184,8 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
     Ok(())
 }
 
-/// What is raised behind all `except*` clauses: what they have left of the original, in the shape that it has there, and what they
-/// have raised of their own, in a group if that is more than one.
+/// What is raised behind all `except*` clauses: what they have left of the original, in the shape that it has there,
+/// and what they have raised of their own, in a group if that is more than one.
 pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
     let (mut kept, mut raised) = (Vec::new(), Vec::new());
     for &part in left {

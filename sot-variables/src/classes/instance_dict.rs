@@ -1,5 +1,5 @@
-//! `x.__dict__`: the attributes of an object as a dict. There is one truth about attributes, the side effects over what the
-//! object had: what the dict holds is asked for when it is needed, and a write to it is one to the attributes.
+//! `x.__dict__`: the attributes of an object as a dict. There is one truth about attributes, the side effects over what
+//! the object had: what the dict holds is asked for when it is needed, and a write to it is one to the attributes.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says which
-//! are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
+//! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says
+//! which are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -48,11 +48,11 @@ pub struct HashKey {
 enum Equality {
     /// CPython: the object is the key.
     Real,
-    /// CPython, but the object is or holds one made in the trace that is told by its identity (`nan`): from 3.10 on its hash is
-    /// an address, which in another call is another.
+    /// CPython, but the object is or holds one made in the trace that is told by its identity (`nan`): from 3.10 on its
+    /// hash is an address, which in another call is another.
     Passing,
-    /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of one. The
-    /// object is a stand-in.
+    /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of
+    /// one. The object is a stand-in.
     Identity(VarId, bool),
     /// The program: the object is a stand-in with the key's hash.
     Followed,
@@ -101,7 +101,8 @@ impl HashKey {
         Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
     }
 
-    /// The key that is looked for in a set: one that is a set itself, which has no hash, stands for the frozen set of its items.
+    /// The key that is looked for in a set: one that is a set itself, which has no hash, stands for the frozen set of
+    /// its items.
     pub fn sought(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
         let refused = match HashKey::of(cx, variable) {
             Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => error,
@@ -166,7 +167,8 @@ impl HashKey {
         self.equality == Equality::Identity(variable, false)
     }
 
-    /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made anew.
+    /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made
+    /// anew.
     pub fn is_alike(&self, py: Python<'_>, other: &HashKey) -> bool {
         let text =
             |key: &HashKey| key.bind(py).cast_exact::<PyString>().ok().map(|text| text.to_string_lossy().into_owned());
@@ -175,8 +177,9 @@ impl HashKey {
             || text(self).is_some_and(|own| text(other) == Some(own))
     }
 
-    /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one. What the
-    /// trace makes has no address that is known already, and the `id()` of a constant is that of no other object.
+    /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one.
+    /// What the trace makes has no address that is known already, and the `id()` of a constant is that of no other
+    /// object.
     fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
         // First what costs nothing: each pair of a set's keys comes here.
         Ok(!self.is_stand_in()
@@ -225,8 +228,8 @@ impl HashKey {
     }
 }
 
-/// New code that makes a dict or set anew has the program's methods asked once more, in the state before the trace's writes:
-/// where they may say something else then, it cannot.
+/// New code that makes a dict or set anew has the program's methods asked once more, in the state before the trace's
+/// writes: where they may say something else then, it cannot.
 pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
     let keys: Vec<_> = keys.filter(|key| key.equality == Equality::Followed).collect();
     let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
@@ -442,8 +445,8 @@ fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwin
     Ok(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))))
 }
 
-/// What the type's `__hash__` gives; `None` if that is the object's own `id()`. Then no other object has the same hash, and
-/// what the program says of two that have is never asked.
+/// What the type's `__hash__` gives; `None` if that is the object's own `id()`. Then no other object has the same hash,
+/// and what the program says of two that have is never asked.
 fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<isize>> {
     let Some(method) = cx.special_method(variable, "__hash__")? else {
         return Err(refuse_unhashable(cx, variable)?);

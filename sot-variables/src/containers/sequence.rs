@@ -1,5 +1,5 @@
-//! What lists and tuples share: positions, slices, comparison, repetition. CPython itself does the arithmetic, on a list of
-//! positions in place of the items, so its rules and its messages hold.
+//! What lists and tuples share: positions, slices, comparison, repetition. CPython itself does the arithmetic, on a
+//! list of positions in place of the items, so its rules and its messages hold.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -103,8 +103,8 @@ impl BuiltinFunctionVariable {
         Ok(Rc::new(BuiltinFunctionVariable { object: object.clone().unbind() }))
     }
 
-    /// The receiver of a bound method. What else a C function may be bound to, a module or a record of a binding library's,
-    /// has no method of that name.
+    /// The receiver of a bound method. What else a C function may be bound to, a module or a record of a binding
+    /// library's, has no method of that name.
     fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
         let function = self.object.bind(cx.py);
         let receiver = receiver(function)?;

@@ -1,8 +1,9 @@
-//! numpy on known values: scalars and data types are values, arrays made of known values are known (`array`), and a function of
-//! numpy on either is called. What is computed of small arrays from outside is known as long as these hold what they held.
+//! numpy on known values: scalars and data types are values, arrays made of known values are known (`array`), and a
+//! function of numpy on either is called. What is computed of small arrays from outside is known as long as these hold
+//! what they held.
 //!
-//! A call that gives a warning, or would under some `numpy.errstate`, runs in CPython: so what is computed depends on no such
-//! state, and the program gets its warnings.
+//! A call that gives a warning, or would under some `numpy.errstate`, runs in CPython: so what is computed depends on
+//! no such state, and the program gets its warnings.
 
 pub(crate) mod array;
 pub(crate) mod array_comparison;
@@ -23,7 +24,8 @@ use crate::functions::function::guard_identity;
 use crate::numpy::array::ArrayVariable;
 use crate::numpy::small_array::{array_type, Arguments};
 
-/// Types, functions and methods that do something, look at more than their arguments, or give what is in memory by chance.
+/// Types, functions and methods that do something, look at more than their arguments, or give what is in memory by
+/// chance.
 const DOERS: &[&str] = &[
     "shares_memory",
     "may_share_memory",
@@ -104,7 +106,8 @@ pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let is_kind = || {
         let numpy = cpython::import(ty.py(), "numpy")?;
         let base = |name: &str| ty.is_subclass(&numpy.getattr(name)?);
-        // The fields of a record's data type can be renamed, records are written like arrays, and anything may be in an object.
+        // The fields of a record's data type can be renamed, records are written like arrays, and anything may be in an
+        // object.
         let is_of_records = || ty.is_subclass(&numpy.getattr("dtype")?.call1(("V1",))?.get_type());
         let is_dtype = base("dtype")? && !is_of_records()?;
         PyResult::Ok(is_dtype || base("generic")? && !base("void")? && !base("object_")?)
@@ -160,8 +163,8 @@ pub(crate) fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>
     }
 }
 
-/// Calls a method of an array made in the trace, of a number of numpy's, or one of a small array from outside that reads it; `None`
-/// if it is none, or what the arguments hold is not to be assumed.
+/// Calls a method of an array made in the trace, of a number of numpy's, or one of a small array from outside that
+/// reads it; `None` if it is none, or what the arguments hold is not to be assumed.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     method: &Bound<'py, PyAny>,

@@ -89,7 +89,8 @@ property! { [LOAD_METHOD CALL_METHOD LOAD_ATTR PUSH_NULL] (Object, Any)
     "r = Attrs('o', 'breaks').missing_one.upper(), Attrs('o', 'breaks').computed.count(b)"
     "t = Attrs(plain, 'breaks')\nt.computed = function\nr = t.tag(b), t.missing_one.join('ab')"
 }
-// Before 3.11 what is loaded behind a break is called by its `__call__`, and what cannot be called has none: another error.
+// Before 3.11 what is loaded behind a break is called by its `__call__`, and what cannot be called has none: another
+// error.
 property! { [CALL PUSH_NULL] (Object, Any) "r = a.missing_one(b)" "r = a.tag(b)" }
 property! { [LOAD_SUPER_ATTR LOAD_GLOBAL LOAD_DEREF] (Any)
     "r = Deep('d').method(a, key=a)"

@@ -1,5 +1,5 @@
-//! A property of every opcode handler of the project (see [`sot_harness::properties`]). The properties are registered in the
-//! files beside this one; a handler in the table of the running interpreter without one fails.
+//! A property of every opcode handler of the project (see [`sot_harness::properties`]). The properties are registered
+//! in the files beside this one; a handler in the table of the running interpreter without one fails.
 //!
 //! That a handler's declared stack effect is CPython's own is checked where the table is frozen (`sot_core::opcode`).
 //!

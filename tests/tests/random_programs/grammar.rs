@@ -1,5 +1,6 @@
-//! What programs are made of. Names have a type for life, so that most operations succeed; those that fail raise, which is
-//! part of the game. Loops end: their iterables are short, `while` counts, and a loop over a list leaves when it grew.
+//! What programs are made of. Names have a type for life, so that most operations succeed; those that fail raise, which
+//! is part of the game. Loops end: their iterables are short, `while` counts, and a loop over a list leaves when it
+//! grew.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! How much of the thread's C stack is left. CPython counts calls and trusts that so many fit; frames under the hook take more of
-//! it than it reckons with, and a simulation far more.
+//! How much of the thread's C stack is left. CPython counts calls and trusts that so many fit; frames under the hook
+//! take more of it than it reckons with, and a simulation far more.
 
 use std::hint::black_box;
 

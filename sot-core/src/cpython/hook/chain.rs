@@ -1,5 +1,5 @@
-//! The chain of a thread's running frames. A frame that waits for a function that goes on with it is taken out of it meanwhile:
-//! to the program the two are one, and what counts frames finds the caller of the one behind the other.
+//! The chain of a thread's running frames. A frame that waits for a function that goes on with it is taken out of it
+//! meanwhile: to the program the two are one, and what counts frames finds the caller of the one behind the other.
 
 use std::ptr::null_mut;
 
@@ -11,8 +11,9 @@ use crate::cpython::hook::frames;
 use crate::cpython::hook::tracing::is_profiled;
 use crate::cpython::layout::{running, Frame};
 
-/// Makes the caller of the running frame the one that runs; what [`go_back`] is to be given. Nothing is done while somebody is
-/// told of calls and returns: profilers of the program's compare the callers of frames with what they were told.
+/// Makes the caller of the running frame the one that runs; what [`go_back`] is to be given. Nothing is done while
+/// somebody is told of calls and returns: profilers of the program's compare the callers of frames with what they were
+/// told.
 ///
 /// # Safety
 /// The thread is attached, and called from Python code. Until [`go_back`], that code is not gone on with.
@@ -36,8 +37,8 @@ pub(in crate::cpython) unsafe fn step_back(py: Python<'_>) -> *mut Frame {
 #[inline]
 pub(in crate::cpython) unsafe fn step_off(frame: *mut Frame) {
     if !frame.is_null() {
-        // SAFETY: the caller's promise; the caller of a running frame is alive, if there is one. A frame restores what it found
-        // when it ends, so what is run meanwhile leaves the chain as it is now.
+        // SAFETY: the caller's promise; the caller of a running frame is alive, if there is one. A frame restores what
+        // it found when it ends, so what is run meanwhile leaves the chain as it is now.
         unsafe { *running(ffi::PyThreadState_Get()) = frames::caller(frame) };
     }
 }

@@ -1,5 +1,5 @@
-//! Graphs as callables. No handler of a signal runs while one runs, and nothing is raised that another thread sets: what a graph
-//! raises comes from its operations, and is known by that.
+//! Graphs as callables. No handler of a signal runs while one runs, and nothing is raised that another thread sets:
+//! what a graph raises comes from its operations, and is known by that.
 
 use std::cell::Cell;
 use std::ptr::null_mut;

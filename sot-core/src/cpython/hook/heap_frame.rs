@@ -154,8 +154,8 @@ pub(in crate::cpython) unsafe fn has_room(_ts: *mut ffi::PyThreadState, _frame: 
 /// Runs `code` (a reference is taken over) in a new frame that takes the variables of this one.
 ///
 /// # Safety
-/// `frame` is fresh; `code` is a code object of flat signature with as many arguments and the same free variables, and no
-/// generator.
+/// `frame` is fresh; `code` is a code object of flat signature with as many arguments and the same free variables, and
+/// no generator.
 pub(in crate::cpython) unsafe fn run_replaced(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,

@@ -1,5 +1,5 @@
-//! Other tracers in the process: each library that the tracer is linked into has a hook of its own. They know each other's
-//! by a set in the dict of `sys`, under a name that no program writes.
+//! Other tracers in the process: each library that the tracer is linked into has a hook of its own. They know each
+//! other's by a set in the dict of `sys`, under a name that no program writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

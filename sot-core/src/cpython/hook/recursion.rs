@@ -1,6 +1,6 @@
-//! How deep in calls a thread is, as CPython 3.8 to 3.10 counts them. Where one too many has raised, 3.8 and 3.9 allow fifty more until
-//! so many have returned, and end the process behind these. The program knows of what it was raised to; it does not know of what
-//! the tracer's own calls came to.
+//! How deep in calls a thread is, as CPython 3.8 to 3.10 counts them. Where one too many has raised, 3.8 and 3.9 allow
+//! fifty more until so many have returned, and end the process behind these. The program knows of what it was raised
+//! to; it does not know of what the tracer's own calls came to.
 
 use pyo3::prelude::*;
 

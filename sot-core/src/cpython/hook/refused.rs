@@ -1,6 +1,6 @@
-//! Code that must not run while a statement is built: a frame of it raises instead. Building calls the framework's own code,
-//! which may call what the program has put in the place of a framework function. Run here, that code would run at another
-//! time, or more often, than in the program.
+//! Code that must not run while a statement is built: a frame of it raises instead. Building calls the framework's own
+//! code, which may call what the program has put in the place of a framework function. Run here, that code would run at
+//! another time, or more often, than in the program.
 
 use std::collections::HashMap;
 use std::ptr::{from_ref, null, null_mut};

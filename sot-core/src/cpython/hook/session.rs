@@ -223,7 +223,8 @@ pub(in crate::cpython) struct Sleep {
 }
 
 impl Sleep {
-    /// Gives the slot back, if it is ours and nobody else's, and no other thread has a section. No destructor ends it (see `hook`).
+    /// Gives the slot back, if it is ours and nobody else's, and no other thread has a section. No destructor ends it
+    /// (see `hook`).
     ///
     /// # Safety
     /// The GIL is held.

@@ -1,6 +1,6 @@
-//! Handlers of signals do not run while the tracer works. CPython runs them on the thread that it takes for the main one; while
-//! signals are deferred it takes no thread for that. What has arrived meanwhile stays with CPython, and its handlers run as soon
-//! as the program goes on: in the program's own frame, with the program's own `try` around it.
+//! Handlers of signals do not run while the tracer works. CPython runs them on the thread that it takes for the main
+//! one; while signals are deferred it takes no thread for that. What has arrived meanwhile stays with CPython, and its
+//! handlers run as soon as the program goes on: in the program's own frame, with the program's own `try` around it.
 //!
 //! Nothing that the program could see is changed: neither handlers nor the process's signal mask or wakeup descriptor.
 

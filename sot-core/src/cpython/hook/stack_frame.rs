@@ -154,8 +154,8 @@ pub(in crate::cpython) unsafe fn has_room(ts: *mut ffi::PyThreadState, frame: *m
 /// Makes the frame one of `code` (a reference is taken over) and runs it.
 ///
 /// # Safety
-/// `frame` is fresh and [`has_room`]; `code` is a code object of flat signature with as many arguments and the same free
-/// variables, and neither it nor the frame's own is a generator.
+/// `frame` is fresh and [`has_room`]; `code` is a code object of flat signature with as many arguments and the same
+/// free variables, and neither it nor the frame's own is a generator.
 pub(in crate::cpython) unsafe fn run_replaced(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,

@@ -1,10 +1,10 @@
-//! What other threads raise in this one (`PyThreadState_SetAsyncExc`) waits while the tracer works or a graph runs: CPython
-//! raises it in any Python code that the thread runs, and code of the tracer's or the framework's would take it for an
-//! error of its own.
+//! What other threads raise in this one (`PyThreadState_SetAsyncExc`) waits while the tracer works or a graph runs:
+//! CPython raises it in any Python code that the thread runs, and code of the tracer's or the framework's would take it
+//! for an error of its own.
 //!
 //! CPython finds a thread by its number, in a list in which newer states come first. A thread has a second state, which
-//! runs nothing. While exceptions are held the second state has the thread's number and is found; otherwise it has none.
-//! What was set for it is then set for the thread's own state, and raised in the program's own frame.
+//! runs nothing. While exceptions are held the second state has the thread's number and is found; otherwise it has
+//! none. What was set for it is then set for the thread's own state, and raised in the program's own frame.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_ulong};
@@ -187,9 +187,9 @@ unsafe fn raise_later(taker: *mut ffi::PyThreadState) {
 
 /// The field that is not where it is expected.
 ///
-/// A sample is set, held, and raised in some code, as the program's would be. It must be raised: up to 3.12 CPython looks for
-/// waiting exceptions at every turn until it has raised the one that it was told of, and 3.11 never leaves the start of
-/// a function that is traced meanwhile.
+/// A sample is set, held, and raised in some code, as the program's would be. It must be raised: up to 3.12 CPython
+/// looks for waiting exceptions at every turn until it has raised the one that it was told of, and 3.11 never leaves
+/// the start of a function that is traced meanwhile.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str> {
     let sample = py.get_type::<PySystemExit>();
     // SAFETY: the GIL is held.

@@ -1,4 +1,5 @@
-//! Whether somebody looks at the lines that run: debuggers and coverage tools do, by `sys.settrace` or `sys.monitoring`.
+//! Whether somebody looks at the lines that run: debuggers and coverage tools do, by `sys.settrace` or
+//! `sys.monitoring`.
 
 use std::ffi::c_void;
 

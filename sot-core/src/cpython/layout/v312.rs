@@ -1,5 +1,5 @@
-//! CPython 3.12: the evaluator owns its frame, so a frame it does not run must be cleared and popped; recursion through C
-//! is counted apart from Python's.
+//! CPython 3.12: the evaluator owns its frame, so a frame it does not run must be cleared and popped; recursion through
+//! C is counted apart from Python's.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::offset_of;
@@ -129,8 +129,8 @@ pub(in crate::cpython) type EvalFrame =
 /// Python call is one.
 const C_UNITS: c_int = 2;
 
-/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program recurses
-/// as deep as without the hook; `sys.setrecursionlimit` still holds.
+/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program
+/// recurses as deep as without the hook; `sys.setrecursionlimit` still holds.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
@@ -189,8 +189,8 @@ pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut
 /// # Safety
 /// `base` is the topmost frame of this thread's data stack.
 unsafe fn pop(ts: *mut ThreadState, base: *mut *mut ffi::PyObject) {
-    // SAFETY: the caller's promise; a chunk that is not the first has a predecessor, and the first one never starts with
-    // a frame (CPython leaves its slot 0 unused).
+    // SAFETY: the caller's promise; a chunk that is not the first has a predecessor, and the first one never starts
+    // with a frame (CPython leaves its slot 0 unused).
     unsafe {
         let chunk = (*ts).chunk;
         if base != (&raw mut (*chunk).data).cast() {

@@ -117,8 +117,8 @@ pub(in crate::cpython) type EvalFrame =
 /// Python call is one.
 const C_UNITS: c_int = 2;
 
-/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program recurses
-/// as deep as without the hook; `sys.setrecursionlimit` still holds.
+/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program
+/// recurses as deep as without the hook; `sys.setrecursionlimit` still holds.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,

@@ -133,7 +133,8 @@ pub(in crate::cpython) unsafe fn call_eval(
     unsafe { eval(frame, throwflag) }
 }
 
-/// How many words of `PyInterpreterState` are searched; the slot is word 71 in 3.8.18, and what follows it is 2 KB long.
+/// How many words of `PyInterpreterState` are searched; the slot is word 71 in 3.8.18, and what follows it is 2 KB
+/// long.
 const SEARCHED: usize = 128;
 
 /// The word of `PyInterpreterState` that is the slot; 0 before it was found.

@@ -1,4 +1,5 @@
-//! CPython 3.9: the structs of 3.8 (declared again, one file per version), and an evaluator that takes the thread state.
+//! CPython 3.9: the structs of 3.8 (declared again, one file per version), and an evaluator that takes the thread
+//! state.
 
 use std::ffi::{c_int, c_long};
 use std::mem::offset_of;

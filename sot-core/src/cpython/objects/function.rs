@@ -155,7 +155,8 @@ pub fn current_globals(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
 pub fn new_frame<'py>(code: &Bound<'py, PyAny>, globals: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     let py = code.py();
     let code = code.cast::<PyCode>()?;
-    // SAFETY: the objects are a code object and a dict, which live; the frame has no locals, and is a new reference or an error.
+    // SAFETY: the objects are a code object and a dict, which live; the frame has no locals, and is a new reference or
+    // an error.
     unsafe {
         let frame =
             ffi::PyFrame_New(ffi::PyThreadState_Get(), code.as_ptr().cast(), globals.as_ptr(), std::ptr::null_mut());

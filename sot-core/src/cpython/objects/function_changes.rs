@@ -1,5 +1,6 @@
-//! Tells when a function is given other code or other defaults. No dict and no type has another version then, and to compare
-//! the words of each function that a translation rests on would cost every call of it; so the setters of the attributes tell.
+//! Tells when a function is given other code or other defaults. No dict and no type has another version then, and to
+//! compare the words of each function that a translation rests on would cost every call of it; so the setters of the
+//! attributes tell.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::mem::transmute;
@@ -50,8 +51,8 @@ unsafe extern "C" fn set<const AT: usize>(
     }
 }
 
-/// Has the listener told whenever a function of the program's is given other code, or other values for arguments that are
-/// left out. Whether that can be seen here; a second listener is not taken.
+/// Has the listener told whenever a function of the program's is given other code, or other values for arguments that
+/// are left out. Whether that can be seen here; a second listener is not taken.
 pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
     const OURS: [ffi::setter; ATTRIBUTES.len()] = [set::<0>, set::<1>, set::<2>];
     if LISTENER.set(listener).is_err() {
@@ -62,8 +63,8 @@ pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
         let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else {
             return false;
         };
-        // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name, which
-        // is compared, lies before the setter.
+        // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name,
+        // which is compared, lies before the setter.
         unsafe {
             if ffi::Py_IS_TYPE(found.as_ptr(), &raw mut ffi::PyGetSetDescr_Type) == 0 {
                 return false;

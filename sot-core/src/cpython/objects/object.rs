@@ -20,8 +20,8 @@ extern "C" {
     ) -> *mut ffi::PyObject;
 }
 
-/// The dict an object keeps its own attributes in; made if it was not there yet. `None` if objects of its type have none,
-/// and for types, whose dict is not for others to change.
+/// The dict an object keeps its own attributes in; made if it was not there yet. `None` if objects of its type have
+/// none, and for types, whose dict is not for others to change.
 ///
 /// From 3.11 on this takes the attributes out of the object, which makes later reads slower: to read one, use
 /// [`generic_getattr`].
@@ -38,8 +38,8 @@ pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDic
     dict?.cast_into().ok()
 }
 
-/// Reads an attribute as `object.__getattribute__` does, whatever the type says; `None` if there is none. It runs user code
-/// only if the type holds a descriptor of that name.
+/// Reads an attribute as `object.__getattribute__` does, whatever the type says; `None` if there is none. It runs user
+/// code only if the type holds a descriptor of that name.
 #[inline]
 pub fn generic_getattr<'py>(
     object: &Bound<'py, PyAny>,

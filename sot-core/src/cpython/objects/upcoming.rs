@@ -1,4 +1,5 @@
-//! What an iterator of C code is about to give. It is asked for its state, not advanced: by `__reduce__`, or in its struct.
+//! What an iterator of C code is about to give. It is asked for its state, not advanced: by `__reduce__`, or in its
+//! struct.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,8 +21,8 @@ pub enum Upcoming<'py> {
 /// Of more keys than this none is looked at: each step of such an iterator is asked for what is left of all.
 const MOST_KEYS: usize = 2_000;
 
-/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, those of a list, a tuple, a range and
-/// texts, and what `reversed()` makes of lists and tuples.
+/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, those of a list, a tuple, a range
+/// and texts, and what `reversed()` makes of lists and tuples.
 pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {

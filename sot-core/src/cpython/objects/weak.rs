@@ -17,8 +17,8 @@ pub struct WeakRef {
 }
 
 impl WeakRef {
-    /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if objects
-    /// of this type cannot be referred to weakly.
+    /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if
+    /// objects of this type cannot be referred to weakly.
     pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
         let py = object.py();
         let callback = match on_death {
@@ -93,8 +93,8 @@ impl WeakRef {
 
 /// The objects the references refer to, as a tuple; `None` if one of them has died.
 pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    // SAFETY: a new tuple's places are null until each is filled once with an owned reference; a tuple with empty places
-    // may be freed.
+    // SAFETY: a new tuple's places are null until each is filled once with an owned reference; a tuple with empty
+    // places may be freed.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(references.len() as isize))?;
         for (at, reference) in references.iter().enumerate() {

@@ -33,8 +33,8 @@ pub(super) struct Method {
     pub(super) receiver: *mut ffi::PyObject,
 }
 
-/// Whether any write to the dict changes its version. From 3.13 on attributes may be written to the values a dict shares
-/// with its object, past the dict.
+/// Whether any write to the dict changes its version. From 3.13 on attributes may be written to the values a dict
+/// shares with its object, past the dict.
 pub(super) unsafe fn version_tells(dict: *mut ffi::PyDictObject) -> bool {
     // SAFETY: the caller passes a live dict.
     cfg!(not(Py_3_13)) || unsafe { (*dict).ma_values.is_null() }

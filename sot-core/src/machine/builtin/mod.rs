@@ -55,8 +55,8 @@ pub static BUILTINS: [Builtin];
 /// A path that some interpreters lack is followed by a question mark:
 /// `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 ///
-/// What has a handler is overridden as opcodes are (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates the
-/// call as it would be without the override.
+/// What has a handler is overridden as opcodes are (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates
+/// the call as it would be without the override.
 ///
 /// ```
 /// use sot_core::builtin;
@@ -134,8 +134,8 @@ struct OfModule {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration; those that begin with a dot in this package. A path that this interpreter lacks is an
-    /// error, but for those that say that some do (`math.cbrt`, which came with 3.11).
+    /// Resolves every registration; those that begin with a dot in this package. A path that this interpreter lacks is
+    /// an error, but for those that say that some do (`math.cbrt`, which came with 3.11).
     pub fn freeze(py: Python<'_>, package: Option<&str>) -> Result<BuiltinTable, RegistrationError> {
         Self::in_package(py, package, BUILTINS.iter(), BUILTIN_OVERRIDES.iter())
     }

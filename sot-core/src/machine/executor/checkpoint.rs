@@ -221,8 +221,8 @@ impl OpcodeExecutor<'_> {
         })
     }
 
-    /// The watched values that a frame may hold alone: its arguments, and what the trace has reached in containers that it
-    /// has written to.
+    /// The watched values that a frame may hold alone: its arguments, and what the trace has reached in containers that
+    /// it has written to.
     pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
         self.watched_drops.iter().filter_map(|watched| match watched {
             WatchedDrop::Itself(value) => Some(*value),

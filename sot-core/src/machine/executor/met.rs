@@ -1,5 +1,5 @@
-//! What a trace has come across that its translation rests on, or that others are told of: objects for which the program
-//! may register something, code objects, opcodes.
+//! What a trace has come across that its translation rests on, or that others are told of: objects for which the
+//! program may register something, code objects, opcodes.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! The frames being simulated, and what an instruction does with the innermost one alone: its value stack, its slots, its
-//! blocks and the exceptions it handles. Nothing here looks at a value.
+//! The frames being simulated, and what an instruction does with the innermost one alone: its value stack, its slots,
+//! its blocks and the exceptions it handles. Nothing here looks at a value.
 
 use std::ops::Deref;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Going back: an instruction that cannot be simulated, or was only an attempt, leaves nothing in any store of the trace.
-//! What a store has to do for that is one trait, and which stores there are is said in one place.
+//! Going back: an instruction that cannot be simulated, or was only an attempt, leaves nothing in any store of the
+//! trace. What a store has to do for that is one trait, and which stores there are is said in one place.
 //! [Why](../../../../docs/decisions/34-one-way-back.md).
 
 use std::hash::Hash;

@@ -259,7 +259,8 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// opcode! { NOP [3.8..3.14] (..) => |_cx, _| Ok(Next::Continue) }
 /// ```
 /// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says;
-/// `(..)` means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+/// `(..)` means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them,
+/// or a `Next`.
 ///
 /// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
 ///
@@ -273,8 +274,8 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// }
 /// ```
 ///
-/// What has a handler is overridden, by as many crates as wish: the override with the highest priority (0 unless it says
-/// something else) is asked first, then, of those with one priority, the one whose crate's name comes first.
+/// What has a handler is overridden, by as many crates as wish: the override with the highest priority (0 unless it
+/// says something else) is asked first, then, of those with one priority, the one whose crate's name comes first.
 /// `next.call(cx)` simulates the instruction as it would be without the override. What else is known of the instruction
 /// stays true of it, its stack effect among it.
 ///

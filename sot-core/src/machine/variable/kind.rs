@@ -125,8 +125,8 @@ impl OverriddenKind<'_> {
 /// variable_kind! { "null" }
 /// ```
 ///
-/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); which objects are its own
-/// stays. `next.wrap(cx, object, tracker)` wraps as it would be without the override:
+/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); which objects are its
+/// own stays. `next.wrap(cx, object, tracker)` wraps as it would be without the override:
 ///
 /// ```
 /// use sot_core::variable_kind;

@@ -240,8 +240,8 @@ impl Foundations {
 }
 
 impl Foundation {
-    /// A copy of the code of a method in programs, with Paddle's own in the place of what the method of eager tensors does
-    /// not come to; `None`: it comes to all of it, or there is no such copy.
+    /// A copy of the code of a method in programs, with Paddle's own in the place of what the method of eager tensors
+    /// does not come to; `None`: it comes to all of it, or there is no such copy.
     fn copy_with_originals<'py>(
         &self,
         paddle: &Paddle,

@@ -1,6 +1,6 @@
-//! Names of tensors. Eager mode gives every result one of its own; programs name theirs by position, so that results of two
-//! runs, or programs, have the same. `Layer.__setattr__` asks whether a buffer has a name, and static programs tell buffers
-//! apart by it: what is asked for its name gets one of its own when the graph has run.
+//! Names of tensors. Eager mode gives every result one of its own; programs name theirs by position, so that results of
+//! two runs, or programs, have the same. `Layer.__setattr__` asks whether a buffer has a name, and static programs tell
+//! buffers apart by it: what is asked for its name gets one of its own when the graph has run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

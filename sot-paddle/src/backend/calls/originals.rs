@@ -1,8 +1,9 @@
 //! A method's code for programs, with Paddle's own functions in the places where the program has put others.
 //!
-//! Indexing an eager tensor ends in C. Indexing in a program is Python, and calls `paddle.gather_nd`. A wrapper that a library
-//! has put there must not run when a statement is built, since it does not run in eager mode: what is built is what Paddle's
-//! own function builds. The code is run as a copy, whose globals are copies too, so that other threads see nothing of it.
+//! Indexing an eager tensor ends in C. Indexing in a program is Python, and calls `paddle.gather_nd`. A wrapper that a
+//! library has put there must not run when a statement is built, since it does not run in eager mode: what is built is
+//! what Paddle's own function builds. The code is run as a copy, whose globals are copies too, so that other threads
+//! see nothing of it.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,8 +12,8 @@ use sot_core::cpython;
 
 use crate::backend::calls::origin;
 
-/// A copy of the function that finds Paddle's own functions as attributes of `paddle` under these names; `None` where the
-/// function or one of the names is of another kind.
+/// A copy of the function that finds Paddle's own functions as attributes of `paddle` under these names; `None` where
+/// the function or one of the names is of another kind.
 pub(crate) fn copy_with_originals<'py>(
     value: &Bound<'py, PyAny>,
     names: &[String],

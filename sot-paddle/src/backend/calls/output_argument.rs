@@ -1,5 +1,5 @@
-//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's back. So does
-//! `embedding` to its weight, whose rows are shortened to `max_norm`.
+//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's
+//! back. So does `embedding` to its weight, whose rows are shortened to `max_norm`.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;

@@ -30,7 +30,8 @@ fn best(crossing: &[Option<usize>], from: usize, to: usize) -> Option<usize> {
     places.min_by_key(|&(values, place)| (values, std::cmp::Reverse(place))).map(|(_, place)| place)
 }
 
-/// How many values go over the place before each operation; `None` where one does that cannot be given to another program.
+/// How many values go over the place before each operation; `None` where one does that cannot be given to another
+/// program.
 fn crossing(operations: &[Operation<'_>], last_taken: &HashMap<u64, usize>) -> Vec<Option<usize>> {
     let mut begin = vec![(0_isize, 0_isize); operations.len() + 2];
     for (at, operation) in operations.iter().enumerate().filter(|(_, operation)| operation.role == Role::Computed) {

@@ -1,5 +1,5 @@
-//! What a program does with what it is given, so that programs which do the same are told: as in the layers of a deep model,
-//! which differ in their parameters only.
+//! What a program does with what it is given, so that programs which do the same are told: as in the layers of a deep
+//! model, which differ in their parameters only.
 
 use std::collections::HashMap;
 

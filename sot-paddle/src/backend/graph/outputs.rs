@@ -90,8 +90,8 @@ pub(crate) fn known_values(
     Ok(known)
 }
 
-/// Adds to the results the values that the program computes (each once), and says where to find every output when it has run:
-/// a view that leaves the graph with its root, or with another view of it, is made again from the root.
+/// Adds to the results the values that the program computes (each once), and says where to find every output when it
+/// has run: a view that leaves the graph with its root, or with another view of it, is made again from the root.
 pub(crate) fn plan_outputs<'py>(
     paddle: &Paddle,
     py: Python<'py>,

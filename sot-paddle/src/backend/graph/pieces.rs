@@ -1,6 +1,6 @@
-//! Long programs, handed over as several. Paddle's executor sets itself up in time quadratic in a program's length and runs
-//! long programs slower per operation, so a long one is cut where few values cross. A cut is no graph break: each piece is
-//! given what earlier ones computed, and gradients go back the same way.
+//! Long programs, handed over as several. Paddle's executor sets itself up in time quadratic in a program's length and
+//! runs long programs slower per operation, so a long one is cut where few values cross. A cut is no graph break: each
+//! piece is given what earlier ones computed, and gradients go back the same way.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use super::cuts;
 use super::likeness::Likeness;
 use crate::backend::paddle::Paddle;
 
-/// More operations than this in one program are cut. Measured with Paddle 3.3: up to here, first and later runs take time in
-/// proportion to the length.
+/// More operations than this in one program are cut. Measured with Paddle 3.3: up to here, first and later runs take
+/// time in proportion to the length.
 const LONGEST: usize = 600;
 
 /// As many operations as a piece has at most.
@@ -48,7 +48,8 @@ pub(crate) struct Pieces<'py> {
     pub(crate) results: Vec<usize>,
 }
 
-/// Cuts a program into pieces; `None` if it is short, or has operations with programs of their own, which see all around them.
+/// Cuts a program into pieces; `None` if it is short, or has operations with programs of their own, which see all
+/// around them.
 pub(crate) fn pieces<'py>(
     paddle: &Paddle,
     program: &Bound<'py, PyAny>,

@@ -1,6 +1,6 @@
-//! Inputs that a graph changes in place. A program gives their new numbers as results, which are written into the tensors when
-//! it has run. That is right where an input shares memory with no other one and its memory is in order; where not, the
-//! statements are called one by one instead, and do what they do in eager mode.
+//! Inputs that a graph changes in place. A program gives their new numbers as results, which are written into the
+//! tensors when it has run. That is right where an input shares memory with no other one and its memory is in order;
+//! where not, the statements are called one by one instead, and do what they do in eager mode.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -136,8 +136,8 @@ fn is_contiguous(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.call_method0(intern!(tensor.py(), "is_contiguous"))?.is_truthy()
 }
 
-/// From where to where a tensor's numbers are, as far as they are without gaps: memory that other libraries gave has a buffer
-/// for each tensor.
+/// From where to where a tensor's numbers are, as far as they are without gaps: memory that other libraries gave has a
+/// buffer for each tensor.
 struct Memory {
     start: usize,
     end: usize,

@@ -1,5 +1,5 @@
-//! Floats that differ from call to call as arguments of statements, in the place of Python's numbers. Each of these calls is built so that the
-//! result is that of the number to the last bit; of all others the number is assumed.
+//! Floats that differ from call to call as arguments of statements, in the place of Python's numbers. Each of these
+//! calls is built so that the result is that of the number to the last bit; of all others the number is assumed.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -129,7 +129,8 @@ fn compute<'py>(
         "__truediv__" if paddle.release.divides_by_reciprocal => {
             scaled(scalar::constant(&1.0_f64.into_pyobject(py)?.into_any(), "float64")?.div(number)?)
         }
-        // Eager mode divides a tensor of the other's shape, for which the kernel may be another one, with other results.
+        // Eager mode divides a tensor of the other's shape, for which the kernel may be another one, with other
+        // results.
         "__rtruediv__" => {
             let full = cpython::import(py, "paddle")?.getattr("full_like")?;
             full.call1((tensor, as_type(number, &meta.dtype)?))?.div(tensor)

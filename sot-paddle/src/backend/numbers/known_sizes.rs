@@ -1,6 +1,6 @@
 //! Sizes that a program has as a tensor, by `paddle.shape` or made of Python's integers, and what it computes of them.
-//! Where no size is open their numbers are known: shapes made of them are built with the numbers, so that the shape of what has
-//! them is known, too, and branches and `int()` need no break.
+//! Where no size is open their numbers are known: shapes made of them are built with the numbers, so that the shape of
+//! what has them is known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
 
@@ -88,7 +88,8 @@ impl KnownSizes {
         Ok(())
     }
 
-    /// The arguments with numbers in the place of such values, where the callee takes shapes; `None` if they are as they were.
+    /// The arguments with numbers in the place of such values, where the callee takes shapes; `None` if they are as
+    /// they were.
     pub(crate) fn arguments<'py>(
         &self,
         paddle: &Paddle,

@@ -1,7 +1,7 @@
-//! Sizes left open. Paddle infers shapes with sizes it does not know, but its functions in Python may ask for one and be told
-//! -1. So a statement on a value with such a size is built twice: in a program that is thrown away, with the sizes of this
-//! call, and then in the one that will run. Where both have the same operations, with the same attributes and results that
-//! agree, the sizes have made no difference. All else is refused.
+//! Sizes left open. Paddle infers shapes with sizes it does not know, but its functions in Python may ask for one and
+//! be told -1. So a statement on a value with such a size is built twice: in a program that is thrown away, with the
+//! sizes of this call, and then in the one that will run. Where both have the same operations, with the same attributes
+//! and results that agree, the sizes have made no difference. All else is refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -277,8 +277,8 @@ fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResul
     Ok(attributes_text(here)? == attributes_text(there)?)
 }
 
-/// All that says what an operation does, but for its operands. A text, as Paddle 3.0 cannot compare places; it tells every two
-/// floats apart and finds `nan` in itself.
+/// All that says what an operation does, but for its operands. A text, as Paddle 3.0 cannot compare places; it tells
+/// every two floats apart and finds `nan` in itself.
 pub(crate) fn attributes_text(operation: &Bound<'_, PyAny>) -> PyResult<String> {
     let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
     let mut texts = Vec::with_capacity(attributes.len());

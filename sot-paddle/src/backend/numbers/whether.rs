@@ -1,6 +1,6 @@
-//! `where` with numbers, or of several shapes. Static mode brings the operands to one shape by adding nought, which takes the sign
-//! from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first, as eager mode
-//! does.
+//! `where` with numbers, or of several shapes. Static mode brings the operands to one shape by adding nought, which
+//! takes the sign from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first,
+//! as eager mode does.
 
 use std::rc::Rc;
 

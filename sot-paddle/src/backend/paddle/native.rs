@@ -1,6 +1,6 @@
-//! Shape and element type of an eager tensor, grad mode, and the state of automatic mixed precision, read past Python, where the
-//! installed Paddle has them where we know them: guards ask for them at each call. What is read is compared with the
-//! attributes once at start; any doubt means that the attributes are used.
+//! Shape and element type of an eager tensor, grad mode, and the state of automatic mixed precision, read past Python,
+//! where the installed Paddle has them where we know them: guards ask for them at each call. What is read is compared
+//! with the attributes once at start; any doubt means that the attributes are used.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -103,8 +103,8 @@ impl Native {
         self.tensors.of(tensor).is_some_and(|held| held.number(self.dtype) == dtype && held.array_is(self.dims, shape))
     }
 
-    /// Whether `tensor` is dense and has this element type and shape, in which any size from `least` on is as good as one below
-    /// zero.
+    /// Whether `tensor` is dense and has this element type and shape, in which any size from `least` on is as good as
+    /// one below zero.
     pub(crate) fn fits(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32, least: i64) -> bool {
         let fits = |held: Held<'_>| held.number(self.dtype) == dtype && held.array_fits(self.dims, shape, least);
         self.tensors.of(tensor).is_some_and(fits)

@@ -1,5 +1,5 @@
-//! What differs between the releases of Paddle, behind one table chosen once at start. A newer Paddle that differs again is
-//! one more file with the same items.
+//! What differs between the releases of Paddle, behind one table chosen once at start. A newer Paddle that differs
+//! again is one more file with the same items.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -17,13 +17,15 @@ pub(crate) struct Release {
     pub(crate) divides_by_reciprocal: bool,
     /// The element type of the tensor that `where` makes of a `float`.
     pub(crate) where_float: &'static str,
-    /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a signature.
+    /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a
+    /// signature.
     pub(crate) follows_eager_methods: bool,
     /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.
     pub(crate) static_methods: &'static [&'static str],
     /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.
     pub(crate) optimize: Optimize,
-    /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.
+    /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the
+    /// user's.
     pub(crate) runner: MakeRunner,
 }
 
@@ -35,8 +37,8 @@ type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn 
 
 /// A program ready to run.
 pub(crate) trait Runner: Send + Sync {
-    /// Runs it: new tensors in the order of the program's outputs. `scopes` is a list of as many as it takes, which nobody else
-    /// uses now.
+    /// Runs it: new tensors in the order of the program's outputs. `scopes` is a list of as many as it takes, which
+    /// nobody else uses now.
     fn run<'py>(
         &self,
         inputs: &Bound<'py, PyTuple>,

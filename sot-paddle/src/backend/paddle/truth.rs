@@ -1,5 +1,5 @@
-//! The truth of a tensor of one number. `Tensor.__bool__` goes through numpy and half a dozen Python functions, which takes
-//! longer than most operations; where a branch asks, the number is read by Paddle's functions in C.
+//! The truth of a tensor of one number. `Tensor.__bool__` goes through numpy and half a dozen Python functions, which
+//! takes longer than most operations; where a branch asks, the number is read by Paddle's functions in C.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A long graph as a chain of programs, run one after another. What one computes is given to later ones as eager tensors, so
-//! that a backward pass goes through them in turn.
+//! A long graph as a chain of programs, run one after another. What one computes is given to later ones as eager
+//! tensors, so that a backward pass goes through them in turn.
 
 use std::sync::Arc;
 

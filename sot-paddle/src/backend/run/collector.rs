@@ -80,8 +80,8 @@ pub(crate) fn with<T>(py: Python<'_>, collector: Collector, work: impl FnOnce() 
     work()
 }
 
-/// How many threads are in such a stretch, and what the flag was before the first. The flag is read and set with the lock
-/// held, as another thread may run meanwhile; waiting for the lock lets go of the GIL.
+/// How many threads are in such a stretch, and what the flag was before the first. The flag is read and set with the
+/// lock held, as another thread may run meanwhile; waiting for the lock lets go of the GIL.
 static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
 
 thread_local! {

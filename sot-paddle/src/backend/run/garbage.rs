@@ -1,7 +1,7 @@
-//! What compiling a program leaves behind is released before it can do harm. `Block.kwargs()` of Paddle gives out values that
-//! are references into the program, and `RunnableProgram` lists them in functions that refer to themselves, so that the
-//! lists stay until the garbage collector runs. If the program dies first, pybind11 takes the next value that happens to
-//! lie at such an address for the one it knows, and Paddle reads freed memory.
+//! What compiling a program leaves behind is released before it can do harm. `Block.kwargs()` of Paddle gives out
+//! values that are references into the program, and `RunnableProgram` lists them in functions that refer to themselves,
+//! so that the lists stay until the garbage collector runs. If the program dies first, pybind11 takes the next value
+//! that happens to lie at such an address for the one it knows, and Paddle reads freed memory.
 
 use pyo3::intern;
 use pyo3::prelude::*;

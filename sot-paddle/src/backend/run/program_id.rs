@@ -1,10 +1,10 @@
-//! The numbers programs go by in the cache of Paddle's executors. An executor is found by `65 * id + scope address / 4`, a sum
-//! in 64 bits that is never compared with what it was made of, and it stays after its program and its scope have gone. Numbers
-//! given one after another fall together with scopes that lie 260 bytes apart: the one program then runs the other's
-//! executor, in a scope that is no more.
+//! The numbers programs go by in the cache of Paddle's executors. An executor is found by `65 * id + scope address /
+//! 4`, a sum in 64 bits that is never compared with what it was made of, and it stays after its program and its scope
+//! have gone. Numbers given one after another fall together with scopes that lie 260 bytes apart: the one program then
+//! runs the other's executor, in a scope that is no more.
 //!
-//! So the sums are laid out as a Fibonacci sequence (Knuth, The Art of Computer Programming 3, section 6.4): `n` of them are
-//! at least `2^64 / 3n` apart, which up to 80,000 programs is more than all addresses of a process.
+//! So the sums are laid out as a Fibonacci sequence (Knuth, The Art of Computer Programming 3, section 6.4): `n` of
+//! them are at least `2^64 / 3n` apart, which up to 80,000 programs is more than all addresses of a process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

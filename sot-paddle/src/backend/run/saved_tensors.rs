@@ -1,6 +1,6 @@
-//! Hooks on what operations save for their backward pass (`paddle.autograd.saved_tensors_hooks`, which recomputation without
-//! reentrance sets). A program saves nothing that they could see: under them a graph with gradients is called operation by
-//! operation.
+//! Hooks on what operations save for their backward pass (`paddle.autograd.saved_tensors_hooks`, which recomputation
+//! without reentrance sets). A program saves nothing that they could see: under them a graph with gradients is called
+//! operation by operation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

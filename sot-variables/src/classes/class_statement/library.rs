@@ -176,8 +176,8 @@ fn is_as_abstract(cx: &OpcodeExecutor<'_>, class: VarId, made: &MadeClass) -> bo
     cx.effects.log().get(made.writes..).is_some_and(|later| later.iter().all(has_no_say))
 }
 
-/// Calls a function that completes a class made in the trace and does nothing else, and that gives the class, another one made
-/// of it, or nothing.
+/// Calls a function that completes a class made in the trace and does nothing else, and that gives the class, another
+/// one made of it, or nothing.
 fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<VarId>) -> Flow<VarId> {
     let function = library(cx.py, module, name)?;
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;

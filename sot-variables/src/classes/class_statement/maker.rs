@@ -64,8 +64,8 @@ fn make_class<'py>(
 #[pyo3(signature = (*_args, **_keywords))]
 fn nothing(_args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) {}
 
-/// Lets no base of a class that is about to be made be told of it, and gives the bases with what they had: C code makes the
-/// class, so nothing of the program runs in between.
+/// Lets no base of a class that is about to be made be told of it, and gives the bases with what they had: C code makes
+/// the class, so nothing of the program runs in between.
 fn silence<'py>(bases: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyType>, Bound<'py, PyAny>)>> {
     let py = bases.py();
     let mut silenced = Vec::new();

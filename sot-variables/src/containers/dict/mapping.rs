@@ -101,7 +101,8 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
     Ok(of(cx, mapping)?.is_some() || attribute::find(cx, mapping, &Rc::from("keys"))?.is_some())
 }
 
-/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.
+/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its
+/// base.
 fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
     let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
     let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);

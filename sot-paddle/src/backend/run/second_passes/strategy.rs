@@ -1,9 +1,9 @@
 //! How a graph that backward passes may follow is called.
 //!
-//! [`Replay`] is the plain way: in the backward pass each operation is a node of its own, as in eager mode, and whatever
-//! pass comes finds what it finds there. [`OneNode`] is the fast one: a program, with all that the other modules do about
-//! what its single node lacks. [`FirstRuns`] replays until a backward pass has come, and takes one of the two then.
-//! [`Exceptions`] replays the runs that no program can stand for.
+//! [`Replay`] is the plain way: in the backward pass each operation is a node of its own, as in eager mode, and
+//! whatever pass comes finds what it finds there. [`OneNode`] is the fast one: a program, with all that the other
+//! modules do about what its single node lacks. [`FirstRuns`] replays until a backward pass has come, and takes one of
+//! the two then. [`Exceptions`] replays the runs that no program can stand for.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -73,8 +73,8 @@ impl Strategy for OneNode {
     }
 }
 
-/// Replay until a backward pass has come, or three runs have been without one. By then it is known whether second passes
-/// go through the graph, which programs do not have: it stays as it is, or becomes a program at its next run.
+/// Replay until a backward pass has come, or three runs have been without one. By then it is known whether second
+/// passes go through the graph, which programs do not have: it stays as it is, or becomes a program at its next run.
 struct FirstRuns {
     replay: Arc<Replay>,
     /// `None` once it is settled what becomes of the graph. The lock is never held over a call into Python.

@@ -1,5 +1,5 @@
-//! Outputs of a graph that others are computed from. In eager mode what flows to those comes through them: hooks on them see it, and
-//! may change it. Behind a program they see only what flows to them from outside.
+//! Outputs of a graph that others are computed from. In eager mode what flows to those comes through them: hooks on
+//! them see it, and may change it. Behind a program they see only what flows to them from outside.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! Every backward pass of the process is looked at from the first graph with gradients on. One that meets a program which
-//! cannot answer it is an error that says what to do, and the last that a program causes.
+//! Every backward pass of the process is looked at from the first graph with gradients on. One that meets a program
+//! which cannot answer it is an error that says what to do, and the last that a program causes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
