@@ -327,3 +327,58 @@ def test_how_the_program_shows_warnings_is_seen(change, at, monkeypatch):
     assert stats.graphs
     if at:
         assert stats.hits
+
+
+def ascii_file():
+    return io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+
+def closed_file():
+    file = io.StringIO()
+    file.close()
+    return file
+
+
+def print_to(file, text):
+    print(text, 3, sep="|", file=file)
+
+
+def print_to_stdout(file, text):
+    with contextlib.redirect_stdout(file):
+        print(text)
+
+
+@pytest.mark.parametrize("printing", [print_to, print_to_stdout])
+@pytest.mark.parametrize("make", [ascii_file, closed_file])
+def test_print_fails_where_the_program_catches_it(make, printing):
+    def called(x, file, text):
+        y = x * 2
+        try:
+            printing(file, text)
+        except ValueError as error:
+            return y, type(error)
+        return y + 1, None
+
+    def outcomes(fn):
+        file = make()
+        # The first file takes all, so that the second comes to a translation.
+        calls = [(io.StringIO(), "text"), (io.StringIO(), "\u00e9"), (file, "text"), (file, "\u00e9"), (file, "text")]
+        return [(y.tolist(), error) for y, error in (fn(paddle.ones([2]), *call) for call in calls)]
+
+    expected = outcomes(called)
+    assert any(error for _, error in expected)
+    assert outcomes(sot.symbolic_translate(called)) == expected
+    assert sot.stats().graphs
+
+
+def test_print_in_a_try_does_not_break(check, capsys):
+    def called(x):
+        try:
+            with paddle.no_grad():
+                print("here", x.shape)
+        except OSError:
+            return x
+        return x * 2
+
+    check(called, paddle.ones([2]))
+    assert capsys.readouterr().out == f"here {paddle.ones([2]).shape}\n" * 3

@@ -11,7 +11,8 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use super::{builtin_object, cannot, is_none, unseen};
+use super::unseen::{self, Texts};
+use super::{builtin_object, cannot, is_none};
 use crate::containers::kept::KeptVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
@@ -19,10 +20,13 @@ builtin! { PRINT = "print" => |cx, args| {
     for &arg in &args.positional {
         texts.push(text(cx, arg)?);
     }
+    let mut written = texts.clone();
+    written.extend(args.keywords.iter().filter(|(name, _)| matches!(&**name, "sep" | "end")).map(|(_, text)| *text));
     let Some(file) = file(cx, args)? else {
         refuse_options(cx, args)?;
-        if !unseen::by_stdout(cx)? {
-            return Err(cannot("print() to a file of the program's own"));
+        let taken = Texts::that_must_be_taken(cx, &written)?;
+        if !unseen::by_stdout(cx, taken)? {
+            return Err(cannot("print() to a file of the program's own, or where one that may fail is in a try"));
         }
         let callable = print_variable(cx)?;
         cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
@@ -32,6 +36,11 @@ builtin! { PRINT = "print" => |cx, args| {
     let mut options = CallArgs { positional: Vec::new(), keywords: others };
     refuse_options(cx, &options)?;
     if is_plain_file(cx, file)? {
+        if let Some(texts) = Texts::that_must_be_taken(cx, &written)? {
+            if !unseen::takes(cx, file, texts)? {
+                return Err(cannot("print() to a file that may fail, where exceptions are caught"));
+            }
+        }
         let callable = print_variable(cx)?;
         options.keywords.push(("file".into(), file));
         cx.effects.record(Effect::Call { callable, args: texts, keywords: options.keywords });
@@ -96,7 +105,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 /// Whether `file` is where all output goes, and the trace has put nothing else there.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
-    Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx)?)
+    Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx, None)?)
 }
 
 fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {

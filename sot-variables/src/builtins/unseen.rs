@@ -2,6 +2,8 @@
 //! the program's runs, whose doings the rest of the trace could look at, and the output can wait until the graph has
 //! run.
 //!
+//! Nor may it fail where the function would catch that: a file may be closed, or not take the letters.
+//!
 //! It is looked at when the trace meets the call, and guarded: handlers, filters and methods may be others later.
 
 use pyo3::prelude::*;
@@ -9,11 +11,13 @@ use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyType};
 
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{Frame, OpcodeExecutor};
 use sot_core::guard::{ObjectTest, Test};
 use sot_core::runtime::Runtime;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::VarId;
+
+use super::cannot;
 
 /// What logging calls of a logger, of a handler and of a formatter.
 const OF_LOGGERS: [&str; 7] =
@@ -41,8 +45,67 @@ enum Output {
     RootLogger,
     /// What the module `warnings` shows.
     Warnings,
-    /// `sys.stdout`
-    Stdout,
+    /// `sys.stdout`, which takes these texts, if that matters.
+    Stdout(Option<Texts>),
+    /// A file, which takes these texts.
+    File(Texts),
+}
+
+/// What texts are made of.
+#[derive(Clone, Copy)]
+pub(super) enum Texts {
+    Ascii,
+    Unicode,
+}
+
+impl Texts {
+    /// What these are, if an exception would be caught within the trace.
+    pub(super) fn that_must_be_taken(cx: &mut OpcodeExecutor<'_>, texts: &[VarId]) -> Flow<Option<Texts>> {
+        if !cx.stack.iter().any(catches) {
+            return Ok(None);
+        }
+        let mut found = Texts::Ascii;
+        for &text in texts {
+            // Others are numbers that are open, and tensors.
+            let Some(known) = cx.known(text)?.filter(|known| !known.is_none()) else { continue };
+            match known.cast::<PyString>().map(|text| text.to_str()) {
+                Ok(Ok(text)) if text.is_ascii() => {}
+                Ok(Ok(_)) => found = Texts::Unicode,
+                _ => return Err(cannot("print() of a text that no file takes, where exceptions are caught")),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Texts::Ascii => "ASCII",
+            Texts::Unicode => "all letters",
+        }
+    }
+
+    /// Whether a file takes them.
+    fn are_taken_by(self, file: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let io = cpython::import(file.py(), "io")?;
+        let is_text = file.is_instance(&io.getattr("TextIOWrapper")?)?;
+        if !is_text && !file.is_instance(&io.getattr("StringIO")?)? {
+            // A package's, which has its own ways to write.
+            return Ok(true);
+        }
+        if file.getattr("closed")?.is_truthy()? {
+            return Ok(false);
+        }
+        let is_utf8 = || -> PyResult<bool> {
+            let encoding: String = file.getattr("encoding")?.extract()?;
+            Ok(matches!(&*encoding.to_ascii_lowercase().replace('_', "-"), "utf-8" | "utf8"))
+        };
+        Ok(!is_text || matches!(self, Texts::Ascii) || is_utf8()?)
+    }
+}
+
+/// Whether an exception may be caught in a frame of the trace.
+pub(super) fn catches(frame: &Frame) -> bool {
+    !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
 }
 
 /// Whether records of a logger are; guarded.
@@ -70,10 +133,20 @@ pub(super) fn by_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
 }
 
 /// Whether what is printed is, where the trace has put no other file in the place of `sys.stdout`; guarded.
-pub(super) fn by_stdout(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+pub(super) fn by_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<Texts>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
-    is_guarded(cx, Output::Stdout, module, tracker)
+    is_guarded(cx, Output::Stdout(texts), module, tracker)
+}
+
+/// Whether a file takes these texts; guarded.
+pub(super) fn takes(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: Texts) -> Flow<bool> {
+    let tracker = cx.vars.tracker(file);
+    let object = cx.see(file)?.object().map(|object| object.clone_ref(cx.py));
+    match object {
+        Some(object) if cx.trackers.is_loadable(tracker) => is_guarded(cx, Output::File(texts), object, tracker),
+        _ => Ok(false),
+    }
 }
 
 fn is_guarded(cx: &mut OpcodeExecutor<'_>, output: Output, object: Py<PyAny>, tracker: TrackerId) -> Flow<bool> {
@@ -94,7 +167,11 @@ impl ObjectTest for Output {
             Output::Logger => format!("{subject} logs without code of the program's"),
             Output::RootLogger => format!("{subject}.root logs without code of the program's"),
             Output::Warnings => format!("{subject} shows warnings without code of the program's"),
-            Output::Stdout => format!("{subject}.stdout writes without code of the program's"),
+            Output::Stdout(None) => format!("{subject}.stdout writes without code of the program's"),
+            Output::Stdout(Some(texts)) => {
+                format!("{subject}.stdout writes {} without code of the program's", texts.name())
+            }
+            Output::File(texts) => format!("{subject} takes {}", texts.name()),
         }
     }
 }
@@ -110,10 +187,14 @@ impl Output {
                 Ok(logging.has(&configures)? && logging.logs_unseen(&object.getattr("root")?)?)
             }
             Output::Warnings => shows_unseen(object),
-            Output::Stdout => {
+            Output::Stdout(texts) => {
                 let stdout = object.getattr("stdout")?;
-                Ok(stdout.is_none() || writes_unseen(&stdout)?)
+                if stdout.is_none() {
+                    return Ok(true);
+                }
+                Ok(writes_unseen(&stdout)? && texts.map_or(Ok(true), |texts| texts.are_taken_by(&stdout))?)
             }
+            Output::File(texts) => texts.are_taken_by(object),
         }
     }
 }

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CallArgs, Frame, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::resume;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
@@ -151,7 +151,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let touched = are_filters_touched(cx)?;
     // A filter may turn the warning into an exception, which the program would see too late.
-    if !touched && cx.stack.iter().any(catches) {
+    if !touched && cx.stack.iter().any(unseen::catches) {
         return Err(cannot("warnings.warn() where exceptions are caught"));
     }
     if !touched && !unseen::by_warnings(cx)? {
@@ -272,10 +272,6 @@ fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Fl
         }
         _ => Err(cannot("warnings.warn() with this category")),
     }
-}
-
-fn catches(frame: &Frame) -> bool {
-    !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
 }
 
 /// `warnings.warn(message, category)` as called from a given place.
