@@ -19,6 +19,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for python in &found.interpreters {
         println!("CPython {}: {}", python.version, python.executable.display());
     }
+    if options.clean {
+        // What is deleted at once need not be fit for another build, nor for a debugger.
+        for (name, value) in [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0")] {
+            std::env::set_var(name, value);
+        }
+    }
     let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
     for python in &found.interpreters {
         report.add(python.version.clone(), test_one(python, options));
