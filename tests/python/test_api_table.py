@@ -28,6 +28,13 @@ def test_every_function_does_what_it_does_in_eager_mode():
     assert " captured" in probe(*(["--check", str(PAGE)] if current else []))
 
 
+# Of the interpreters that have the same Paddle each takes one, and one of them both.
+TAKEN = {(3, 9): "float64", (3, 10): "int64", (3, 11): "float64", (3, 13): "int64"}
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_other_element_types(dtype):
+    taken = TAKEN.get(sys.version_info[:2], dtype)
+    if dtype != taken:
+        pytest.skip(f"this interpreter takes {taken}; CPython 3.12, with the same Paddle, takes both")
     assert " captured" in probe("--dtype", dtype)

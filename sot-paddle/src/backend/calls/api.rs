@@ -300,7 +300,7 @@ pub(crate) fn tensor_attribute(
     if stand_in::exists(name) {
         return Ok(TensorAttribute::Method);
     }
-    if stand_in::is_attribute(name) {
+    if stand_in::is_attribute(paddle, name) {
         return Ok(TensorAttribute::Operation);
     }
     if paddle.defined(py, &paddle.value_type, name)?.is_none() {

@@ -42,9 +42,6 @@ const METHODS: &[(&str, Make)] = &[
     ("view_as", view_as),
 ];
 
-/// Attributes that only eager tensors have, and the method without arguments that gives the same.
-const ATTRIBUTES: &[(&str, &str)] = &[("data", "detach")];
-
 /// Functions of `paddle.tensor.manipulation` that are methods, too.
 const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
 
@@ -62,12 +59,13 @@ pub(crate) fn exists(method: &str) -> bool {
 }
 
 /// Whether something stands for the attribute.
-pub(crate) fn is_attribute(name: &str) -> bool {
-    ATTRIBUTES.iter().any(|(of, _)| *of == name)
+pub(crate) fn is_attribute(paddle: &Paddle, name: &str) -> bool {
+    paddle.release.eager_attributes.iter().any(|(of, _)| *of == name)
 }
 
 /// The method that stands for `getattr` with these arguments.
 pub(crate) fn of_attribute<'py>(
+    paddle: &Paddle,
     callee: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<Bound<'py, PyString>>> {
@@ -76,7 +74,8 @@ pub(crate) fn of_attribute<'py>(
         return Ok(None);
     }
     let name = args.get_item(1)?;
-    let method = ATTRIBUTES.iter().find(|(of, _)| name.extract::<&str>().is_ok_and(|name| name == *of));
+    let attributes = paddle.release.eager_attributes;
+    let method = attributes.iter().find(|(of, _)| name.extract::<&str>().is_ok_and(|name| name == *of));
     Ok(method.map(|(_, method)| PyString::intern(py, method)))
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Release {
     /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a
     /// signature.
     pub(crate) follows_eager_methods: bool,
+    /// Attributes that only eager tensors have, and the method without arguments that gives the same.
+    pub(crate) eager_attributes: &'static [(&'static str, &'static str)],
     /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.
     pub(crate) static_methods: &'static [&'static str],
     /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.

@@ -169,7 +169,7 @@ impl PaddleBuilder {
                     self.call_method(&name, &receiver, &arguments)
                 }
                 CallKind::Api => {
-                    if let Some(method) = stand_in::of_attribute(callee, args)? {
+                    if let Some(method) = stand_in::of_attribute(&self.paddle, callee, args)? {
                         let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
                         return self.call_method(&method, &args.get_item(0)?, &arguments);
                     }
