@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_ulong};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 
 use pyo3::exceptions::PySystemExit;
 use pyo3::ffi;
@@ -27,7 +27,9 @@ extern "C" {
 /// How often this process has been forked from another: a child has no state but that of the thread that forked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// The second states of threads that have ended, to be deleted by whoever has the GIL next.
+/// The second states of threads that have ended, to be deleted by whoever has the GIL next. Nobody waits for the lock:
+/// in a child process it may be that of a thread that is no more. A state that is not noted stays until the process
+/// ends.
 static ORPHANS: Mutex<Vec<AtomicPtr<ffi::PyThreadState>>> = Mutex::new(Vec::new());
 
 /// The second state of this thread.
@@ -64,7 +66,8 @@ impl Taker {
         WATCHED.call_once(|| unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
         });
-        for orphan in ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let orphans = ORPHANS.try_lock().map(|mut orphans| std::mem::take(&mut *orphans)).unwrap_or_default();
+        for orphan in orphans {
             let orphan = orphan.into_inner();
             // SAFETY: the GIL is held; the state has run nothing and its thread, which knew it alone, has ended.
             unsafe {
@@ -87,7 +90,9 @@ impl Taker {
 impl Drop for Taker {
     fn drop(&mut self) {
         if let Some(state) = self.get() {
-            ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).push(AtomicPtr::new(state));
+            if let Ok(mut orphans) = ORPHANS.try_lock() {
+                orphans.push(AtomicPtr::new(state));
+            }
         }
     }
 }
