@@ -46,11 +46,18 @@ def on_startup(command, dirty):
 
 
 def on_files(files, config):
-    """Add the pages of the root."""
+    """Add the pages of the root, and the notebook as one."""
+    files.append(File.generated(config, "tour.md", content=notebook(ROOT / "examples/tour.ipynb")))
     for source, target in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8").replace('src="docs/', 'src="')
         files.append(File.generated(config, target, content=links_of(text, "", target)))
     return files
+
+
+def notebook(path):
+    """The cells of a notebook as a page, whose code is run as that of other pages."""
+    cells = [("".join(cell["source"]), cell["cell_type"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    return "\n\n".join(text if kind == "markdown" else f"<!-- run -->\n```python\n{text}\n```\n" for text, kind in cells)
 
 
 def on_page_markdown(markdown, page, config, files):

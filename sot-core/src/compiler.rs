@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::cpython;
 use crate::forgetting;
@@ -93,13 +93,19 @@ pub(crate) struct Finished<'a, 'py> {
     pub(crate) inputs: Vec<Option<Bound<'py, PyAny>>>,
     /// What calls it without a compiler.
     pub(crate) callable: &'a Py<PyAny>,
+    /// What is wrong with what a callable gives for it: how much it is at each call, and what it is until that was
+    /// right once.
+    pub(crate) check: CheckResults,
 }
+
+/// Looks at what a graph's callable has given; whether it was right before.
+pub(crate) type CheckResults = Box<dyn Fn(&Bound<'_, PyAny>, bool) -> Result<(), String> + Send + Sync>;
 
 /// The callable that the compiler in use makes of a graph; `None` where there is no compiler, or it fails, of which the
 /// program is warned.
-pub(crate) fn compile(py: Python<'_>, graph: &Finished<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
+pub(crate) fn compile(py: Python<'_>, graph: Finished<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
     let Some(compiler) = current(py) else { return Ok(None) };
-    let made = ask(py, &compiler, graph).and_then(|made| {
+    let made = ask(py, &compiler, &graph).and_then(|made| {
         if made.bind(py).is_callable() {
             return Ok(made);
         }
@@ -108,17 +114,23 @@ pub(crate) fn compile(py: Python<'_>, graph: &Finished<'_, '_>) -> PyResult<Opti
     });
     match made {
         Ok(made) => {
-            let (name, outputs) = (name_of(py, &compiler, graph), graph.ir.outputs.len());
+            let (name, check) = (name_of(py, &compiler, &graph), graph.check);
+            let was_right = AtomicBool::new(false);
             let run = move |py: Python<'_>, inputs: &[Bound<'_, PyAny>]| {
                 let _quiet = cpython::suspend(py);
                 let given = made.bind(py).call1(PyTuple::new(py, inputs)?)?;
-                checked(&given, outputs).inspect_err(|error| warn(py, &format!("{name}: {error}")).unwrap_or(()))?;
+                if let Err(why) = check(&given, was_right.load(Ordering::Relaxed)) {
+                    let text = format!("{name}: what it made {why}, and the call runs in CPython");
+                    warn(py, &text)?;
+                    return Err(PyTypeError::new_err(text));
+                }
+                was_right.store(true, Ordering::Relaxed);
                 Ok(given.unbind())
             };
             cpython::graph_function(py, run).map(Some)
         }
         Err(error) => {
-            let name = name_of(py, &compiler, graph);
+            let name = name_of(py, &compiler, &graph);
             warn(py, &format!("{name} made no callable, and the graph runs without it: {error}"))?;
             Ok(None)
         }
@@ -129,19 +141,6 @@ pub(crate) fn compile(py: Python<'_>, graph: &Finished<'_, '_>) -> PyResult<Opti
 fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> String {
     let shown = compiler.bind(py).repr().map_or_else(|_| tracker::repr(py, compiler), |text| text.to_string());
     format!("{shown} of graph {}", graph.ir.name)
-}
-
-/// Whether a graph's callable gave as many outputs as the graph has. The frame runs in CPython if not.
-fn checked(given: &Bound<'_, PyAny>, outputs: usize) -> PyResult<()> {
-    let found = match (given.cast::<PyTuple>(), given.cast::<PyList>()) {
-        (Ok(tuple), _) => tuple.len(),
-        (_, Ok(list)) => list.len(),
-        _ => return Err(PyTypeError::new_err("what it made gives neither a tuple nor a list")),
-    };
-    if found == outputs {
-        return Ok(());
-    }
-    Err(PyTypeError::new_err(format!("what it made gives {found} outputs, and the graph has {outputs}")))
 }
 
 fn warn(py: Python<'_>, text: &str) -> PyResult<()> {

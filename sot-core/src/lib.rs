@@ -24,7 +24,7 @@ pub mod machine;
 mod open_sizes;
 pub mod operators;
 pub mod origin;
-
+pub mod package;
 pub mod policy;
 pub mod prelude;
 pub mod progress;

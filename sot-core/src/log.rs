@@ -1,6 +1,6 @@
 //! Logs. `SOT_LOG_LEVEL` writes them to standard error as they come: 0 nothing, 1 breaks and fallbacks, 2 graphs and
-//! guards, 3 code and every simulated instruction. Python's loggers `sot.graphs` and so on get theirs when a
-//! translation is done, as their handlers are the program's own code.
+//! guards, 3 code and every simulated instruction. Python's loggers get theirs when a translation is done, as their
+//! handlers are the program's own code: `sot.graphs` and so on, or those below the name of another backend's package.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use pyo3::prelude::*;
 
 use crate::cpython;
+use crate::package;
 
 /// Breaks and fallbacks.
 pub const BREAKS: u8 = 1;
@@ -35,15 +36,19 @@ pub enum Channel {
 impl Channel {
     const ALL: [Channel; 5] = [Channel::Graphs, Channel::Breaks, Channel::Recompiles, Channel::Guards, Channel::Code];
 
-    /// The logger.
-    fn logger(self) -> &'static str {
+    /// The name of the logger, below that of the package.
+    fn word(self) -> &'static str {
         match self {
-            Channel::Graphs => "sot.graphs",
-            Channel::Breaks => "sot.breaks",
-            Channel::Recompiles => "sot.recompiles",
-            Channel::Guards => "sot.guards",
-            Channel::Code => "sot.code",
+            Channel::Graphs => "graphs",
+            Channel::Breaks => "breaks",
+            Channel::Recompiles => "recompiles",
+            Channel::Guards => "guards",
+            Channel::Code => "code",
         }
+    }
+
+    fn logger(self) -> String {
+        format!("{}.{}", package::name(), self.word())
     }
 
     /// The level from which on its messages are written to standard error.
@@ -90,7 +95,7 @@ fn level(text: &str) -> Option<u8> {
 fn level_in_environment() -> u8 {
     let text = std::env::var("SOT_LOG_LEVEL").unwrap_or_default();
     let found = level(&text).unwrap_or_else(|| {
-        eprintln!("sot: SOT_LOG_LEVEL={text:?} is no number from 0 to {TRACE}; nothing is logged");
+        eprintln!("{}: SOT_LOG_LEVEL={text:?} is no number from 0 to {TRACE}; nothing is logged", package::name());
         0
     });
     found.min(TRACE)
@@ -157,8 +162,8 @@ fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 
 /// Whether somebody asked for the messages: the level of the root logger is about the program's own.
 fn takes_messages(py: Python<'_>, channel: Channel) -> PyResult<bool> {
-    let own = logger(py, channel.logger())?;
-    for asked in [&own, &logger(py, "sot")?] {
+    let own = logger(py, &channel.logger())?;
+    for asked in [&own, &logger(py, package::name())?] {
         let level: i64 = asked.getattr("level")?.extract()?;
         if level != 0 {
             return Ok(level <= INFO && own.call_method1("isEnabledFor", (INFO,))?.is_truthy()?);
@@ -177,7 +182,7 @@ pub fn flush(py: Python<'_>) {
     let _quiet = cpython::suspend(py);
     let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     for (channel, message) in messages {
-        let told = logger(py, channel.logger()).and_then(|logger| logger.call_method1("info", (message,)));
+        let told = logger(py, &channel.logger()).and_then(|logger| logger.call_method1("info", (message,)));
         if let Err(error) = told {
             error.write_unraisable(py, None);
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linkme::distributed_slice;
+
 /// Crate, file and line of a registration; [`origin!`](crate::origin!) makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegistrationOrigin {
@@ -18,6 +20,27 @@ pub struct RegistrationOrigin {
 impl fmt::Display for RegistrationOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} (crate {} {})", self.file, self.line, self.krate, self.version)
+    }
+}
+
+/// The crates of the tracer.
+const OWN: [&str; 5] = ["sot_core", "sot_variables", "sot_opcodes_py38", "sot_opcodes_py312", "sot_python"];
+
+/// The crates of backends that are built and tested with the tracer, and so are no plug-ins either.
+#[distributed_slice]
+pub static OWN_BACKENDS: [&'static str];
+
+/// Whether a crate, by either of its names (`sot-core`, `sot_core`), is no plug-in.
+pub(crate) fn is_of_the_tracer(krate: &str) -> bool {
+    let is_it = |own: &str| own.len() == krate.len() && own.bytes().eq(krate.bytes().map(underscored));
+    OWN.iter().chain(OWN_BACKENDS).any(|own| is_it(own))
+}
+
+fn underscored(byte: u8) -> u8 {
+    if byte == b'-' {
+        b'_'
+    } else {
+        byte
     }
 }
 

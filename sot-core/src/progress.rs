@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::cpython;
+use crate::package;
 
 /// A line is shown after so long; `SOT_PROGRESS` gives another number of seconds, 0 none.
 const SHOWN_AFTER: f64 = 2.0;
@@ -212,7 +213,7 @@ fn line(now: &Ongoing) -> String {
     let seconds = now.start.elapsed().as_secs_f64();
     let rest = format!(": {} statements, {}, {seconds:.1} s", now.statements, now.phase);
     let room = WIDTH.saturating_sub(rest.chars().count());
-    format!("sot translates {}", now.function).chars().take(room).collect::<String>() + &rest
+    format!("{} translates {}", package::name(), now.function).chars().take(room).collect::<String>() + &rest
 }
 
 fn write(text: &str) {

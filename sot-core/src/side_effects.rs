@@ -77,6 +77,7 @@ pub struct SideEffects {
     writes_of: FxHashMap<VarId, Vec<usize>>,
     globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
+    globals_dicts: FxHashMap<TrackerId, Py<PyDict>>,
 }
 
 impl SideEffects {
@@ -155,8 +156,14 @@ impl SideEffects {
         self.globals.keys().any(|(bound, _)| *bound == dict.as_ptr() as usize)
     }
 
+    /// The globals dict that the trace has written to by way of a tracker.
+    pub fn globals_dict(&self, globals: TrackerId) -> Option<&Py<PyDict>> {
+        self.globals_dicts.get(&globals)
+    }
+
     /// Records a global binding or deletion.
-    pub fn set_global(&mut self, _: Python<'_>, globals: &Globals, name: &Name, value: Option<VarId>) {
+    pub fn set_global(&mut self, py: Python<'_>, globals: &Globals, name: &Name, value: Option<VarId>) {
+        self.globals_dicts.entry(globals.tracker).or_insert_with(|| globals.dict.clone_ref(py));
         let key = (globals.dict.as_ptr() as usize, Rc::clone(name));
         self.addresses.push(key.clone());
         self.globals.insert(key, value);

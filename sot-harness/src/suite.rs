@@ -17,6 +17,12 @@ pub fn is_chosen() -> bool {
     IS_CHOSEN.load(Ordering::Relaxed)
 }
 
+/// Whether the command line asks for cases by name, or for their names.
+pub fn is_asked_for() -> bool {
+    let arguments = Arguments::from_args();
+    arguments.filter.is_some() || arguments.list
+}
+
 /// One case.
 pub struct Case {
     name: String,

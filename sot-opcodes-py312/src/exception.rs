@@ -6,7 +6,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{AtBreak, Movement, Quiet};
 use sot_core::variable::VarId;
-use sot_variables::classes::exception_group;
+use sot_variables::classes::exception::group;
 
 opcode! {
     PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same)
@@ -53,7 +53,7 @@ fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) ->
     if is_none(cx, exception)? {
         return Ok([cx.none(), cx.none()]);
     }
-    let [rest, caught] = exception_group::catch(cx, exception, pattern)?;
+    let [rest, caught] = group::catch(cx, exception, pattern)?;
     if let Some(caught) = caught {
         if let Some(handled) = cx.stack.frame_mut().handled.last_mut() {
             handled.exception = caught;
@@ -73,8 +73,8 @@ pub(crate) fn combine_raised(cx: &mut OpcodeExecutor<'_>, original: VarId, raise
     if left.is_empty() {
         return Ok(cx.none());
     }
-    if !exception_group::is_group(cx, original)? {
+    if !group::is_group(cx, original)? {
         return Ok(left[0]);
     }
-    Ok(exception_group::raised_again(cx, original, &left)?.unwrap_or_else(|| cx.none()))
+    Ok(group::raised_again(cx, original, &left)?.unwrap_or_else(|| cx.none()))
 }

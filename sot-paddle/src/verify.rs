@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sot_core::{stats, translate};
+use sot_core::translate;
 
 use crate::backend::run::second_passes;
 
@@ -44,7 +44,7 @@ fn _call_rehearsed<'py>(
     second_passes::rehearse_runs(|| translate::call_verified(callable, args, kwargs))
 }
 
-/// `_call_verified` after a rehearsal, whose hits are those of the call.
+/// `_call_verified` after a rehearsal, which is the run that is counted.
 #[pyfunction]
 #[pyo3(signature = (callable, *args, **kwargs))]
 fn _call_uncounted<'py>(
@@ -52,7 +52,7 @@ fn _call_uncounted<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    stats::keep_hits(|| translate::call_verified(callable, args, kwargs))
+    translate::call_uncounted(callable, args, kwargs)
 }
 
 /// `paddle.grad` for the result of a rehearsal: no other pass comes to it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, Callable, Sequence, cast
 
@@ -76,6 +77,7 @@ def register(name: str, backend: Backend) -> Registration:
         raise ValueError(f"backend({name!r}): the name is registered already, for {_named[name]!r}: undo that first")
     if not callable(backend):
         raise TypeError(f"backend({name!r}): {backend!r} is not callable")
+    _check(backend)
     _named[name] = _of(backend)
     return Registration(f"{__package__}.register.backend({name!r}, {backend!r})", [lambda: _forget(name)])
 
@@ -102,7 +104,21 @@ def find(backend: Any) -> Compiler | None:
         if backend in _sot._own_compilers:
             return None
         known = ", ".join(map(repr, _named)) or "none"
-        raise ValueError(f"no backend named {backend!r}; registered: {known} (see register.backend)")
+        raise ValueError(f"no backend named {backend!r}; registered: {known} (see {__package__}.register.backend)")
     if not callable(backend):
         raise TypeError(f"backend={backend!r} is neither a name nor a function")
+    _check(backend)
     return _of(cast(Backend, backend))
+
+
+def _check(backend: Any) -> None:
+    """Raise if a backend tells that it does not take what it is called with."""
+    try:
+        signature = inspect.signature(backend)
+    except (ValueError, TypeError):
+        return  # Not every callable tells.
+    try:
+        signature.bind("graph", "example_inputs")
+    except TypeError:
+        text = f"a backend is called with a graph and example inputs, and {backend!r} takes {signature}"
+        raise TypeError(text) from None

@@ -49,18 +49,24 @@ class Stats:
         return counts
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs", "replayed"))
-        lines = [counts]
+        counts = [
+            counted(self.translations, "translation"),
+            counted(self.hits, "hit"),
+            counted(self.misses, "miss", "misses"),
+            counted(self.graphs, "graph"),
+            f"{self.replayed} replayed",
+        ]
+        lines = [", ".join(counts)]
         if self.graph_errors:
             lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
         if self.panics:
             lines.append(f"{self.panics} panics: the frames were left to CPython")
-        lines += _reasons("breaks", self.breaks)
-        lines += _reasons("fallbacks", self.fallbacks)
+        lines += _reasons("break", self.breaks)
+        lines += _reasons("fallback", self.fallbacks)
         if self.verified or self.not_verified:
-            lines.append(f"{self.verified} calls verified, {self.differences} differ")
+            lines.append(f"{counted(self.verified, 'call')} verified, {self.differences} differ")
         if self.not_verified:
-            lines += _reasons("calls not verified", self.not_verified)
+            lines += _reasons("call not verified", self.not_verified, "calls not verified")
         if self.seconds:
             spent = ", ".join(f"{phase} {seconds * 1e3:.1f} ms" for phase, seconds in self.seconds.items())
             lines.append(f"time: {spent}")
@@ -73,8 +79,13 @@ def stats() -> Stats:
     return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
 
 
-def _reasons(title: str, counts: dict[str, int]) -> list[str]:
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things, for people."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _reasons(noun: str, counts: dict[str, int], plural: str = "") -> list[str]:
     if not counts:
-        return [f"no {title}"]
+        return [f"no {plural or noun + 's'}"]
     often_first = sorted(counts.items(), key=lambda item: -item[1])
-    return [f"{sum(counts.values())} {title}:"] + [f"  {count} × {reason}" for reason, count in often_first]
+    return [f"{counted(sum(counts.values()), noun, plural)}:"] + [f"  {count} × {reason}" for reason, count in often_first]

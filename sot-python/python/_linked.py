@@ -1,20 +1,21 @@
-"""`python -m sot plugins`: what is linked into this build."""
+"""`python -m sot plugins`: what is linked into this build, and the plug-ins in Python that are installed."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from . import _sot
+from . import _plugins, _sot
+from ._counts import counted
 
 _TITLES = {
-    "backend": "backends",
-    "opcode": "opcodes",
-    "opcode override": "overrides of opcodes",
-    "kind": "kinds of variables",
-    "kind override": "overrides of kinds",
-    "builtin": "builtins",
-    "builtin override": "overrides of builtins",
-    "observer": "observers",
+    "backend": ("backend", "backends"),
+    "opcode": ("opcode", "opcodes"),
+    "opcode override": ("override of an opcode", "overrides of opcodes"),
+    "kind": ("kind of variable", "kinds of variables"),
+    "kind override": ("override of a kind", "overrides of kinds"),
+    "builtin": ("builtin", "builtins"),
+    "builtin override": ("override of a builtin", "overrides of builtins"),
+    "observer": ("observer", "observers"),
 }
 
 # What there is one of, or what is looked for by its name, is named even where the rest is counted.
@@ -29,7 +30,7 @@ def text(every: bool) -> str:
         found = [entry for entry in registrations if entry[0] == registry]
         if not found and registry in _NAMED:
             continue
-        lines.append(f"{len(found)} {title}")
+        lines.append(counted(len(found), *title))
         by_crate: Dict[str, List[Tuple[str, str, int]]] = {}
         for _, name, crate, version, file, line in found:
             by_crate.setdefault(f"{crate} {version}", []).append((name, file, line))
@@ -38,4 +39,9 @@ def text(every: bool) -> str:
             lines.append(f"  {len(entries)} of {crate}{names}")
             if every:
                 lines += [f"    {name}  {file}:{line}" for name, file, line in entries]
+    if _plugins.called:
+        plugins = counted(len(_plugins.called), "plug-in in Python", "plug-ins in Python")
+        lines.append(f"{plugins}, by the entry-point group {_plugins.GROUP}")
+        for distribution, name, function, why in sorted(_plugins.called):
+            lines.append(f"  {name} of {distribution}: {function}" + (f" cannot be used: {why}" if why else ""))
     return "\n".join(lines)

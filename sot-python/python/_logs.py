@@ -1,6 +1,8 @@
 """Python's loggers for what the tracer does: `sot.graphs`, `sot.breaks`, `sot.recompiles`, `sot.guards`, `sot.code`.
 
-The tracer asks before each translation which of them, or `sot` above them, have a level of INFO or below, and hands the
+Those of another backend's package are named after that: `sot_numpy.graphs`.
+
+The tracer asks before each translation which of them, or the package's above them, have a level of INFO or below, and hands the
 messages over when it is done.
 """
 
@@ -13,6 +15,8 @@ from typing import Iterable, List
 from ._names import nearest
 
 CHANNELS = ("graphs", "breaks", "recompiles", "guards", "code")
+# What `TORCH_LOGS` calls them, where that is another name.
+_OTHER_NAMES = {"graph_breaks": "breaks", "graph_code": "graphs", "bytecode": "code"}
 
 _chosen: List[str] = []
 
@@ -30,18 +34,19 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
         return sys.stderr
 
     def handle(self, record: logging.LogRecord) -> bool:
-        loggers = [logging.getLogger(name) for name in (record.name, "sot", None)]
+        loggers = [logging.getLogger(name) for name in (record.name, record.name.partition(".")[0], None)]
         has_own = any(not _is_sots(handler) for logger in loggers for handler in logger.handlers)
         return False if has_own else bool(super().handle(record))
 
 
 def names_in(text: str) -> List[str]:
-    """The channels of a list such as `breaks,recompiles`.
+    """The channels of a list such as `breaks,recompiles`, also by the names that `TORCH_LOGS` has for them.
 
     Raises:
         ValueError: a name is none of a channel.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
+    names = [_OTHER_NAMES.get(name, name) for name in names]
     for name in names:
         if name not in (*CHANNELS, "all"):
             raise ValueError(f"SOT_LOGS: there is no log {name!r}{nearest(name, (*CHANNELS, 'all'))}")
@@ -52,18 +57,22 @@ def choose(names: Iterable[str]) -> None:
     """Switch the loggers of these channels on, and off those that were switched on here before."""
     global _chosen
     for name in _chosen:
-        logging.getLogger(f"sot.{name}").setLevel(logging.NOTSET)
+        _logger(name).setLevel(logging.NOTSET)
     _chosen = list(names)
     for name in _chosen:
-        logging.getLogger(f"sot.{name}").setLevel(logging.INFO)
+        _logger(name).setLevel(logging.INFO)
 
 
 def set_up() -> None:
     """Let messages be seen in programs without handlers."""
     for channel in CHANNELS:
-        logger = logging.getLogger(f"sot.{channel}")
+        logger = _logger(channel)
         if not any(map(_is_sots, logger.handlers)):
             logger.addHandler(_Stderr())
+
+
+def _logger(channel: str) -> logging.Logger:
+    return logging.getLogger(f"{__package__}.{channel}")
 
 
 def _is_sots(handler: logging.Handler) -> bool:

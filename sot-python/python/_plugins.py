@@ -10,13 +10,19 @@ from typing import Any
 
 GROUP = f"{__package__}.plugins"
 
+called: list[tuple[str, str, str, str | None]] = []
+"""The entry points that were called: distribution and version, name, the function, and why it cannot be used."""
+
 
 def load() -> None:
     """Call every entry point. One that fails is a warning, which names the distribution."""
     for distribution, entry in _entry_points():
+        told = (distribution, entry.name, entry.value)
         try:
             entry.load()()
+            called.append((*told, None))
         except Exception as error:
+            called.append((*told, f"{type(error).__name__}: {error}"))
             text = f"the plug-in {entry.name!r} of {distribution} cannot be used: {type(error).__name__}: {error}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Iterator
 
 from . import _report_files, _sot
+from ._counts import counted
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ class Record:
             lines.append(f"  {what} at line {self.reason_line or self.line}: {first}")
             lines += [f"  {line}" for line in rest]
         if self.statements:
-            lines.append(f"  {_count(self.statements, 'statement')}:")
+            lines.append(f"  {counted(self.statements, 'statement')}:")
             lines += _indented(self.sir)
         if self.guards:
-            lines.append(f"  {_count(len(self.guards), 'guard')}:")
+            lines.append(f"  {counted(len(self.guards), 'guard')}:")
             lines += _indented("\n".join(self.guards))
         return "\n".join(lines)
 
@@ -112,11 +113,11 @@ class Explanation:
     def __str__(self) -> str:
         summary = ", ".join(
             [
-                _count(self.subgraphs, "subgraph"),
-                _count(self.statements, "statement"),
-                _count(self.guards, "guard"),
-                _count(len(self.breaks), "break"),
-                _count(len(self.fallbacks), "fallback"),
+                counted(self.subgraphs, "subgraph"),
+                counted(self.statements, "statement"),
+                counted(self.guards, "guard"),
+                counted(len(self.breaks), "break"),
+                counted(len(self.fallbacks), "fallback"),
             ]
         )
         return "\n\n".join([summary, *map(str, self.records)])
@@ -166,10 +167,6 @@ def _forward_kept(fn: Any) -> Iterator[None]:
 
 
 _ABSENT = object()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _indented(text: str) -> list[str]:

@@ -122,14 +122,29 @@ def _begin_in_child() -> None:
         util.register_after_fork(_START, lambda _: util.Finalize(None, _write_run, exitpriority=-100))
 
 
+def say_where() -> None:
+    """Name the page on standard error when this process has written it."""
+    global _saying_process
+    _saying_process = os.getpid()
+
+
+_saying_process: int | None = None
+
+
 def _write_run() -> None:
     """Write the report of this process; one that has translated nothing has none."""
-    if _run_folder is None or not (_sot.report_kept() or stats().misses):
+    if _run_folder is None:
         return
-    try:
-        _write_process(_run_folder)
-    except OSError as error:
-        print(f"{__package__}: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
+    said = "nothing was translated, so there is no report"
+    if _sot.report_kept() or stats().misses:
+        try:
+            _write_process(_run_folder)
+            said = f"report: {_run_folder / 'index.html'}"
+        except OSError as error:
+            print(f"{__package__}: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
+            return
+    if _saying_process == os.getpid():
+        print(f"{__package__}: {said}", file=sys.stderr)
 
 
 def _write_process(run_folder: pathlib.Path) -> None:
@@ -143,10 +158,10 @@ def _write_process(run_folder: pathlib.Path) -> None:
         "title": run["title"],
         "process": run["process"],
         "created": run["created"],
-        "translations": len(translations),
+        "translations": sum(1 for t in translations if t["attempts"]),
         "graphs": sum(translation["graph_count"] for translation in translations),
         "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
-        "recompiles": sum(1 for t in translations if t["recompiled"]),
+        "recompiles": sum(1 for t in translations if t["recompiled"] and t["attempts"]),
         "hits": run["counts"]["hits"],
         "seconds": sum(run["counts"]["seconds"].values()),
     }

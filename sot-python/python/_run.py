@@ -17,7 +17,7 @@ import types
 from importlib.machinery import SourceFileLoader
 from typing import Any, Callable, Dict, List
 
-from . import _sot
+from . import _report_files, _sot
 from ._counts import stats
 
 
@@ -27,6 +27,8 @@ def main(asked: argparse.Namespace) -> None:
     install = getattr(sys.modules[str(__package__)], "install", None)
     if install is not None:
         install()
+    if asked.report is not None:
+        _report_files.say_where()
     program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
     status = 0
     try:

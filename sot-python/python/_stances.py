@@ -12,6 +12,8 @@ from ._names import nearest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+# What `torch.compiler.set_stance` calls them, where that is another name.
+_OTHER_NAMES = {"force_eager": "eager"}
 STANCES = ("default", "eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
@@ -21,7 +23,7 @@ class set_stance:
     As a function: until another stance is taken. As a context manager or decorator: for the block, or for each call.
 
     - `"default"`: it is translated.
-    - `"eager"`: nothing is translated, and no translation runs: the program's own code does.
+    - `"eager"`, also `"force_eager"`: nothing is translated, and no translation runs: the program's own code does.
     - `"eager_on_recompile"`: it runs in CPython. Translations that are there and fit are used.
     - `"fail_on_recompile"`: `sot.RecompileError`, which names the guards that failed.
     - `"eager_then_compile"`: the first call of each function runs in CPython, the second is translated; sizes of tensor
@@ -35,6 +37,7 @@ class set_stance:
     """
 
     def __init__(self, stance: str) -> None:
+        stance = _OTHER_NAMES.get(stance, stance)
         if stance not in STANCES:
             raise ValueError(f"{__package__}.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
         self.stance = stance

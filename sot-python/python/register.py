@@ -70,6 +70,8 @@ def substitute(original: Callable[..., Any], traceable: Callable[..., Any] | Non
     `original` may be written in C. The signatures must be the same, where `original` tells its own. The program still calls
     `original` itself where the graph breaks, so both must do the same.
     """
+    if not callable(original):
+        raise TypeError(f"substitute() takes callables; {original!r} is not callable")
     substitution = Substitution(original)
     if traceable is not None:
         substitution(traceable)
@@ -106,6 +108,8 @@ def container(
     makes an instance of them. Methods in C are called while tracing, on an instance that holds stand-ins; one that looks at
     what it holds, or changes the instance, ends the graph. Python code of the class is followed.
     """
+    _takes(f"container({cls!r}): flatten", flatten, ("an instance",))
+    _takes(f"container({cls!r}): unflatten", unflatten, ("what else there is to an instance", "what it holds"))
     return register("container", cls, by=(flatten, unflatten))
 
 
@@ -150,10 +154,24 @@ def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> Non
         wanted = inspect.signature(getattr(original, "__func__", original))
     except (ValueError, TypeError):
         return  # Many functions in C do not tell.
+    if not callable(traceable):
+        raise TypeError(f"substitute(): {traceable!r}, which is to stand for a function, is not callable")
     found = inspect.signature(traceable)
     if [_shape(one) for one in wanted.parameters.values()] != [_shape(one) for one in found.parameters.values()]:
         name = getattr(original, "__qualname__", repr(original))
         raise TypeError(f"substitute({name}): the original takes {wanted}, and what is to stand for it takes {found}")
+
+
+def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
+    """Raise if a function tells that it does not take so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return  # Many functions in C do not tell, and what is not callable is refused elsewhere.
+    try:
+        signature.bind(*given)
+    except TypeError:
+        raise TypeError(f"{what} is called with {' and '.join(given)}, and {function!r} takes {signature}") from None
 
 
 def _shape(parameter: inspect.Parameter) -> tuple[Any, ...]:

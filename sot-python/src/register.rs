@@ -19,7 +19,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn runtime() -> PyResult<&'static Runtime> {
-    Runtime::get().ok_or_else(|| PyRuntimeError::new_err("sot has not started"))
+    Runtime::get().ok_or_else(|| PyRuntimeError::new_err("the tracer has not started"))
 }
 
 /// Registers what an object means; of a translated function the function is meant. The result is for

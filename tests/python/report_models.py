@@ -68,3 +68,21 @@ def calls():
         ("thousand", thousand, [(x,)]),
         ("left", Left(), [(x,)]),
     ]
+
+
+def no_longer_translated():
+    """What a report says of a function that each call would need another translation of."""
+    def scaled(x, options):
+        return paddle.tanh(x * options.factor + 1) + x
+
+    sot.reset()
+    kept = sot._sot.report_kept()
+    sot._sot.report_details(True)
+    try:
+        fast = sot.symbolic_translate(scaled)
+        for _ in range(30):
+            fast(paddle.ones([2]), type("Options", (), {"factor": 2.0})())
+        return sot._report_files.data(kept)
+    finally:
+        sot._sot.report_details(False)
+        sot._sot.report_forget(kept)

@@ -140,6 +140,18 @@ def test_modules_and_folders_run(write, tmp_path):
     assert same_as_python("folder", "x", cwd=tmp_path).returncode == 4
 
 
+def test_a_run_says_where_its_report_is(write, tmp_path):
+    program = write("train.py", MODEL)
+    done = python("-m", "sot", "run", "--report", "out", program, cwd=tmp_path)
+    index = tmp_path / "out" / "index.html"
+    assert index.exists() and f"sot: report: {index}" in done.stderr
+    assert done.stdout == python(program).stdout
+    plain = write("plain.py", "print('nothing')")
+    done = python("-m", "sot", "run", "--report", "none", plain, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "nothing\n")
+    assert "nothing was translated" in done.stderr and not (tmp_path / "none").exists()
+
+
 def test_what_is_not_understood_is_said():
     for arguments, said in [
         ((), "a command is needed"),
@@ -178,7 +190,7 @@ def test_the_doctor_on_an_interpreter_that_is_not_supported(write, tmp_path):
 def test_plugins_names_what_is_linked_in():
     done = python("-m", "sot", "plugins", "--all")
     assert done.returncode == 0
-    for said in ("backends", "opcodes", "sot-variables", "list.append  sot-variables/src/", "paddle  sot-paddle/src/lib.rs:"):
+    for said in ("1 backend\n", "opcodes", "sot-variables", "list.append  sot-variables/src/", "paddle  sot-paddle/src/lib.rs:"):
         assert said in done.stdout
 
 

@@ -183,6 +183,10 @@ def test_what_a_first_call_calls_belongs_to_it():
 def test_a_mistyped_stance_is_named():
     with pytest.raises(ValueError, match="did you mean 'eager_on_recompile'"):
         sot.set_stance("eager_on_recompiles")
+    with sot.set_stance("force_eager"):  # torch's name
+        assert repr(sot.set_stance("force_eager")) == "<sot.set_stance('eager')>"
+        assert sot.symbolic_translate(where_it_runs)(tensor(1)).tolist() == [0]
+        sot.set_stance("default")
     with pytest.raises(ValueError, match="there are 'default'"):
         sot.set_stance("xyzzy")
 
@@ -211,6 +215,23 @@ def test_a_marked_size_is_open_from_the_first_translation():
     for t in (x, tensor(5, 3), tensor(9, 3)):
         assert fast(t).shape == t.shape
     assert (sot.stats().translations, sot.stats().hits) == (1, 2)
+
+
+def test_several_dimensions_are_marked_at_once():
+    fast = sot.symbolic_translate(double)
+    x = tensor(4, 3)
+    sot.mark_dynamic(x, [0, -1])
+    for shape in [(4, 3), (5, 6), (9, 2)]:
+        assert fast(x if shape == (4, 3) else tensor(*shape)).shape == list(shape)
+    assert (sot.stats().translations, sot.stats().hits) == (1, 2)
+    sot.reset()
+    for rows in (2, 3, 4):
+        x = tensor(rows, 3)
+        sot.mark_static(x, (0, 1))
+        fast(x)
+    assert sot.stats().translations == 3
+    with pytest.raises(TypeError, match="a list of them, not 'rows'"):
+        sot.mark_dynamic(x, ["rows"])
 
 
 def test_a_size_beyond_a_range_is_translated_for_anew():

@@ -259,7 +259,10 @@ def test_a_state_that_has_held_often_is_looked_at_again(same):
             assert type(fast(paddle.static.data("x", [2]))).__name__ == "Value"
     finally:
         paddle.disable_static()
+    hits = sot.stats().hits
     same(fast(x), f(x))
+    assert sot.stats().hits == hits + 1, "a call in static mode does not leave the function to CPython"
+    assert "internal-error" not in sot.stats().reasons
 
 
 def test_mixed_precision_belongs_to_a_thread(same):
@@ -441,3 +444,28 @@ def test_objects_of_one_class_share_what_is_asked_of_it(same, monkeypatch):
     monkeypatch.setattr(Scale, "factor", 5.0)
     same(fast(x), run(x))
     assert translations() == 3
+
+
+def test_translations_that_take_turns(same):
+    """A call is for one of many translations, and for another each time, or for the same one all the time."""
+    def total(tensors, scale):
+        return sum(tensor * at for at, tensor in enumerate(tensors)) * scale
+
+    def agree(*call):
+        same(fast(*call), total(*call))
+
+    fast = sot.symbolic_translate(total)
+    calls = [([paddle.ones([2]) * n] * n, float(n % 2)) for n in range(1, 7)]
+    for _ in range(40):
+        for call in calls:
+            agree(*call)
+    settled = sot.stats()
+    for call in [calls[0]] * 80 + calls * 3 + calls[::-1] * 3 + [calls[3], calls[4]] * 40:
+        agree(*call)
+    now = sot.stats()
+    assert now.translations == settled.translations <= 10
+    assert now.hits - settled.hits == 80 + 36 + 80
+    # What told them apart is the same no more.
+    agree([paddle.ones([2], "float64")] * 3, 1.0)
+    agree([paddle.ones([3])] * 3, 1.0)
+    agree((paddle.ones([2]),) * 3, 1.0)

@@ -49,6 +49,30 @@ def test_recompiles_say_which_guard_failed_with_both_values(heard, caplog):
     assert "float32" in caplog.text and "seen: Tensor" not in caplog.text and "float64" in caplog.text
 
 
+def test_what_has_no_tensor_work_is_no_break(heard, caplog):
+    heard("breaks")
+
+    def fn(x):
+        y = x * 2
+        sot.psdb.breakgraph()
+        return y
+
+    sot.symbolic_translate(fn)(paddle.ones([2]))
+    assert "[BreakGraph]" in caplog.text and "[Fallback]" not in caplog.text
+
+
+def test_a_guard_that_fails_in_several_translations_is_said_once(heard, caplog):
+    def fn(x, n, m):
+        return x * n + m
+
+    fast = sot.symbolic_translate(fn)
+    fast(paddle.ones([2]), 2, 1)
+    fast(paddle.ones([2]), 2, 3)
+    heard("recompiles")
+    fast(paddle.ones([2], dtype="float64"), 2, 1)
+    assert caplog.text.count("guard failed") == 1 and "(in 2 translations)" in caplog.text
+
+
 def test_nobody_listens_by_default(caplog):
     # As `logging.basicConfig(level=logging.INFO)` does.
     caplog.set_level(logging.INFO)
@@ -112,6 +136,9 @@ def test_the_environment_chooses(run):
     assert "[BreakGraph]: fn" in stderr and "['n'] == 2; seen: 5" in stderr and "[Guard]" not in stderr
     assert stderr.count("['n'] == 2; seen: 5") == 1
     assert "SIR_" in run(SOT_LOGS="all")
+    # As torch calls them.
+    stderr = run(SOT_LOGS="graph_breaks,bytecode")
+    assert "[BreakGraph]: fn" in stderr and "NewCode" in stderr and "[Guard]" not in stderr
 
 
 def test_the_program_chooses(run):

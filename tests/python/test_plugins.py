@@ -45,14 +45,14 @@ print(fast(paddle.ones([1])).tolist(), len(sot.stats().breaks))
 def run(tmp_path):
     """Run a program beside a distribution with these entry points."""
 
-    def run(entries):
+    def run(entries, *command):
         (tmp_path / "plugins_of_a_test.py").write_text(PLUGINS)
         folder = tmp_path / "plugins_of_a_test-1.2.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugins-of-a-test\nVersion: 1.2\n")
         (folder / "entry_points.txt").write_text("[sot.plugins]\n" + "\n".join(entries) + "\n")
         path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-        program = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+        program = [sys.executable, *(command or ("-c", textwrap.dedent(PROGRAM)))]
         done = subprocess.run(program, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
@@ -66,3 +66,15 @@ def test_entry_points_are_called_and_errors_name_their_distribution(run):
     assert len(warned) == 2, warned
     assert any("'bad' of plugins-of-a-test 1.2 cannot be used: TypeError: pure() takes callables" in one for one in warned)
     assert any("'gone' of plugins-of-a-test 1.2 cannot be used: AttributeError" in one for one in warned)
+
+
+def test_the_list_of_plug_ins_names_distributions(run):
+    entries = ["good = plugins_of_a_test:good", "bad = plugins_of_a_test:bad"]
+    listed = run(entries, "-W", "ignore", "-m", "sot", "plugins")
+    assert "1 backend" in listed
+    assert "2 plug-ins in Python, by the entry-point group sot.plugins" in listed
+    assert "  good of plugins-of-a-test 1.2: plugins_of_a_test:good" in listed
+    assert any(
+        one.startswith("  bad of plugins-of-a-test 1.2: plugins_of_a_test:bad cannot be used: TypeError: pure() takes")
+        for one in listed
+    )

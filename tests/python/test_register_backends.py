@@ -118,6 +118,8 @@ def test_a_backend_has_a_name():
         (lambda: sot.register.backend("mine", 3), TypeError, "3 is not callable"),
         (lambda: sot.register.backend(Recorder(), "mine"), TypeError, "is no name"),
         (lambda: sot.register.backend("CINN", Recorder()), ValueError, "is Paddle's"),
+        (lambda: sot.register.backend("mine", lambda graph: None), TypeError, r"called with a graph .* takes \(graph\)"),
+        (lambda: sot.symbolic_translate(function, backend=lambda: None), TypeError, r"called with a graph .* takes \(\)"),
         (lambda: sot.symbolic_translate(function, backend=3), TypeError, "neither a name nor a function"),
         (lambda: sot.symbolic_translate(function, backend="no such"), ValueError, "no backend named 'no such'"),
     ],
@@ -151,9 +153,27 @@ def test_what_a_backend_gives_may_fail_when_it_runs():
         return lambda *inputs: []
 
     x = paddle.eye(2)
-    with pytest.warns(RuntimeWarning, match="gives 0 outputs, and the graph has 1"):
+    with pytest.warns(RuntimeWarning, match="gives 0 results, and the graph has 1"):
         assert sot.symbolic_translate(function, backend=backend)(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
     assert sot.stats().graph_errors == 1
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda x: "text", "something else than a tensor as result 0"),
+        (lambda x: x.numpy(), "something else than a tensor as result 0"),
+        (lambda x: x.reshape([4]), r"a tensor of shape: \[4\].* said to be of shape: \[2, 2\]"),
+        (lambda x: x.astype("int64"), "dtype: int64.* said to be of .*dtype: float32"),
+    ],
+)
+def test_what_a_backend_gives_is_what_the_graph_has(wrong, words):
+    x = paddle.eye(2)
+    fast = sot.symbolic_translate(function, backend=lambda graph, example_inputs: lambda *inputs: [wrong(inputs[0])])
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=f"what it made gives {words}|what it made gives a tensor of .*{words}"):
+            assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert sot.stats().graph_errors == 2
 
 
 def test_a_graph_that_changes_its_input_stays_paddles():

@@ -478,7 +478,8 @@ def test_only_translations_that_call_the_function_are_forgotten():
         (lambda: sot.register.substitute(scale, lambda x: x), TypeError, r"takes \(x, factor=2\)"),
         (lambda: sot.register.substitute(scale, lambda x, factor=3: x), TypeError, "factor=3"),
         (lambda: sot.register.substitute(scale, scale), ValueError, "stand for itself"),
-        (lambda: sot.register.substitute(math.perm, Settings()), TypeError, "not a callable|only a Python function"),
+        (lambda: sot.register.substitute(math.perm, Settings()), TypeError, "not callable|only a Python function"),
+        (lambda: sot.register.substitute(3), TypeError, "takes callables; 3 is not callable"),
         (lambda: sot.register.pure(scale)(scale), TypeError, "no decorator"),
     ],
 )
@@ -487,6 +488,71 @@ def test_what_cannot_be_registered_says_why(register, error, words):
         register()
     with sot.register.pure(scale):
         pass
+
+
+def test_functions_do_not_stand_for_each_other():
+    def first(x):
+        return x + 1
+
+    def second(x):
+        return x + 2
+
+    def third(x):
+        return x + 3
+
+    x = paddle.ones([1])
+    fast = sot.symbolic_translate(lambda x: first(x) * 2)
+    with sot.register.substitute(first, second), sot.register.substitute(second, third):
+        assert fast(x).tolist() == [8.0], "what stands for a function may have one that stands for it"
+        for function in (first, second):
+            with pytest.raises(ValueError, match="each would stand for the other"):
+                sot.register.substitute(third, function)
+    with sot.register.substitute(third, first):
+        assert fast(x).tolist() == [4.0]
+
+
+def assumed(number, factor=2, *, shift=1):
+    return eval("number * factor + shift")
+
+
+def changes_code():
+    assumed.__code__ = (lambda number, factor=2, *, shift=1: number - factor - shift).__code__
+
+
+def changes_defaults():
+    assumed.__defaults__ = (5,)
+
+
+def changes_named_defaults():
+    assumed.__kwdefaults__ = {"shift": 7}
+
+
+@pytest.mark.parametrize("word", ["pure", "constant_result"])
+@pytest.mark.parametrize("change", [changes_code, changes_defaults, changes_named_defaults])
+def test_a_function_that_is_given_other_code_or_defaults_is_called_anew(word, change):
+    before = assumed.__code__, assumed.__defaults__, assumed.__kwdefaults__
+    x = paddle.ones([1])
+    with getattr(sot.register, word)(assumed):
+        fast = sot.symbolic_translate(lambda x: x * assumed(3))
+        try:
+            assert fast(x).tolist() == [7.0] and fast(x).tolist() == [7.0] and sot.stats().hits == 1
+            change()
+            assert fast(x).tolist() == [float(assumed(3))] != [7.0]
+        finally:
+            assumed.__code__, assumed.__defaults__, assumed.__kwdefaults__ = before
+        assert fast(x).tolist() == [7.0]
+        assert seen() == (2, 0, 0)
+
+
+@pytest.mark.parametrize("wrapper", [staticmethod, classmethod])
+def test_of_a_method_in_a_class_body_the_function_is_meant(wrapper):
+    def number(*_):
+        return eval("3")
+
+    Holder = type("Holder", (), {"number": wrapper(number)})
+    with sot.register.pure(Holder.__dict__["number"]):
+        assert sot.symbolic_translate(lambda x: x * Holder.number())(paddle.ones([1])).tolist() == [3.0]
+        assert seen() == (1, 0, 0) or wrapper is classmethod
 
 
 def test_one_meaning_at_a_time():

@@ -186,6 +186,10 @@ def test_what_looks_at_the_items_is_right(registered_row, look):
         (list, (flatten, unflatten), ValueError, "knows already"),
         (Batch, (3, unflatten), TypeError, "flatten is 3, not callable"),
         (Batch, (flatten, None), TypeError, "unflatten is None, not callable"),
+        (Batch, (lambda: None, unflatten), TypeError, r"flatten is called with an instance, and .* takes \(\)"),
+        (Batch, (flatten, lambda held: None), TypeError, r"unflatten is called with what .* takes \(held\)"),
+        (paddle.Tensor, (flatten, unflatten), ValueError, "knows already what its instances are: tensors"),
+        (paddle.nn.Linear, (flatten, unflatten), ValueError, "knows already what its instances are: models"),
     ],
 )
 def test_what_is_no_container_says_why(cls, parts, error, words):
@@ -219,6 +223,60 @@ def test_functions_that_fail_end_the_graph(wrong):
         assert fast(make(1.0, 2.0)).tolist() == [3.0]
         words = "RuntimeError: no" if wrong == "raises" else "flatten() of a container gives a pair"
         assert any(words in reason for reason in {**sot.stats().breaks, **sot.stats().fallbacks}), sot.stats()
+
+
+def forgets_name(batch):
+    return [batch.x, batch.y], None
+
+
+def unflatten_without_name(rest, held):
+    return Batch(*held)
+
+
+class Slotted:
+    __slots__ = ("x", "y", "name")
+
+    def __init__(self, x, y, name="batch"):
+        self.x, self.y, self.name = x, y, name
+
+
+@pytest.mark.parametrize("cls", [Batch, Slotted])
+def test_what_flatten_does_not_tell_of_is_not_assumed(cls):
+    def reads(batch):
+        return batch.x * len(batch.name)
+
+    with sot.register.container(cls, forgets_name, lambda rest, held: cls(*held)):
+        fast = sot.symbolic_translate(reads)
+        for name in ("a", "abc"):
+            assert fast(cls(paddle.ones([1]), paddle.ones([1]), name)).tolist() == [float(len(name))]
+        words = f"{cls.__name__}): flatten() does not tell of the attribute 'name'"
+        assert any(words in reason for reason in sot.stats().breaks), sot.stats()
+
+
+class Table(dict):
+    """Made by C code."""
+
+
+@pytest.mark.parametrize(
+    "flatten_table, unflatten_table, words",
+    [
+        (flatten_row, lambda keys, held: 3, "unflatten() makes a builtins.int, and not a "),
+        (flatten_row, lambda keys, held: dict(zip(keys, held)), "unflatten() makes a builtins.dict, and not a "),
+        (flatten_row, lambda keys, held: Table(), "flatten() does not give again what unflatten() was given"),
+        (flatten_row, lambda keys, held: Table(zip(keys, held[::-1])), "flatten() does not give again"),
+        (lambda row: ([], None), lambda rest, held: Table(), None),
+    ],
+)
+def test_a_container_is_made_as_it_was_taken_apart(flatten_table, unflatten_table, words):
+    def makes(x):
+        return Table(a=x * 2, b=x)
+
+    with sot.register.container(Table, flatten_table, unflatten_table):
+        found = sot.symbolic_translate(makes)(paddle.ones([1]))
+        if words is None:
+            return  # Nothing tells that it holds anything: what `flatten` says is believed.
+        assert type(found) is Table and {key: value.tolist() for key, value in found.items()} == {"a": [2.0], "b": [1.0]}
+        assert any(words in reason for reason in sot.stats().breaks), sot.stats()
 
 
 def test_a_container_that_is_another_each_time_is_reported_once():

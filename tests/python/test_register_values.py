@@ -138,6 +138,10 @@ def test_a_value_whose_comparison_raises_is_another():
         assert fast(paddle.ones([1]), Odd(3, 0)).tolist() == [3.0]
 
 
+class Plain:
+    """Compared by identity."""
+
+
 class Unhashable:
     def __eq__(self, other):
         return True
@@ -150,7 +154,9 @@ class Unhashable:
         (Point(1, 2), TypeError, "takes a class"),
         (int, ValueError, "knows already"),
         (list, ValueError, "knows already"),
-        (paddle.nn.Linear, ValueError, "no __eq__ of their own"),
+        (paddle.nn.Linear, ValueError, "knows already what its instances are: models"),
+        (paddle.Tensor, ValueError, "knows already what its instances are: tensors"),
+        (Plain, ValueError, "no __eq__ of their own"),
         (Unhashable, ValueError, "cannot be hashed"),
         (object, ValueError, "no __eq__ of their own|knows already"),
     ],

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import paddle
 import pytest
@@ -73,7 +74,6 @@ def test_statements_know_their_layers():
     assert shapes[graph["outputs"][0]] == ("result", [2, 2], "float32")
 
 
-@pytest.mark.alone("reports count both translated runs")
 def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     target, calls, _ = reported("recompiling")
     sot.reset()
@@ -97,7 +97,6 @@ def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     assert all(0 < one["times"]["guards"] < one["times"]["seconds"] for one in data["translations"])
 
 
-@pytest.mark.alone("reports count both translated runs")
 def test_calls_are_timed_while_a_report_is_asked_for():
     _, calls, explanation = reported("breaking")
     outer, behind = explanation.data["translations"]
@@ -105,7 +104,6 @@ def test_calls_are_timed_while_a_report_is_asked_for():
     assert outer["times"]["seconds"] > behind["times"]["seconds"] > 0, "what goes on behind a break is part of the call"
 
 
-@pytest.mark.alone("reports count both translated runs")
 def test_hits_are_those_of_stats():
     target, calls, _ = reported("whole")
     sot.reset()
@@ -120,7 +118,7 @@ def test_hits_are_those_of_stats():
     assert hits == sot.stats().hits - before > 0
 
 
-@pytest.mark.alone("reports count both translated runs")
+@pytest.mark.alone("verify mode collects details")
 def test_without_details_small_facts_are_kept(tmp_path):
     sot._sot.report_forget()
     sot.symbolic_translate(report_models.Breaking())(paddle.ones([2, 8]))
@@ -132,6 +130,34 @@ def test_without_details_small_facts_are_kept(tmp_path):
     assert first["reason"]["id"] == "data-dependent-control-flow" and first["graph_count"] == second["graph_count"] == 1
     assert first["times"] is None and first["hits"] == 0
     assert first["guard_count"] > 0 and not first["guards"] and not first["graphs"] and not first["functions"]
+
+
+@pytest.mark.alone("verify mode is switched on within")
+def test_a_call_that_is_verified_is_counted_once():
+    target, calls, _ = reported("breaking")
+    sot.reset()
+    kept = sot._sot.report_kept()
+    with sot.config.patch(verify=True):
+        fast = sot.symbolic_translate(target)
+        for _ in range(3):
+            fast(*calls[0])
+        data = sot._report_files.data(kept)
+    assert sot.stats().verified == 3
+    outer, behind = data["translations"]
+    assert [(one["hits"], one["times"]["calls"]) for one in (outer, behind)] == [(2, 3), (2, 3)]
+    sot._sot.report_details(False)
+
+
+@pytest.mark.alone("verify mode collects details")
+def test_a_function_that_is_no_longer_translated_is_a_finding():
+    data = report_models.no_longer_translated()
+    report_schema.check(data)
+    *translated, left = data["translations"]
+    assert len(translated) == sot.stats().translations and all(one["attempts"] for one in translated)
+    assert not left["attempts"] and left["outcome"] == "fallback"
+    assert left["reason"]["id"] == "too-many-translations" and left["reason"]["remedy"]
+    line = Path(report_models.__file__).read_text().splitlines()[left["line"] - 1]
+    assert line.strip().startswith("def scaled") and left["recompiled"][0]["guard"].startswith("type(")
 
 
 def test_other_files_are_refused(tmp_path):

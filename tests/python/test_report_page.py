@@ -6,9 +6,11 @@ pages are the same on all.
 
 import os
 import pathlib
+import re
 import sys
 
 import browser
+import paddle
 import pytest
 import report_models
 
@@ -116,6 +118,53 @@ def test_from_a_break_one_gets_to_its_line_graphs_guards_and_code(shown):
     assert "from line" in chromium.text("h2")
 
 
+def test_a_break_says_what_it_costs(chromium, shown, tmp_path):
+    shown("breaking")
+    chromium.go("breaks")
+    assert "Tensor work before it and behind it is in graphs of its own." in chromium.text("section.card.break .cost")
+
+    def step(x):
+        y = paddle.tanh(x * 2)
+        return float(y.sum())
+
+    explanation = sot.explain(step)(paddle.ones([3]))
+    explanation.save(tmp_path / "report.html")
+    chromium.open(tmp_path / "report.html")
+    card = chromium.text("section.card.break")
+    assert "No graph follows" in card and "Tensor.__float__ needs the tensor's value" in card
+    assert "read it less often" in card, "what to do is about values that are read"
+    assert chromium.run("document.querySelector('section.card abbr').title") == "unsupported simulation"
+
+
+def test_what_is_left_alone_without_a_look_is_on_the_overview(chromium, tmp_path):
+    def traced(x):
+        return paddle.tanh(x * 2)
+
+    sot.reset()
+    kept = sot._sot.report_kept()
+    fast = sot.symbolic_translate(traced)
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        fast(paddle.ones([3]))
+    finally:
+        sys.settrace(before)
+    sot._report_files.write(tmp_path / "report.html", sot._report_files.data(kept))
+    chromium.open(tmp_path / "report.html")
+    assert "a trace function is set" in chromium.text("section.uncovered") and "traced" in chromium.text("section.uncovered")
+
+
+def test_a_function_that_is_no_longer_translated_has_a_card(chromium, tmp_path):
+    sot._report_files.write(tmp_path / "report.html", report_models.no_longer_translated())
+    chromium.open(tmp_path / "report.html")
+    assert tiles(chromium)["translations"] == str(sot.stats().translations) and tiles(chromium)["fallback"] == "1"
+    card = chromium.text("section.card.fallback")
+    assert "each call would need another translation" in card and "What to do: Pass what changes" in card
+    assert chromium.number("section.uncovered") == 0
+    assert "type(options)" in chromium.text("section.card.recompile")
+    picture(chromium, "settled-overview")
+
+
 def test_source_text_is_text(shown):
     chromium, _ = shown("breaking")
     chromium.go("source")
@@ -157,6 +206,50 @@ def test_a_thousand_statements_are_readable(shown):
     picture(chromium, "thousand-statements")
 
 
+def larger(data, times):
+    """The data of a report on one graph that goes through its statements so many times."""
+    (graph,) = data["translations"][0]["graphs"]
+    (start,), (end,) = graph["inputs"], graph["outputs"]
+    statements, values = list(graph["statements"]), list(graph["values"])
+    for number in range(1, times):
+        # The first statement of each round is given what the last one of the round before gave.
+        before = end if number == 1 else f"{end}_{number - 1}"
+        rename = lambda name: before if name == start else f"{name}_{number}"
+        for statement in graph["statements"]:
+            text = re.sub(r"var_\d+", lambda found: rename(found[0]), statement["text"])
+            new = {key: [rename(name) for name in statement[key]] for key in ("uses", "outputs")}
+            statements.append({**statement, **new, "text": text})
+        values += [{**value, "name": rename(value["name"])} for value in graph["values"] if value["name"] != start]
+    graph.update(statements=statements, values=values, outputs=[f"{end}_{times - 1}"])
+    data["translations"][0]["statements"] = len(statements)
+
+
+def test_ten_thousand_statements_are_readable_and_quick(chromium, tmp_path):
+    target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == "thousand")
+    explanation = sot.explain(target)(*calls[0])
+    larger(explanation.data, 10)
+    explanation.save(tmp_path / "report.html")
+    chromium.open(tmp_path / "report.html")
+    assert tiles(chromium)["statements"] == "10000"
+    number = explanation.data["translations"][0]["id"]
+    chromium.go(f"t/{number}/graph")
+    # Of so many no more is drawn than one can look at, at each level.
+    drawn = chromium.number(".node")
+    assert 2 < drawn <= 60
+    for _ in range(2):
+        chromium.click(".node.group[aria-expanded=false]")
+        assert drawn < chromium.number(".node") <= drawn + 60
+        drawn = chromium.number(".node")
+    picture(chromium, "ten-thousand-graph")
+    chromium.go(f"t/{number}/statements")
+    assert chromium.number(".statements .row") == 10000
+    # Rows that are not in the window are not laid out.
+    assert chromium.run("[...document.querySelectorAll('.statements .block')].filter((one) => one.checkVisibility({contentVisibilityAuto: true})).length") <= 50
+    assert "var_" in chromium.run("document.querySelectorAll('.statements .row')[9999].textContent")
+    picture(chromium, "ten-thousand-statements")
+    assert not chromium.errors
+
+
 def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == "recompiling")
     kept = sot._sot.report_kept()
@@ -182,7 +275,7 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     rows = {int(row[0].split("#")[1].split()[0]): row for row in chromium.run(cells)}
     first, *others = (rows[number] for number in sorted(rows))
     assert first[1:3] == ["1", "2"] and [row[1] for row in others] == ["0", "0"]
-    assert all(row[3].endswith("µs") and row[4].endswith("µs") for row in rows.values())
+    assert all(row[3].endswith("µs") and row[4].endswith((" µs", " ms", " s")) for row in rows.values())
     picture(chromium, "recompiling-calls")
     chromium.run("[...document.querySelectorAll('table.calls .number a')].find((one) => one.innerText === '2').click()")
     chromium.wait("document.querySelector('ul.failures')")
@@ -232,3 +325,25 @@ def test_the_index_leads_to_the_processes(chromium, tmp_path):
     chromium.wait("document.querySelector('.tile')")
     assert tiles(chromium)["graph"] == "1"
     assert not chromium.errors
+
+
+STYLE = pathlib.Path(__file__).parents[2] / "sot-python/src/page/style.css"
+TEXT_ON = [(state, f"{state}-back") for state in ("program", "replayed", "traced", "native", "fallback", "break")] + [
+    (text, back) for text in ("text", "soft", "link") for back in ("back", "side", "card", "box")
+] + [("back", "accent"), ("accent", "box"), ("soft", "break-back"), ("text", "program-back"), ("link", "break-back")]
+
+
+def brightness(colour):
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_colours_can_be_read(theme):
+    """The contrast is what WCAG 2.1 asks for of small text."""
+    rules = re.findall(r":root[^{]*\{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", rules[theme]))
+    for text, back in TEXT_ON:
+        darker, lighter = sorted(brightness(colours[name]) for name in (text, back))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (text, back)

@@ -22,7 +22,8 @@ SINCE = re.compile(r"^CPython (?:3\.(\d+) and newer|3\.(\d+) and older) only[.,]
 
 ALONE = {
     "What a frame in a traceback holds": "the frames of verify mode are in the traceback",
-    "When an object dies that an instruction gave which ends a graph": (
+    "When an argument dies that only the call holds": "verify mode holds what a call reaches until it has been compared",
+    "When an item dies that a called function found in a set and discarded": (
         "verify mode holds what a call reaches until it has been compared"
     ),
 }

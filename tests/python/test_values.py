@@ -1,6 +1,7 @@
 """What Paddle tells of numbers and of tensors, asked for in the function."""
 
 import copy
+import functools
 
 import paddle
 from paddle import nn
@@ -207,3 +208,22 @@ def test_deep_copies_of_what_has_more_than_a_value(same):
         for _ in range(2):
             same(sot.symbolic_translate(f)(x), f(x))
         assert sot.stats().breaks
+
+
+def scaled(x, factor, shift=0.0):
+    return x * factor + shift
+
+
+@sot.symbolic_translate
+def with_shift(x, given):
+    return functools.partial(given, shift=1.0)(x)
+
+
+def test_a_partial_that_was_looked_at_is_still_merged_into_others():
+    given = functools.partial(scaled, factor=2.0)
+    x = paddle.ones([2])
+    for _ in range(2):
+        assert with_shift(x, given).tolist() == [3.0, 3.0]
+    other = functools.partial(given, shift=4.0)
+    assert other.func is scaled
+    assert other.keywords == {"factor": 2.0, "shift": 4.0}

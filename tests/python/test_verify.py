@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 import warnings
@@ -406,3 +407,23 @@ def test_gradients_that_a_call_clears():
     doubled, _ = sot.symbolic_translate(f)(paddle.ones([1]))
     assert doubled.tolist() == [[2.0, 2.0], [2.0, 2.0]] and doubled.stop_gradient == flag
     seen()
+
+
+@pytest.mark.parametrize("module, verified", [("tqdm._monitor", 1), ("ipykernel.iostream", 1), ("train", 0)])
+@pytest.mark.parametrize("by", ["class", "target"])
+def test_threads_of_notebooks_and_progress_bars_do_not_count(module, verified, by):
+    end = threading.Event()
+
+    def wait(*_):
+        end.wait(60)
+
+    wait.__module__ = module
+    thread = threading.Thread(target=wait) if by == "target" else type("Monitor", (threading.Thread,), {"run": wait})()
+    thread.start()
+    try:
+        assert sot.symbolic_translate(doubled)(paddle.ones([2])).tolist() == [2, 2]
+    finally:
+        end.set()
+        thread.join()
+    assert sot.stats().verified == verified
+    assert sot.stats().not_verified == ({} if verified else {"other threads run": 1})

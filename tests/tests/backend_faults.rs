@@ -351,6 +351,9 @@ fn a_faulty_backend_does_no_harm() {
                 (Point::Finish, _) | (Point::ValueMeta, Fault::Raises) => assert!(is_named, "{what}"),
                 (Point::Run, Fault::Raises) => assert!(stats.graph_errors > 0, "{what}"),
                 (Point::Run, _) => assert!(is_named && stats.graph_errors > 0, "{what}"),
+                (Point::TensorTest | Point::StateTest, Fault::Never) => {
+                    assert!(is_named && told.contains("does not hold on the frame it was made from"), "{what}");
+                }
                 (Point::ValueMeta, _) => assert!(is_named || stats.graph_errors == 0, "{what}"),
                 _ => {}
             }

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -18,14 +19,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::ObjectTest;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Guard, Identity, Test};
 use sot_core::ir::Statement;
 use sot_core::observer::{Observer, TranslationOutcome};
 use sot_core::opcode::Operand;
 use sot_core::stats;
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_harness as harness;
 
@@ -85,9 +86,14 @@ enum Fault {
     FallsBack,
     /// Another answer than the right one, or another stack than CPython's.
     Lies,
+    /// A value that no call of the function gives, or an object that is wrapped as another one.
+    Misfits,
+    /// The handler does what it is asked for by asking for it.
+    GoesInCircles,
 }
 
-const FAULTS: [Fault; 5] = [Fault::Raises, Fault::Panics, Fault::Breaks, Fault::FallsBack, Fault::Lies];
+const FAULTS: [Fault; 7] =
+    [Fault::Raises, Fault::Panics, Fault::Breaks, Fault::FallsBack, Fault::Lies, Fault::Misfits, Fault::GoesInCircles];
 
 /// The fault of the present case: it comes at the visit with this number, or at each from there on.
 struct Plan {
@@ -122,20 +128,20 @@ fn lies(point: Point) -> bool {
     }
 }
 
-/// The same in simulations.
-fn meet(point: Point) -> Flow<bool> {
+/// The same in simulations: what the caller is to do wrong.
+fn meet(point: Point) -> Flow<Option<Fault>> {
     match visit(point) {
-        None => Ok(false),
+        None => Ok(None),
         Some(Fault::Raises) => Err(PyValueError::new_err("a bug of the plug-in's").into()),
         Some(Fault::Panics) => panic!("a bug of the plug-in's"),
         Some(Fault::Breaks) => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "the plug-in asks for it")),
         Some(Fault::FallsBack) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the plug-in asks for it")),
-        Some(Fault::Lies) => Ok(true),
+        Some(other) => Ok(Some(other)),
     }
 }
 
 fn leave_a_mess(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    if meet(Point::Opcode)? {
+    if meet(Point::Opcode)?.is_some() {
         let none = cx.none();
         cx.stack.push(none);
     }
@@ -159,18 +165,28 @@ sot_core::opcode! { override GET_ITER [3.8..3.14] => |cx, _, next| {
 } }
 
 sot_core::builtin! { override LEN = "len" => |cx, args, next| {
-    if meet(Point::Builtin)? {
-        return Err(cx.raise(PyValueError::new_err("of the program's, says the plug-in")));
+    match meet(Point::Builtin)? {
+        None => next.call(cx, args),
+        Some(Fault::Misfits) => Ok(cx.string("many")),
+        Some(Fault::GoesInCircles) => {
+            let len = cx.py.import("builtins")?.getattr("len")?;
+            let tracker = cx.constant_tracker(len.clone().unbind());
+            let len = cx.wrap(&len, tracker);
+            cx.call(len, args)
+        }
+        Some(_) => Err(cx.raise(PyValueError::new_err("of the program's, says the plug-in"))),
     }
-    next.call(cx, args)
 } }
 
 sot_core::variable_kind! {
     "faulty_bag",
     types: |py| Ok(vec![module(py)?.getattr("Bag")?.unbind()]),
     wrap: |_, object, _| {
-        meet(Point::Wrap)?;
-        Ok(Rc::new(BagVariable { object: object.clone().unbind() }))
+        let object = match meet(Point::Wrap)? {
+            Some(Fault::Misfits) => object.py().None(),
+            _ => object.clone().unbind(),
+        };
+        Ok(Rc::new(BagVariable { object }))
     }
 }
 
@@ -209,7 +225,9 @@ impl Variable for BagVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        meet(Point::GetItem)?;
+        if meet(Point::GetItem)? == Some(Fault::GoesInCircles) {
+            return cx.get_item(this, key);
+        }
         let Some(key) = cx.known_str(key)? else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a key that is not known"));
         };
@@ -321,7 +339,7 @@ fn is_fetch_error(point: Point, found: &str) -> bool {
 }
 
 fn number_of_cases() -> u64 {
-    std::env::var("SOT_FAULTS").ok().and_then(|cases| cases.parse().ok()).unwrap_or(365)
+    std::env::var("SOT_FAULTS").ok().and_then(|cases| cases.parse().ok()).unwrap_or(511)
 }
 
 /// A case: its numbers are spread over all that there is to choose.
@@ -335,6 +353,120 @@ fn plan(case: u64) -> Plan {
         visits: 0,
         fired: 0,
     }
+}
+
+const BLIND: &str = r"
+import toy
+
+class Jar:
+    def __init__(self, factor):
+        self.factor = factor
+
+def f(x, jar):
+    return toy.relu(x) * jar.factor
+";
+
+/// The test of a kind that passes for nothing, or for which nothing is there; neither has a fetch of its own.
+static JAR_IS_FETCHED: AtomicBool = AtomicBool::new(false);
+
+sot_core::variable_kind! {
+    "blind_jar",
+    types: |py| Ok(vec![jars(py)?.getattr("Jar")?.unbind()]),
+    wrap: |_, object, _| Ok(Rc::new(JarVariable { object: object.clone().unbind() }))
+}
+
+fn jars(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let make = || harness::load_module(py, BLIND, Path::new("blind.py")).map(Bound::unbind);
+    Ok(MODULE.get_or_try_init(py, make)?.bind(py))
+}
+
+struct JarVariable {
+    object: Py<PyAny>,
+}
+
+impl Variable for JarVariable {
+    fn kind(&self) -> &'static str {
+        "blind_jar"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "JarVariable()".to_owned()
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let tracker = cx.vars.tracker(this);
+        if !JAR_IS_FETCHED.load(Ordering::Relaxed) {
+            cx.guards.add(tracker, Test::Object(Box::new(IsNever)));
+        }
+        Ok(())
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let value = self.object.bind(cx.py).getattr(&**name)?;
+        // A jar is none of the containers that have items.
+        let tracker = Tracker::Item { of: cx.vars.tracker(this), key: Key::Str(name.clone()) };
+        let tracker = cx.trackers.add(tracker);
+        Ok(Some(cx.wrap(&value, tracker)))
+    }
+}
+
+struct IsNever;
+
+impl ObjectTest for IsNever {
+    fn check(&self, _: &Bound<'_, PyAny>) -> bool {
+        false
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("is_never({subject})")
+    }
+}
+
+/// A guard that holds for nothing is the plug-in's, whoever finds what it is about.
+#[test]
+fn a_guard_that_never_holds_is_reported_once() {
+    harness::with_tracer(|py| {
+        std::env::remove_var("STRICT_MODE");
+        let warnings = py.import("warnings").unwrap();
+        for (is_fetched, owner) in [(false, "the test plugin_faults::IsNever"), (true, "the kind blind_jar at ")] {
+            JAR_IS_FETCHED.store(is_fetched, Ordering::Relaxed);
+            let module = harness::load_module(py, BLIND, Path::new("blind.py")).unwrap();
+            module.setattr("Jar", jars(py).unwrap().getattr("Jar").unwrap()).unwrap();
+            let function = module.getattr("f").unwrap();
+            harness::mark(&function).unwrap();
+            harness::reset();
+            let record = PyDict::new(py);
+            record.set_item("record", true).unwrap();
+            let caught = warnings.call_method("catch_warnings", (), Some(&record)).unwrap();
+            let told = caught.call_method0("__enter__").unwrap();
+            warnings.call_method1("simplefilter", ("always",)).unwrap();
+            for _ in 0..3 {
+                let given = py.eval(c"(toy.arange(3), Jar(2.0))", Some(&module.dict()), None).unwrap();
+                let result = harness::call(&function, &given.cast_into::<PyTuple>().unwrap(), None).unwrap();
+                let result: Vec<f64> = result.call_method0("tolist").unwrap().extract().unwrap();
+                assert_eq!(result, [0.0, 2.0, 4.0]);
+            }
+            let told: Vec<String> = told.try_iter().unwrap().map(|one| one.unwrap().to_string()).collect();
+            caught.call_method1("__exit__", (py.None(), py.None(), py.None())).unwrap();
+            let (_, stats) = stats::snapshot();
+            let words = format!("a guard of {owner}");
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].contains(&words), "{told:?}");
+            assert!(stats.fallbacks.keys().any(|text| text.contains(&words)), "{stats:?}");
+            let counts = harness::counts();
+            assert_eq!((counts.misses, counts.hits), (1, 0), "the frame is CPython's: {counts:?}");
+        }
+        std::env::set_var("STRICT_MODE", "1");
+    });
 }
 
 #[test]
@@ -364,6 +496,10 @@ fn a_faulty_plug_in_does_no_harm() {
             }
             let is_named = |texts: &BTreeMap<String, u64>| texts.keys().any(|text| text.contains("crate sot-tests"));
             let of_registration = matches!(plan.point, Point::Opcode | Point::Builtin | Point::Wrap | Point::Observer);
+            let misfits = matches!(plan.point, Point::Builtin | Point::Wrap) && plan.fault == Fault::Misfits;
+            if plan.fired > 0 && misfits {
+                assert!(is_named(&stats.fallbacks), "{what}");
+            }
             if plan.fired > 0 && of_registration && matches!(plan.fault, Fault::Raises | Fault::Panics) {
                 let is_quiet = plan.point == Point::Observer && plan.fault == Fault::Raises;
                 assert!(is_quiet || is_named(&stats.fallbacks), "{what}");

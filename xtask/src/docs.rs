@@ -20,6 +20,14 @@ const SPELLED: [&str; 6] = ["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTIN
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let newest = found.interpreters.last().ok_or("no interpreter was found")?;
+    build(newest, || with_extension(newest))
+}
+
+/// The same, with the interpreter that runs the examples.
+pub(crate) fn build(
+    newest: &Interpreter,
+    with_extension: impl FnOnce() -> Result<PathBuf, Failure>,
+) -> Result<(), Failure> {
     let tools = match environment(newest) {
         Ok(tools) => tools,
         Err(failure) => {
@@ -35,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut spelling = run("codespell");
     spelling.args(["--skip", "*.svg,*.png,*.json", "--ignore-words", "docs/site/words.txt"]).args(SPELLED);
     quietly("spelling", &mut spelling)?;
-    let examples = with_extension(newest)?;
+    let examples = with_extension()?;
     let mut build = run("mkdocs");
     build.args(["build", "--strict", "--quiet"]).env("SOT_DOCS_PYTHON", examples);
     // It warns of a release of its own that is not there yet.

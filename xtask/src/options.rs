@@ -40,6 +40,7 @@ Options:
                         python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
   --only rust|python    run only that half of the tests
   --verify              run the Python tests in verify mode: each translated call beside the program's own run
+  --docs                build the site, too, as `docs` does, with the newest interpreter that is tested
   --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
                         at a time instead of 3 GB each";
 
@@ -70,6 +71,7 @@ pub(crate) enum Half {
 
 /// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Options {
     pub(crate) task: Task,
     /// Empty: every supported interpreter found.
@@ -87,6 +89,8 @@ pub(crate) struct Options {
     pub(crate) empty: bool,
     /// Whether the Python tests run in verify mode.
     pub(crate) verify: bool,
+    /// Whether the site is built after the tests.
+    pub(crate) docs: bool,
     /// What follows `--`.
     pub(crate) passed_on: Vec<String>,
 }
@@ -117,6 +121,7 @@ impl Options {
                     options.verify = true;
                     options.only = Some(Half::Python);
                 }
+                "--docs" if inline.is_none() && task == Task::Test => options.docs = true,
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
                 "--" => {
@@ -139,6 +144,7 @@ impl Options {
             only: None,
             clean: false,
             verify: false,
+            docs: false,
             plugins: Vec::new(),
             plugin_name: None,
             path: None,
@@ -195,10 +201,11 @@ mod tests {
 
     #[test]
     fn interpreters_repeat_and_the_rest_is_passed_on() {
-        let options = parse("test --python 3.8 --python=3.12 --only python --clean -- -k gpt --python").expect("valid");
+        let options =
+            parse("test --python 3.8 --python=3.12 --only python --docs --clean -- -k gpt --python").expect("valid");
         assert_eq!(options.pythons, [Minor(8), Minor(12)]);
         assert_eq!(options.only, Some(Half::Python));
-        assert!(options.clean);
+        assert!(options.clean && options.docs);
         assert_eq!(options.passed_on, ["-k", "gpt", "--python"]);
     }
 
@@ -229,6 +236,7 @@ mod tests {
             ("test --python", "needs a value"),
             ("test --python 3.7", "3.8, 3.9"),
             ("test -k gpt", "after --"),
+            ("demo --docs", "unknown argument --docs"),
             ("demo --verify", "unknown argument --verify"),
             ("test --clean=yes", "unknown argument --clean=yes"),
             ("test --only all", "rust or python"),

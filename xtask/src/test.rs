@@ -10,7 +10,7 @@ use crate::options::{Half, Options};
 use crate::python::{self, Interpreter, Minor};
 use crate::report::{Cell, Report};
 use crate::venv::{self, Venv};
-use crate::{workspace, Failure};
+use crate::{docs, workspace, Failure};
 
 /// Runs the tests everywhere and prints what they came to.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
@@ -26,14 +26,19 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
+    let mut site = Ok(());
     for python in &found.interpreters {
         report.add(python.version.clone(), test_one(python, options));
+        if options.docs && found.interpreters.last().is_some_and(|last| last.minor == python.minor) {
+            site = docs::build(python, || Ok(Venv::prepare(python)?.python()));
+        }
         if options.clean {
             Venv::remove(python);
         }
     }
     println!("\n{}", report.text());
-    conclude(&found.missing, report.failures(), options)
+    conclude(&found.missing, report.failures(), options)?;
+    site.map_err(|failure| format!("The site of the documentation cannot be built:\n{failure}"))
 }
 
 fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(), Failure> {

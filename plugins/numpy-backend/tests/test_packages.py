@@ -78,6 +78,13 @@ def test_messages_name_the_package():
         assert repr(registration).startswith("<sot_numpy.register.constant_result(")
 
 
+def test_loggers_are_of_the_package(caplog):
+    with caplog.at_level("INFO", "sot_numpy"):
+        sot_numpy.symbolic_translate(lambda x: x + 1)(np.ones(2))
+    assert "sot_numpy.graphs" in {record.name for record in caplog.records}
+    assert not [record for record in caplog.records if record.name.startswith("sot.")]
+
+
 sot = pytest.importorskip("sot", reason="needs the package with Paddle, too")
 paddle = pytest.importorskip("paddle")
 

@@ -41,6 +41,8 @@ pub enum CallPolicy {
     Manager,
     /// Must run for real; the text says why and what to do.
     Break(String),
+    /// The same, as it reads a value out of a tensor.
+    ReadsValue(String),
     /// Is on a list of the framework's of what must run for real, its own frame included; the text says which.
     Listed(String),
 }

@@ -60,6 +60,8 @@ pub struct CodeCache {
     profile: Mutex<Profile>,
     /// Frames that ran a translation, since the account below was last asked.
     hits: AtomicU64,
+    /// The number of the entry found last.
+    found: AtomicU64,
     settling: Mutex<Option<Arc<Settling>>>,
     was_translated: AtomicBool,
     met_tensors: AtomicBool,
@@ -152,7 +154,9 @@ impl CodeCache {
         let whole = self.whole.load(Ordering::Relaxed);
         let at =
             entries.iter().position(|entry| (!whole || entry.left == Left::Nothing) && entry.guards.check(frame))?;
-        if at > 0 && !entries[at].comes_last {
+        // One of several that take turns is found where it is.
+        let is_again = self.found.swap(entries[at].id, Ordering::Relaxed) == entries[at].id;
+        if at > 0 && is_again && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
         entries[at].note_use();
@@ -293,7 +297,7 @@ impl CodeCache {
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());
         let failed = |entry: &Arc<CacheEntry>| {
-            let UnmetGuard { guard, expected, seen } = entry.guards.unmet(frame)?;
+            let UnmetGuard { guard, expected, seen, .. } = entry.guards.unmet(frame)?;
             Some(FailedGuard { translation: entry.id, guard, expected, seen })
         };
         entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()

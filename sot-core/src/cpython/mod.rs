@@ -14,7 +14,7 @@ mod layout;
 mod objects;
 mod snapshot;
 
-pub use hook::c_stack::{has_stack_to_begin, has_stack_to_go_on};
+pub use hook::c_stack::{has_stack_to_begin, has_stack_to_go_on, has_stack_to_look};
 pub use hook::code_state::{code_state, remove_code_state, set_code_state, CodeState, StateRef};
 pub use hook::fresh_frame::FreshFrame;
 pub use hook::graph_call::{graph_function, take_graph_error};
@@ -44,9 +44,10 @@ pub use objects::function::{
 pub use objects::function_changes::on_function_change;
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
+pub use objects::interned::interned;
 pub use objects::lru::LruCache;
 pub use objects::modules::{import, is_imported};
-pub use objects::object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
+pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount};
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};
 pub use objects::type_::{

@@ -10,11 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::backend::{Backend, GraphBuilder, TensorMeta};
+use crate::compiler::CheckResults;
 use crate::cpython::{self, GraphFailure};
 use crate::fault;
 use crate::stats;
 
 /// The results of a graph, as the backend has said while it was built.
+#[derive(Clone)]
 pub(super) struct PromisedResults {
     backend: &'static dyn Backend,
     graph: String,
@@ -22,6 +24,7 @@ pub(super) struct PromisedResults {
 }
 
 /// The meta of a tensor, apart from gradients.
+#[derive(Clone)]
 struct PromisedTensor {
     shape: Vec<Option<i64>>,
     dtype: String,
@@ -70,6 +73,11 @@ impl PromisedResults {
         })
     }
 
+    /// What looks at the results of another callable for the graph.
+    pub(super) fn check_results(self) -> CheckResults {
+        Box::new(move |given, metas_are_kept| self.check_unless_it_panics(given, metas_are_kept))
+    }
+
     fn check_unless_it_panics(&self, given: &Bound<'_, PyAny>, metas_are_kept: bool) -> Result<(), String> {
         let checked = catch_unwind(AssertUnwindSafe(|| self.check(given, metas_are_kept)));
         checked.unwrap_or_else(|_| {
@@ -87,7 +95,7 @@ impl PromisedResults {
             _ => return Err("gives neither a tuple nor a list".to_owned()),
         };
         if given.len() != self.results.len() {
-            return Err(format!("gives {} results, of which it has {}", given.len(), self.results.len()));
+            return Err(format!("gives {} results, and the graph has {}", given.len(), self.results.len()));
         }
         given.iter().zip(&self.results).enumerate().try_for_each(|(at, (tensor, promised))| {
             let Some(promised) = promised else { return Ok(()) };

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHashMap;
 
 use crate::backend::{Backend, CallKind, GraphBuilder, TensorMeta};
-use crate::compiler;
+use crate::compiler::{self, CheckResults};
 use crate::cpython::WeakRef;
 use crate::entity::VarId;
 use crate::fault;
@@ -77,6 +77,8 @@ pub struct FunctionGraph<'py> {
     export_to: Option<PathBuf>,
     /// The framework's program of the finished graph, where somebody may ask for it.
     pub(crate) program: Option<Py<PyAny>>,
+    /// What looks at the results of a finished graph that the program's own compiler runs.
+    pub(crate) check: Option<CheckResults>,
     /// Of an exported graph: what the result of each statement is assigned to.
     targets: Vec<String>,
     /// Where the statements were made, if reports are to show it.
@@ -127,6 +129,7 @@ impl<'py> FunctionGraph<'py> {
             sizes: HashMap::new(),
             export_to: export::folder(),
             program: None,
+            check: None,
             targets: Vec::new(),
             places: Vec::new(),
             drawn: None,
@@ -297,6 +300,7 @@ impl<'py> FunctionGraph<'py> {
         self.program = if compiler::is_any() { builder.program(self.py) } else { None };
         let writes = self.write_back(&mut *builder);
         let promised = PromisedResults::of(self.backend, &*builder, name, &values, self.py)?;
+        self.check = compiler::is_any().then(|| promised.clone().check_results());
         let Some((replay, weight)) = replay else {
             let callable = fault::of_backend(|| builder.finish(self.py, name, &inputs, &values))?;
             return Ok((promised.watch(self.py, callable)?, ir));

@@ -10,6 +10,7 @@ use pyo3::types::PyString;
 use super::constants::may_run_code;
 use super::steps::{Check, Fetch, Register, Step};
 use super::{Guard, Identity, Test};
+use crate::cpython;
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
 /// Compiles the guards of one translation, in their order.
@@ -220,7 +221,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
     }
 
     fn name(&self, name: &str) -> Py<PyString> {
-        PyString::intern(self.py, name).unbind()
+        cpython::interned(self.py, name).unbind()
     }
 }
 

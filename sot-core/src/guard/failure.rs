@@ -15,6 +15,10 @@ pub struct UnmetGuard {
     pub expected: Option<String>,
     /// What is there in its place.
     pub seen: Option<String>,
+    /// The step of the program; none of a test of the framework's state.
+    pub(crate) step: Option<usize>,
+    /// The Rust type of the test, if it is one that a backend or a kind has made.
+    pub(crate) tested_by: Option<&'static str>,
 }
 
 impl GuardProgram {
@@ -28,7 +32,13 @@ impl GuardProgram {
     pub fn unmet<'py>(&self, frame: &impl FrameView<'py>) -> Option<UnmetGuard> {
         let py = frame.py();
         if let Some(test) = self.state.iter().find(|test| !test.check(py)) {
-            return Some(UnmetGuard { guard: test.describe(), expected: Some(test.describe()), seen: test.seen(py) });
+            return Some(UnmetGuard {
+                guard: test.describe(),
+                expected: Some(test.describe()),
+                seen: test.seen(py),
+                step: None,
+                tested_by: Some(test.type_name()),
+            });
         }
         let mut registers: Vec<Bound<'py, PyAny>> = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
@@ -37,14 +47,20 @@ impl GuardProgram {
                     Some(value) => registers.push(value),
                     None => {
                         let seen = Some("nothing, it is not there".to_owned());
-                        return Some(UnmetGuard { guard: self.text(at), expected: None, seen });
+                        let guard = self.text(at);
+                        return Some(UnmetGuard { guard, expected: None, seen, step: Some(at), tested_by: None });
                     }
                 },
                 Step::Test(register, check) => {
                     let value = registers.at(*register);
                     if !check.run(value, &registers) {
-                        let (expected, seen) = (expected(py, check), Some(seen(check, value)));
-                        return Some(UnmetGuard { guard: self.text(at), expected, seen });
+                        return Some(UnmetGuard {
+                            guard: self.text(at),
+                            expected: expected(py, check),
+                            seen: Some(seen(check, value)),
+                            step: Some(at),
+                            tested_by: tested_by(check),
+                        });
                     }
                 }
             }
@@ -54,6 +70,14 @@ impl GuardProgram {
 
     fn text(&self, step: usize) -> String {
         self.texts.get(step).map_or("a guard", |text| text).to_owned()
+    }
+}
+
+fn tested_by(check: &Check) -> Option<&'static str> {
+    match check {
+        Check::Object(test) => Some(test.type_name()),
+        Check::Objects(_, test) => Some(test.type_name()),
+        _ => None,
     }
 }
 

@@ -29,6 +29,10 @@ pub trait ObjectTest: Send + Sync {
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
+    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
 }
 
 /// A test of several objects and how they are related, made from objects that passed. It must be cheap and must not run
@@ -38,6 +42,10 @@ pub trait ObjectsTest: Send + Sync {
     fn check(&self, objects: &[&Bound<'_, PyAny>]) -> bool;
     /// The condition as a Python-like expression over the texts that load the objects.
     fn describe(&self, subjects: &[String]) -> String;
+    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
 }
 
 /// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
@@ -53,4 +61,8 @@ pub trait StateTest: Send + Sync {
     }
     /// The condition as a Python-like expression.
     fn describe(&self) -> String;
+    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
 }

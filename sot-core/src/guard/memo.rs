@@ -49,8 +49,8 @@ enum Culprit {
 pub(super) enum Seen {
     /// The guards hold.
     Same,
-    /// A guard does not hold.
-    Fails,
+    /// The step at this position fails.
+    Fails(usize),
     /// The guards must tell.
     Changed(Option<Change>),
 }
@@ -135,8 +135,8 @@ impl Note {
         let nothing: Vec<Bound<'py, PyAny>> = Vec::new();
         let mut roots = Objects::new();
         for at in &self.roots {
-            let Step::Fetch(fetch) = &steps[*at] else { return Seen::Fails };
-            let Some(root) = fetch.run(frame, &nothing) else { return Seen::Fails };
+            let Step::Fetch(fetch) = &steps[*at] else { return Seen::Fails(*at) };
+            let Some(root) = fetch.run(frame, &nothing) else { return Seen::Fails(*at) };
             roots.push(root);
         }
         let values = match self.snapshot.check(frame.py(), &roots) {
@@ -150,7 +150,7 @@ impl Note {
                 Step::Test(register, check) => check.run(registers.at(*register), &registers),
             };
             if !passes {
-                return Seen::Fails;
+                return Seen::Fails(*at);
             }
         }
         self.served.fetch_add(1, Ordering::Relaxed);

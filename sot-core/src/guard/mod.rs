@@ -8,6 +8,7 @@ mod framework;
 mod memo;
 mod object_state;
 mod program;
+mod rejection;
 mod steps;
 
 use std::rc::Rc;
@@ -24,7 +25,7 @@ pub use constants::same_constant;
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, ObjectsTest, StateTest};
 pub use object_state::ObjectState;
-pub use program::{Differing, FrameView, GuardProgram};
+pub use program::{Differing, FrameView, GuardProgram, GuardSubjects};
 
 /// What must hold of a value.
 pub enum Test {
@@ -96,16 +97,14 @@ enum Holder {
 /// Whether a translation refers to a key weakly: an object of a class in Python, which nothing but its identity tells
 /// from others where its methods are not asked.
 pub fn is_held_weakly(key: &Bound<'_, PyAny>) -> bool {
-    cpython::is_heap_type(&key.get_type()) && WeakRef::new(key, None).is_ok()
+    cpython::is_heap_type(&key.get_type()) && cpython::supports_weakref(key)
 }
 
 impl Identity {
     /// The identity of `object`.
     pub fn of(object: &Bound<'_, PyAny>) -> Identity {
-        let holder = match WeakRef::new(object, None) {
-            Ok(weak) => Holder::Weak(weak),
-            Err(_) => Holder::Strong(object.clone().unbind()),
-        };
+        let weak = if cpython::supports_weakref(object) { WeakRef::new(object, None).ok() } else { None };
+        let holder = weak.map_or_else(|| Holder::Strong(object.clone().unbind()), Holder::Weak);
         Identity { address: object.as_ptr() as usize, holder }
     }
 
@@ -430,8 +429,8 @@ impl Guards {
         self.described(py, trackers).into_iter().map(|(text, _)| text).collect()
     }
 
-    /// The native check.
-    pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
+    /// The native check, and what its steps are about.
+    pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<(GuardProgram, GuardSubjects)> {
         // What the trace made is the same at each call.
         self.list.retain(|guard| !trackers.is_made(guard.subject));
         let required = self.untested(trackers);

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
+use super::rejection::Rejection;
 use super::steps::{Check, Fetch, Register, Registers, Step};
 use super::{Guard, StateTest};
 use crate::stats;
@@ -67,6 +68,17 @@ pub struct GuardProgram {
     /// By step.
     pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
+    rejection: Rejection,
+}
+
+/// The values that the guards of a program are about, as long as the trace is there that has found them.
+pub struct GuardSubjects(Vec<TrackerId>);
+
+impl GuardSubjects {
+    /// What the guard at a step is about.
+    pub(crate) fn at(&self, step: usize) -> Option<TrackerId> {
+        self.0.get(step).copied()
+    }
 }
 
 impl GuardProgram {
@@ -76,8 +88,9 @@ impl GuardProgram {
         guards: Vec<Guard>,
         required: &[TrackerId],
         trackers: &Trackers,
-    ) -> PyResult<GuardProgram> {
+    ) -> PyResult<(GuardProgram, GuardSubjects)> {
         let mut compiler = Compiler::new(py, trackers);
+        let mut subjects = Vec::new();
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
             let text = guard.text(py, trackers);
@@ -86,21 +99,23 @@ impl GuardProgram {
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
             });
             let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
-            let steps = compiler.len();
+            let (steps, subject) = (compiler.len(), guard.subject);
             compiler.add(guard)?;
             if compiler.len() > steps {
                 made_classes.extend(made_class.map(|path| (compiler.len() - 1, path)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             texts.resize(compiler.len(), text.into());
+            subjects.resize(compiler.len(), subject);
         }
         for &tracker in required {
             compiler.fetch(tracker)?;
             texts.resize(compiler.len(), format!("{} is there", trackers.text(py, tracker)).into());
+            subjects.resize(compiler.len(), tracker);
         }
         let (steps, registers) = compiler.finish();
         stats::work(steps.len());
-        Ok(GuardProgram {
+        let program = GuardProgram {
             state,
             registers,
             steps,
@@ -108,7 +123,9 @@ impl GuardProgram {
             made_classes,
             texts,
             memory: GuardMemory::unless_switched_off(),
-        })
+            rejection: Rejection::default(),
+        };
+        Ok((program, GuardSubjects(subjects)))
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
@@ -154,20 +171,35 @@ impl GuardProgram {
 
     /// Whether everything assumed holds for `frame`.
     pub fn check<'py>(&self, frame: &impl FrameView<'py>) -> bool {
-        if !self.state_holds(frame.py()) {
+        if self.rejection.holds(&self.steps, frame) || !self.state_holds(frame.py()) {
             return false;
         }
-        let Some(memory) = &self.memory else { return self.run_steps(frame).is_ok() };
+        let Some(memory) = &self.memory else { return self.walk(frame).is_some() };
         match memory.ask(&self.steps, frame) {
             Seen::Same => true,
-            Seen::Fails => false,
-            Seen::Changed(change) => match self.run_steps(frame) {
-                Ok(registers) => {
+            Seen::Fails(at) => {
+                self.rejection.note(&self.steps, at);
+                false
+            }
+            Seen::Changed(change) => match self.walk(frame) {
+                Some(registers) => {
                     memory.learn(&self.steps, &registers, change);
                     true
                 }
-                Err(_) => false,
+                None => false,
             },
+        }
+    }
+
+    /// What all fetches gave; if a step fails, it is the one to ask first from now on.
+    fn walk<'py>(&self, frame: &impl FrameView<'py>) -> Option<Vec<Bound<'py, PyAny>>> {
+        match self.run_steps(frame) {
+            Ok(registers) => Some(registers),
+            Err(Failure::Step(at)) => {
+                self.rejection.note(&self.steps, at);
+                None
+            }
+            Err(Failure::State) => None,
         }
     }
 

@@ -52,6 +52,10 @@ fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'
     if let Some((function, _)) = cpython::bound_method(object) {
         return Ok(function);
     }
+    // What a class body has of such a method: calls find the function in it.
+    if matches!(&*cpython::builtin_type_name(object), "staticmethod" | "classmethod") {
+        return object.getattr(intern!(object.py(), "__func__"));
+    }
     if !object.is_callable() {
         return Err(PyTypeError::new_err(format!("{word}() takes callables; {} is not callable", shown())));
     }
@@ -78,6 +82,9 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
     match meaning {
         Meaning::Value => check_value(runtime, object),
         Meaning::Container(parts) => {
+            if let Some(what) = framework_class(runtime, object)? {
+                return Err(PyValueError::new_err(format!("{word}({shown}): {what}")));
+            }
             for (name, function) in [("flatten", &parts.flatten), ("unflatten", &parts.unflatten)] {
                 if !function.bind(object.py()).is_callable() {
                     let function = tracker::repr(object.py(), function);
@@ -111,8 +118,22 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
         Meaning::Substitute(by) if by.is(object) => {
             Err(PyValueError::new_err(format!("{word}({shown}): a function cannot stand for itself")))
         }
+        Meaning::Substitute(by) if leads_to(by.bind(object.py()), object) => Err(PyValueError::new_err(format!(
+            "{word}({shown}): {} is itself followed as {shown}, and so each would stand for the other",
+            tracker::name(by.bind(object.py()))
+        ))),
         _ => Ok(()),
     }
+}
+
+/// Whether one function is followed as another, perhaps by way of others still.
+fn leads_to(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> bool {
+    let py = from.py();
+    let next = |function: &Py<PyAny>| match &registered::call_of(function.bind(py))?.meaning {
+        Meaning::Substitute(by) => Some(by.clone_ref(py)),
+        _ => None,
+    };
+    std::iter::successors(next(from.as_unbound()), next).any(|function| function.is(to))
 }
 
 fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -120,6 +141,9 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let class = object.cast::<PyType>()?;
     let name = tracker::name(object);
     let refuse = |why: &str| Err(PyValueError::new_err(format!("value_type({name}): {why}")));
+    if let Some(what) = framework_class(runtime, object)? {
+        return refuse(&what);
+    }
     if runtime.kinds.of_type(object).is_some() {
         return refuse(&format!("{} knows already what its instances are", runtime.package));
     }
@@ -139,6 +163,18 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
         return refuse("its instances cannot be hashed, so they may change");
     }
     Ok(())
+}
+
+/// What a class is, if the framework's own values are of it.
+fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Ok(class) = object.cast::<PyType>() else { return Ok(None) };
+    let tensors = runtime.ask_backend(|backend| backend.tensor_type(object.py()))?;
+    let is_of_tensors = tensors.cast::<PyType>().is_ok_and(|tensors| cpython::is_subtype(class, tensors));
+    let is_of_models = runtime.backend.models().entry_of(class)?.is_some();
+    Ok((is_of_tensors || is_of_models).then(|| {
+        let what = if is_of_tensors { "tensors" } else { "models" };
+        format!("{} knows already what its instances are: {what}", runtime.package)
+    }))
 }
 
 /// Leaves the frames of a registered function to CPython, or no longer does.

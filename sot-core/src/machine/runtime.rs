@@ -15,6 +15,7 @@ use crate::machine::observer::{self, ObserverRegistration};
 use crate::machine::opcode::DispatchTable;
 use crate::machine::variable::{Factories, KindTable};
 use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::package;
 use crate::version::PyVersion;
 
 /// A backend's registration.
@@ -83,12 +84,15 @@ impl Runtime {
             // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
             // this one. Of two that start at once, the first to be done is kept.
             fault::watch_panics();
+            if let Some(package) = package {
+                package::is_named(package);
+            }
             let runtime = Runtime::new(py, backend, package)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
             set_hints(Box::new(|reason| Runtime::get()?.backend.user_interface().hint(reason)));
         }
-        let runtime = RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))?;
+        let runtime = RUNTIME.get().ok_or_else(|| PyImportError::new_err(cannot_start("no runtime")))?;
         let running = &runtime.backend_name;
         if running != backend {
             return Err(PyImportError::new_err(format!(
@@ -106,7 +110,7 @@ impl Runtime {
 
     fn new(py: Python<'_>, backend: &str, package: Option<&str>) -> PyResult<Runtime> {
         let version = PyVersion::BUILT_FOR;
-        let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
+        let wrong = |error: RegistrationError| PyImportError::new_err(cannot_start(error));
         let (backend_name, backend) = (backend.to_owned(), make_backend(py, backend)?);
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
@@ -123,7 +127,7 @@ impl Runtime {
             observers: observer::all(),
             factories: the_factories()?,
             backend,
-            package: package.unwrap_or("sot").to_owned(),
+            package: package::name().to_owned(),
             backend_name,
             skipped_paths,
             installed_paths,
@@ -160,12 +164,17 @@ impl Runtime {
     }
 }
 
+/// The text of an error at the start, which is what the program's import of the package raises.
+fn cannot_start(why: impl std::fmt::Display) -> String {
+    format!("{} cannot start: {why}", package::name())
+}
+
 fn the_factories() -> PyResult<&'static Factories> {
     let mut all = inventory::iter::<Factories>.into_iter();
     match (all.next(), all.next()) {
         (Some(factories), None) => Ok(factories),
-        (None, _) => Err(PyImportError::new_err("sot cannot start: no crate of variable kinds is linked in")),
-        _ => Err(PyImportError::new_err("sot cannot start: two crates register the executor's own kinds")),
+        (None, _) => Err(PyImportError::new_err(cannot_start("no crate of variable kinds is linked in"))),
+        _ => Err(PyImportError::new_err(cannot_start("two crates register the executor's own kinds"))),
     }
 }
 
@@ -173,10 +182,10 @@ fn make_backend(py: Python<'_>, name: &str) -> PyResult<Box<dyn Backend>> {
     let mut all: Vec<_> = inventory::iter::<BackendRegistration>.into_iter().collect();
     all.sort_by_key(|backend| backend.linked());
     if let Some(pair) = all.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        return Err(PyImportError::new_err(format!(
-            "sot cannot start: {}: a backend named {:?} is already registered at {}",
-            pair[1].origin, pair[1].name, pair[0].origin
-        )));
+        let [first, second] = [pair[0], pair[1]];
+        let why =
+            format!("{}: a backend named {:?} is already registered at {}", second.origin, second.name, first.origin);
+        return Err(PyImportError::new_err(cannot_start(why)));
     }
     match all.iter().find(|backend| backend.name == name) {
         Some(backend) => {

@@ -15,6 +15,7 @@ pub use data::{
 };
 pub use lines::{LineReport, LineStatus};
 pub use store::{
-    add, attach, clear, collect_details, has_details, json, misses, next_id, now, number_kept, truncate, CountsUses,
+    add, attach, clear, collect_details, has_details, json, keep_counts, misses, next_id, now, number_kept, truncate,
+    CountsUses,
 };
 pub use trail::Trail;

@@ -1,6 +1,6 @@
 //! Where the reports of translations are kept until somebody asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -27,6 +27,29 @@ pub trait CountsUses: Send + Sync {
 struct KeptReport {
     translation: TranslationReport,
     entry: Option<Weak<dyn CountsUses>>,
+    uncounted: EntryCounts,
+}
+
+impl KeptReport {
+    /// What its entry has counted; none if there is no entry any more.
+    fn counted(&self) -> Option<EntryCounts> {
+        let entry = self.entry.as_ref()?.upgrade()?;
+        Some(EntryCounts { uses: entry.uses(), times: entry.times() })
+    }
+}
+
+/// Uses of an entry, and its calls that were timed.
+#[derive(Clone, Copy, Default)]
+struct EntryCounts {
+    uses: u64,
+    times: CallTimes,
+}
+
+impl EntryCounts {
+    /// What has been counted since.
+    fn since(self, before: EntryCounts) -> EntryCounts {
+        EntryCounts { uses: self.uses.saturating_sub(before.uses), times: self.times.since(before.times) }
+    }
 }
 
 #[derive(Default)]
@@ -72,7 +95,7 @@ pub fn next_id() -> u64 {
 pub fn add(translation: TranslationReport) {
     with(|store| {
         if has_details() || store.kept.len() < MAX_KEPT {
-            store.kept.push(KeptReport { translation, entry: None });
+            store.kept.push(KeptReport { translation, entry: None, uncounted: EntryCounts::default() });
         } else {
             store.dropped += 1;
         }
@@ -104,6 +127,23 @@ pub fn misses(failed: &[FailedGuard]) {
             *times += 1;
         }
     });
+}
+
+/// Does something whose calls are not counted: what was done once before, and taken back.
+pub fn keep_counts<T>(work: impl FnOnce() -> T) -> T {
+    let before: HashMap<u64, EntryCounts> =
+        with(|store| store.kept.iter().filter_map(|kept| Some((kept.translation.id, kept.counted()?))).collect());
+    let done = work();
+    with(|store| {
+        for kept in &mut store.kept {
+            let Some(now) = kept.counted() else { continue };
+            let more = now.since(before.get(&kept.translation.id).copied().unwrap_or_default());
+            kept.uncounted.uses += more.uses;
+            kept.uncounted.times.calls += more.times.calls;
+            kept.uncounted.times.taken += more.times.taken;
+        }
+    });
+    done
 }
 
 /// How many translations are kept.
@@ -149,10 +189,10 @@ struct All<'a> {
 pub fn json(since: usize) -> Result<String, serde_json::Error> {
     with(|store| {
         for kept in &mut store.kept {
-            if let Some(entry) = kept.entry.as_ref().and_then(Weak::upgrade) {
-                kept.translation.hits = Some(entry.uses());
+            if let Some(counted) = kept.counted() {
+                let EntryCounts { uses, times: CallTimes { calls, taken } } = counted.since(kept.uncounted);
+                kept.translation.hits = Some(uses);
                 if let Some(times) = &mut kept.translation.times {
-                    let CallTimes { calls, taken } = entry.times();
                     (times.calls, times.seconds) = (calls, taken.as_secs_f64());
                 }
             }

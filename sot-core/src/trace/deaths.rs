@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::reach::{lasting_values, reachable};
 use crate::error::Flow;
+use crate::machine::executor::lasting::{lasting_values, reachable};
 use crate::machine::executor::{Frame, OpcodeExecutor};
 use crate::machine::variable::{Death, VarId, Variable};
 

@@ -17,8 +17,9 @@ use crate::resume::ResumeSource;
 
 use pyo3::prelude::*;
 
+pub(crate) use crate::machine::executor::lasting::outlives;
 pub use break_details::BreakDetails;
-pub(crate) use reach::{effect_values, outlives, written_objects};
+pub(crate) use reach::{effect_values, written_objects};
 
 /// A simulation that has ended. Its executor can be read, and no longer be changed.
 pub struct FinishedTrace<'a, 'py> {
@@ -152,9 +153,11 @@ fn compiled(
     if !compiler::is_any() || has_effects {
         return Ok(callable);
     }
+    let Some(check) = cx.graph.check.take() else { return Ok(callable) };
     let program = cx.graph.program.take().map(|program| program.into_bound(py));
     let given = |input: &VarId| cx.vars.get(*input).object().map(|object| object.bind(py).clone());
-    let graph = compiler::Finished { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable };
-    let made = compiler::compile(py, &graph)?;
+    let graph =
+        compiler::Finished { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable, check };
+    let made = compiler::compile(py, graph)?;
     Ok(made.unwrap_or(callable))
 }

@@ -1,15 +1,14 @@
 //! What of a trace lives on: what is reached from the results of a frame and from its writes.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
 use crate::error::Flow;
 use crate::graph::SymbolId;
+use crate::machine::executor::lasting::{changed_once, next_of, outlives, reachable, values_of};
 use crate::machine::executor::{BreakPoint, OpcodeExecutor};
 use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item, Value};
 use crate::side_effects::Effect;
-use crate::stats;
 use crate::tracker::Tracker;
 
 /// Looks into what new code may have to make: all that is reached from `results` and from the writes.
@@ -34,35 +33,6 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
         pending.extend(next_of(cx, variable));
     }
     Ok(())
-}
-
-/// What can be reached, each once, in the order of the way there.
-pub(super) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
-    let (mut seen, mut found) = (HashSet::new(), Vec::new());
-    stats::work(pending.len());
-    while let Some(variable) = pending.pop() {
-        if !seen.insert(variable) {
-            continue;
-        }
-        found.push(variable);
-        pending.extend(next_of(cx, variable));
-    }
-    found
-}
-
-/// What has to be there for the variable to be.
-fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
-    let (payload, tracker) = (cx.vars.get(variable), cx.vars.tracker(variable));
-    let mut next = Vec::new();
-    // What can be loaded brings its own contents along; its writes are effects.
-    if payload.constant().is_none() {
-        next.extend(cx.trackers.made_with(tracker));
-    }
-    if !cx.trackers.is_loadable(tracker) {
-        next.extend(payload.children());
-        next.extend(cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
-    }
-    next
 }
 
 /// The graph's tensors that can be reached from `results` and from the writes.
@@ -105,58 +75,12 @@ pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId
     live
 }
 
-/// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
-fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
-    let mut changed = HashSet::new();
-    effects.filter(move |effect| match effect {
-        Effect::Contents { container: written } | Effect::Cell { cell: written } => changed.insert(*written),
-        _ => true,
-    })
-}
-
-/// What the writes leave in what outlives the frame.
-pub(super) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
-    let mut last = HashSet::new();
-    let log = cx.effects.log().iter().rev();
-    let lasting = log.filter(|effect| match effect {
-        Effect::Attribute { object, name, .. } => last.insert((Some(*object), None, Rc::clone(name))),
-        Effect::Global { globals, name, .. } => last.insert((None, Some(*globals), Rc::clone(name))),
-        _ => true,
-    });
-    changed_once(lasting).flat_map(|effect| values_of(cx, effect)).collect()
-}
-
 /// What the writes hand to what outlives the frame, also where a later one replaces it.
 pub(crate) fn effect_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     changed_once(cx.effects.log().iter()).flat_map(|effect| values_of(cx, effect)).collect()
 }
 
-/// What a write hands to what outlives the frame.
-fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> {
-    match effect {
-        Effect::Attribute { object, value, .. } => value.filter(|_| outlives(cx, *object)).into_iter().collect(),
-        Effect::Global { value, .. } => value.iter().copied().collect(),
-        Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
-            if outlives(cx, *changed) {
-                cx.vars.get(*changed).children()
-            } else {
-                Vec::new()
-            }
-        }
-        Effect::Call { callable, args, keywords } => {
-            let keywords = keywords.iter().map(|(_, value)| value);
-            [callable].into_iter().chain(args).chain(keywords).copied().collect()
-        }
-    }
-}
-
 /// The objects written to that outlive the frame.
 pub(crate) fn written_objects(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     cx.effects.written().filter(|object| outlives(cx, *object)).collect()
-}
-
-/// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects are
-/// part of making them.
-pub(crate) fn outlives(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
-    cx.trackers.is_loadable(cx.vars.tracker(object)) || cx.vars.get(object).is_held_outside()
 }

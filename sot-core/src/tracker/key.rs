@@ -72,7 +72,7 @@ impl Key {
         Ok(match self {
             Key::Index(index) => index.into_pyobject(py)?.into_any(),
             Key::Last(back) => back.into_pyobject(py)?.neg()?,
-            Key::Str(text) => pyo3::types::PyString::intern(py, text).into_any(),
+            Key::Str(text) => crate::cpython::interned(py, text).into_any(),
             Key::Object(object) => object.0.bind(py).clone(),
         })
     }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
@@ -253,6 +253,9 @@ enum Origin {
 /// Texts and paths of trackers go back so many steps: in a list of lists of lists each is a step longer than the one
 /// before.
 const LONGEST_TEXT: usize = 64;
+/// They show what a number is computed from if that is so few trackers. A number that is used twice in each round of a
+/// loop has twice as many behind it as the one before.
+const LARGEST_OPERAND: u32 = 64;
 
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
 #[derive(Default)]
@@ -268,6 +271,8 @@ struct TrackerNode {
     origin: Origin,
     /// How many trackers there are before it.
     depth: usize,
+    /// How many there are in all that leads to it, those met on several ways counted for each.
+    weight: u32,
 }
 
 impl Trackers {
@@ -291,12 +296,14 @@ impl Trackers {
         if !produced {
             self.ids.insert(Rc::clone(&tracker), id);
         }
+        let parent = tracker.parent();
         let before = match &*tracker {
-            Tracker::Computed { of, .. } => of.iter().copied().max_by_key(|of| self.depth(*of)),
-            tracker => tracker.parent(),
+            Tracker::Computed { of, .. } => of,
+            _ => parent.as_slice(),
         };
-        let depth = before.map_or(0, |before| self.depth(before) + 1);
-        self.nodes.push(TrackerNode { tracker, origin, depth });
+        let depth = before.iter().map(|before| self.depth(*before) + 1).max().unwrap_or(0);
+        let weight = before.iter().fold(1, |sum: u32, before| sum.saturating_add(self.weight(*before)));
+        self.nodes.push(TrackerNode { tracker, origin, depth, weight });
         id
     }
 
@@ -311,6 +318,10 @@ impl Trackers {
 
     fn depth(&self, id: TrackerId) -> usize {
         self.nodes[id.0 as usize].depth
+    }
+
+    fn weight(&self, id: TrackerId) -> u32 {
+        self.nodes[id.0 as usize].weight
     }
 
     /// The tracker of an id.
@@ -377,12 +388,17 @@ impl Trackers {
         all
     }
 
-    /// The numbers that a computed one is made of in the end.
+    /// The numbers that a computed one is made of in the end, each once.
     pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
-        match self.get(id) {
-            Tracker::Computed { of, .. } => of.iter().flat_map(|of| self.leaves(*of)).collect(),
-            _ => vec![id],
+        let (mut seen, mut todo, mut leaves) = (FxHashSet::default(), vec![id], Vec::new());
+        while let Some(id) = todo.pop() {
+            match self.get(id) {
+                _ if !seen.insert(id) => {}
+                Tracker::Computed { of, .. } => todo.extend(of.iter().rev()),
+                _ => leaves.push(id),
+            }
         }
+        leaves
     }
 
     /// Whether it leads to the globals of the frame or of a function.

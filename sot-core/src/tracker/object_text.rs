@@ -1,7 +1,8 @@
 //! Objects as texts. No code of the program's runs.
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyString, PyType, PyWeakrefReference};
+use pyo3::types::{PyFunction, PyType, PyWeakrefReference};
 
 use crate::cpython;
 
@@ -46,8 +47,8 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
     if let Ok(class) = object.cast::<PyType>() {
         return format!("<class '{}'>", cpython::type_name(class));
     }
-    let name = PyString::intern(object.py(), "__repr__");
-    let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
+    let name = intern!(object.py(), "__repr__");
+    let made_by_python = cpython::type_lookup(&ty, name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
     let holds_others = cpython::instance_dict(object).is_some()
         // Before 3.12 its `repr` asks the referent for a name.
         || object.is_instance_of::<PyWeakrefReference>()

@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use super::{repr, Computation, Tracker, TrackerId, Trackers, LONGEST_TEXT};
+use super::{repr, Computation, Tracker, TrackerId, Trackers, LARGEST_OPERAND, LONGEST_TEXT};
 use crate::value_path::{PathStep, ValuePath};
 
 impl Trackers {
-    /// Where the value is found, apart from this trace; of a long way, the end.
+    /// Where the value is found, apart from this trace; of a long way, the end, and of a long computation, its last
+    /// steps.
     pub fn path(&self, id: TrackerId) -> ValuePath {
         let mut steps = Vec::new();
         let mut at = Some(id);
@@ -41,7 +42,11 @@ impl Trackers {
             Tracker::CellContents { .. } => PathStep::CellContents,
             Tracker::Part { part, .. } => PathStep::Part(*part),
             Tracker::Computed { how, of } => {
-                let of: Vec<ValuePath> = of.iter().map(|of| self.path(*of)).collect();
+                let operand = |of: &TrackerId| match self.weight(*of) {
+                    0..=LARGEST_OPERAND => self.path(*of),
+                    _ => ValuePath::new(vec![PathStep::Omitted]),
+                };
+                let of: Vec<ValuePath> = of.iter().map(operand).collect();
                 match (how, of.try_into()) {
                     (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
                     (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
@@ -102,7 +107,11 @@ impl Trackers {
             Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
             Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
             Tracker::Computed { how, of } => {
-                how.text(py, &of.iter().map(|of| text(*of).to_string()).collect::<Vec<_>>())
+                let operand = |of: &TrackerId| match self.weight(*of) {
+                    0..=LARGEST_OPERAND => text(*of).to_string(),
+                    _ => "...".to_owned(),
+                };
+                how.text(py, &of.iter().map(operand).collect::<Vec<_>>())
             }
             Tracker::Storage { of } => text(*of).to_string(),
             Tracker::Length { of } => format!("len({})", text(*of)),
@@ -111,5 +120,29 @@ impl Trackers {
             Tracker::Foreign { of, how } => how.0.text(&text(*of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::BinaryOp;
+
+    #[test]
+    fn numbers_that_double_in_each_round_have_short_ways() {
+        let mut trackers = Trackers::default();
+        let first = trackers.add(Tracker::Local { name: "n".into(), slot: 0 });
+        let double = |trackers: &mut Trackers, of: TrackerId| {
+            trackers.add(Tracker::Computed { how: Computation::Binary(BinaryOp::Add), of: vec![of, of] })
+        };
+        let (mut last, mut paths) = (first, Vec::new());
+        for _ in 0..1_000 {
+            last = double(&mut trackers, last);
+            paths.push(trackers.path(last).to_string());
+        }
+        assert_eq!(paths[1], "((n + n) + (n + n))");
+        assert_eq!(paths[999], "(... + ...)");
+        assert!(paths.iter().all(|path| path.len() < 1_000));
+        assert_eq!(trackers.leaves(last), [first]);
     }
 }

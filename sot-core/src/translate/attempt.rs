@@ -9,7 +9,6 @@ use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::guard::GuardProgram;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
@@ -26,10 +25,10 @@ use crate::trace;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
+use super::blind_plugins;
 use super::collect::collect;
 use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
-use super::watched_drops;
 use crate::resume::ResumeSource;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
@@ -250,8 +249,8 @@ fn conclude(
     new_code: Option<NewCode>,
     reason: Option<Reason>,
 ) -> PyResult<Translation> {
-    let guards = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
-    refuse_blind_plugins(cx, &guards, frame)?;
+    let (guards, subjects) = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
+    blind_plugins::refuse(cx, &guards, &subjects, frame)?;
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
@@ -265,27 +264,6 @@ fn conclude(
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
-/// An error that names the plug-ins, where what they find is not what they found in the trace: such guards never hold.
-fn refuse_blind_plugins(cx: &OpcodeExecutor<'_>, guards: &GuardProgram, frame: &FreshFrame<'_, '_>) -> PyResult<()> {
-    let plugins = cx.trackers.plugins();
-    if plugins.is_empty() {
-        return Ok(());
-    }
-    let plugins = plugins.join(", ");
-    let text = match (guards.failure(frame), cx.contradiction()) {
-        (None, None) => return Ok(()),
-        (Some(guard), _) => format!(
-            "a guard of {plugins} does not hold on the frame it was made from, which is left to CPython from now on: {guard}"
-        ),
-        (None, Some(what)) => {
-            format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}")
-        }
-    };
-    let category = cx.py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
-    cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
-    Err(pyo3::exceptions::PyRuntimeError::new_err(text))
-}
-
 /// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.
 fn simulate<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -296,7 +274,14 @@ fn simulate<'py>(
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    watched_drops::watch(cx, fresh, &root)?;
+    // The caller holds what any other frame was given.
+    if cx.history.is_resumed {
+        for (slot, value) in root.locals.iter().enumerate() {
+            if let (Some(value), Some(object)) = (*value, fresh.arg(slot)) {
+                cx.watch_argument(value, &object)?;
+            }
+        }
+    }
     match cx.run_frame(root)? {
         (Exit::Return(value), left) => Ok((value, left)),
         (Exit::Yield(_), _) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),

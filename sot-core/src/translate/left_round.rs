@@ -9,13 +9,12 @@ use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
-use crate::log::{self, Channel};
 use crate::machine::executor::CodeUnit;
 use crate::policy::{IN_CALLS, IN_LOOP, MIN_IN_LOOP, MIN_OF_PLACE};
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
-use super::report::count_break;
+use super::report::{tell_left, LeftPart};
 use crate::cache::{cache_of, untranslated};
 use crate::resume::ResumeSource;
 
@@ -70,9 +69,8 @@ pub(super) fn leave_round(
     let text = "the rest of a round of a loop whose rounds differ too much";
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
-    log::say(Channel::Breaks, &format!("[BreakGraph]: {}: {reason}", code.qualname));
-    count_break(&reason);
-    let guards = Guards::default().compile(py, &Trackers::default())?;
+    tell_left(LeftPart::Rest, &reason, Vec::new(), "");
+    let (guards, _) = Guards::default().compile(py, &Trackers::default())?;
     let code = leave_comprehensions(built.code.bind(py).cast().map_err(PyErr::from)?)?;
     Ok(Some(cache::CacheEntry::leaving_round(guards, code.into_any().unbind())))
 }

@@ -2,6 +2,7 @@
 //! frame, compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 mod attempt;
+mod blind_plugins;
 mod collect;
 mod left_round;
 mod report;
@@ -9,7 +10,6 @@ mod settle;
 mod stance;
 mod turn;
 mod verify;
-mod watched_drops;
 mod whole_program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ use crate::tracker::Trackers;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
-use report::{count_fallback, failed_guards, place_of};
+use report::{count_fallback, failed_guards, is_ours, place_of, tell_left, LeftPart};
 use settle::Account;
 
 pub use crate::cache::{
@@ -44,7 +44,7 @@ pub use crate::cache::{
 };
 pub use crate::resume::ResumeSource;
 pub use turn::compile_later;
-pub use verify::{call_verified, count_call, set_verifier};
+pub use verify::{call_uncounted, call_verified, count_call, set_verifier};
 pub use whole_program::translate_what_meets_tensors;
 
 /// Whether a bug of ours raises.
@@ -101,7 +101,10 @@ impl FrameEvaluator for Translator {
         match cache_of(&code) {
             Some(cache) => {
                 let place = fault::panicked_at().map(|place| format!(" at {place}")).unwrap_or_default();
-                internal(&cache, &code, PyRuntimeError::new_err(format!("panic: {text}{place}")))
+                log::ask_loggers(frame.py());
+                let verdict = internal(&cache, &code, PyRuntimeError::new_err(format!("panic: {text}{place}")));
+                log::flush(frame.py());
+                verdict
             }
             None => Verdict::Original { disable_eval_frame: false },
         }
@@ -129,7 +132,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     collect::count_unmet_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
-        return account.left(&code, || cache.failures(frame));
+        return account.left(&code, || (cache.failures(frame), collect::unmet_guards(cache, frame)));
     }
     if cache.is_full(py) {
         return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));
@@ -193,7 +196,7 @@ fn translate_in_turn(
     };
     let id = collect::keep(translation.collected, unmet);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
-        if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
+        if is_ours(reason) {
             let _quiet = cpython::suspend(py);
             return Verdict::Raise(reason.error(py));
         }
@@ -232,7 +235,7 @@ fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
 /// Leaves the frames of a code object to CPython for as long as their module is registered so.
 fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
-    let Ok(guards) = Guards::default().compile(py, &Trackers::default()) else {
+    let Ok((guards, _)) = Guards::default().compile(py, &Trackers::default()) else {
         return Verdict::Original { disable_eval_frame: false };
     };
     let met = [frame.globals().as_ptr() as usize];
@@ -261,8 +264,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
         return Verdict::Raise(raised(code.py(), error, at_fault.map(|_| text)));
     }
     let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, text) };
-    log::say(Channel::Breaks, &format!("[Fallback]: {reason}"));
-    count_fallback(&reason);
+    tell_left(LeftPart::Frame, &reason, Vec::new(), "");
     cache.set_skip(true);
     Verdict::Original { disable_eval_frame: false }
 }

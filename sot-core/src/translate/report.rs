@@ -12,6 +12,7 @@ use crate::error::{Location, Reason, ReasonId};
 use crate::guard::FrameView;
 use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
+use crate::report::{self, FailedGuard, ReasonReport, TranslationReport};
 use crate::stats::{self, Record};
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
@@ -40,9 +41,11 @@ pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<
         if new_code.is_some() {
             log::say(Channel::Breaks, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
             count_break(reason);
-        } else {
+        } else if is_ours(reason) {
             log::say(Channel::Breaks, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
             count_fallback(reason);
+        } else {
+            log::write(log::GRAPHS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
         }
     }
     for graph in &graphs {
@@ -75,17 +78,57 @@ fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
     Some(code.disassemble(py))
 }
 
+/// What CPython runs without a simulation that ends there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeftPart {
+    /// A frame.
+    Frame,
+    /// The rest of a frame, behind a break.
+    Rest,
+}
+
+/// Counts, logs and reports that CPython runs code which was not simulated for it; `failed` are the guards that led to
+/// it, `more` is for the log.
+pub(super) fn tell_left(left: LeftPart, reason: &Reason, failed: Vec<FailedGuard>, more: &str) {
+    let Some(place) = reason.stack.first().cloned() else { return };
+    let (said, outcome) = match left {
+        LeftPart::Frame => {
+            count_fallback(reason);
+            (format!("[Fallback]: {reason}{more}"), "fallback")
+        }
+        LeftPart::Rest => {
+            count_break(reason);
+            (format!("[BreakGraph]: {}: {reason}{more}", place.function), "translated")
+        }
+    };
+    log::say(Channel::Breaks, &said);
+    report::add(TranslationReport {
+        id: report::next_id(),
+        function: place.function,
+        file: place.file,
+        line: place.line,
+        outcome,
+        began: report::now(),
+        reason: Some(ReasonReport::from(reason)),
+        recompiled: failed,
+        ..TranslationReport::default()
+    });
+}
+
 /// Counts a frame that is left to CPython.
 pub(super) fn count_fallback(reason: &Reason) {
-    // Neither the frame without tensor work nor the exception behind it was ours to compile.
-    if matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
-        return;
+    if is_ours(reason) {
+        stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
     }
-    stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
+}
+
+/// Whether the frame was ours to compile: neither one without tensor work is, nor one that raises.
+pub(super) fn is_ours(reason: &Reason) -> bool {
+    !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises)
 }
 
 /// Counts a graph break.
-pub(super) fn count_break(reason: &Reason) {
+fn count_break(reason: &Reason) {
     stats::update(|stats| *stats.breaks.entry(placed(reason)).or_default() += 1);
 }
 
@@ -93,9 +136,16 @@ fn placed(reason: &Reason) -> String {
     reason.to_string()
 }
 
-/// For each translation that does not fit a frame, the guard that failed, in a line of its own.
+/// For the translations that do not fit a frame, the guards that failed, each in a line of its own.
 pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> String {
-    cache.failures(frame).iter().fold(String::new(), |lines, text| lines + "\n  guard failed: " + text)
+    let failed = cache.failures(frame);
+    let is_first = |at: &usize| !failed[..*at].contains(&failed[*at]);
+    let times = |text: &String| match failed.iter().filter(|other| *other == text).count() {
+        1 => String::new(),
+        times => format!(" (in {times} translations)"),
+    };
+    let line = |at: usize| format!("\n  guard failed: {}{}", failed[at], times(&failed[at]));
+    (0..failed.len()).filter(is_first).map(line).collect()
 }
 
 /// Where a code object begins.

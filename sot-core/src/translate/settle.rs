@@ -10,12 +10,13 @@ use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
 use crate::forgetting;
-use crate::log::{self, Channel};
+use crate::log;
 use crate::machine::executor::{CodeUnit, ValuePolicy};
 use crate::machine::runtime::Runtime;
+use crate::report::FailedGuard;
 use crate::settling::{of_place, Settling};
 
-use super::report::{count_fallback, place_of};
+use super::report::{place_of, tell_left, LeftPart};
 use crate::cache::cache_of;
 use crate::policy::UNUSED_AFTER;
 
@@ -44,8 +45,12 @@ impl<'a> Account<'a> {
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
-    /// Leaves the frame to CPython; `failures` tells which guards did not hold.
-    pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<String>) -> Verdict {
+    /// Leaves the frame to CPython; `failures` tells which guards did not hold, in words and for reports.
+    pub(super) fn left(
+        &self,
+        code: &Bound<'_, PyCode>,
+        failures: impl FnOnce() -> (Vec<String>, Vec<FailedGuard>),
+    ) -> Verdict {
         let earlier = self.settling.note_left();
         if earlier == UNUSED_AFTER {
             self.cache.drop_unused();
@@ -55,11 +60,11 @@ impl<'a> Account<'a> {
             self.settling.goes_on_changing();
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
-            let failures = failures().iter().fold(String::new(), |all, text| all + "\n  does not hold: " + text);
+            let (texts, failed) = failures();
+            let texts = texts.iter().fold(String::new(), |all, text| all + "\n  does not hold: " + text);
             log::ask_loggers(code.py());
-            log::say(Channel::Breaks, &format!("[Fallback]: {reason}{failures}"));
+            tell_left(LeftPart::Frame, &reason, failed, &texts);
             log::flush(code.py());
-            count_fallback(&reason);
         }
         Verdict::Original { disable_eval_frame: false }
     }

@@ -12,7 +12,7 @@ use super::whole_program;
 use crate::cache::CodeCache;
 use crate::cpython::{self, FreshFrame, Verdict};
 use crate::machine::runtime::Runtime;
-use crate::stats;
+use crate::{report, stats};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static VERIFIER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
@@ -41,6 +41,15 @@ pub fn call_verified<'py>(
     let active = cpython::enter(callable.py());
     let _active = active.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
     callable.call(args, kwargs)
+}
+
+/// [`call_verified`] for a run that was counted before and taken back: stats and reports count none of its calls.
+pub fn call_uncounted<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, pyo3::types::PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    report::keep_counts(|| stats::keep_hits(|| call_verified(callable, args, kwargs)))
 }
 
 /// Counts a call that was verified, with whether it showed a difference, or why it was not.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Sequence, Union
 
 import paddle
 
 
-def mark_dynamic(t: paddle.Tensor, dim: int, *, min: Optional[int] = None, max: Optional[int] = None) -> None:
+def mark_dynamic(t: paddle.Tensor, dim: Union[int, Sequence[int]], *, min: Optional[int] = None, max: Optional[int] = None) -> None:
     """Leave the size of a dimension open from the first translation on that is given this tensor.
 
     One translation then serves all sizes from 2 on, or from `min` to `max`. A tensor of a size beyond is translated for
@@ -16,7 +16,7 @@ def mark_dynamic(t: paddle.Tensor, dim: int, *, min: Optional[int] = None, max: 
 
     Args:
         t: a tensor that is passed to translated code; no parameter, as sizes of parameters are always assumed.
-        dim: the dimension; below zero it counts from the end.
+        dim: the dimension, or several; below zero it counts from the end.
         min: the least size that the translation is for.
         max: the greatest size that the translation is for.
 
@@ -25,6 +25,10 @@ def mark_dynamic(t: paddle.Tensor, dim: int, *, min: Optional[int] = None, max: 
         ValueError: a parameter, or a size that is not from `min` to `max`.
         IndexError: there is no such dimension.
     """
+    if isinstance(dim, (list, tuple)):
+        for one in dim:
+            mark_dynamic(t, one, min=min, max=max)
+        return
     axis = _axis(t, dim, "mark_dynamic")
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool)):
@@ -45,12 +49,12 @@ def mark_dynamic(t: paddle.Tensor, dim: int, *, min: Optional[int] = None, max: 
     _marks(t, _RANGES, ranges)
 
 
-def mark_static(t: paddle.Tensor, dim: Optional[int] = None) -> None:
+def mark_static(t: paddle.Tensor, dim: Union[int, Sequence[int], None] = None) -> None:
     """Assume the size of a dimension, or of all: another size is another translation, however often it differs.
 
     Args:
         t: a tensor that is passed to translated code.
-        dim: the dimension; below zero it counts from the end; `None` means all.
+        dim: the dimension, or several; below zero it counts from the end; `None` means all.
 
     Raises:
         TypeError: `t` is no tensor, or `dim` no `int`.
@@ -59,6 +63,8 @@ def mark_static(t: paddle.Tensor, dim: Optional[int] = None) -> None:
     if dim is None:
         _of_tensor(t, "mark_static")
         axes = set(range(len(t.shape)))
+    elif isinstance(dim, (list, tuple)):
+        axes = {_axis(t, one, "mark_static") for one in dim}
     else:
         axes = {_axis(t, dim, "mark_static")}
     _marks(t, _DYNAMIC, [other for other in _marked(t, _DYNAMIC) if other not in axes])
@@ -87,10 +93,10 @@ def _of_tensor(t: Any, function: str) -> None:
         raise TypeError(f"sot.{function}() takes a paddle.Tensor, not {type(t).__name__}")
 
 
-def _axis(t: paddle.Tensor, dim: int, function: str) -> int:
+def _axis(t: paddle.Tensor, dim: Any, function: str) -> int:
     _of_tensor(t, function)
     if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"sot.{function}(): dim is an int, not {dim!r}")
+        raise TypeError(f"sot.{function}(): dim is an int or a list of them, not {dim!r}")
     rank = len(t.shape)
     if not -rank <= dim < rank:
         raise IndexError(f"sot.{function}(): a tensor with {rank} dimensions has no dimension {dim}")

@@ -171,7 +171,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Make => "make".to_owned(),
         CallPolicy::Method(name) => format!("method {name}"),
-        CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
+        CallPolicy::Break(reason) | CallPolicy::ReadsValue(reason) | CallPolicy::Listed(reason) => reason,
     })
 }
 

@@ -93,6 +93,10 @@ impl PaddleBackend {
     }
 }
 
+#[sot_core::linkme::distributed_slice(sot_core::origin::OWN_BACKENDS)]
+#[linkme(crate = sot_core::linkme)]
+static OWN_BACKEND: &str = "sot_paddle";
+
 impl Backend for PaddleBackend {
     fn name(&self) -> &'static str {
         "paddle"

@@ -94,7 +94,7 @@ impl LayerVariable {
         let Some((held, tracker)) = object_model::lookup(cx, this, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
         let backend = PaddleBackend::installed(cx.py)?;
-        let base = cpython::type_lookup(&backend.layer_type(cx.py), &PyString::intern(cx.py, name));
+        let base = cpython::type_lookup(&backend.layer_type(cx.py), &cpython::interned(cx.py, name));
         Ok(base.is_some_and(|base| base.is(&held)) && !backend.is_replaced(&held))
     }
 
@@ -143,6 +143,26 @@ impl LayerVariable {
         Ok(false)
     }
 
+    /// Whether attributes are read as `nn.Layer` reads them, which is assumed to stay.
+    fn has_layers_reads(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        if !self.has_layers_own(cx, this, "__getattr__")? {
+            return Ok(false);
+        }
+        object_model::assume_own_reads(cx, this)?;
+        Ok(true)
+    }
+
+    /// An attribute of a layer, whose own dicts `nn.Layer` looks in, if so said.
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_stores: bool) -> Flow<Option<VarId>> {
+        if !in_stores {
+            return object_model::get_attr(cx, this, name);
+        }
+        match object_model::generic_get_attr(cx, this, name)? {
+            Some(found) => Ok(Some(found)),
+            None => self.from_stores(cx, this, name),
+        }
+    }
+
     /// `nn.Layer.__getattr__`, read off the dicts.
     fn from_stores(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         for store in STORES {
@@ -168,8 +188,13 @@ impl LayerVariable {
             cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
         }
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
+        let layers_reads = self.has_layers_reads(cx, this)?;
         for name in &reads {
-            self.guard_read(cx, this, &Rc::from(name.to_str()?))?;
+            let name = Rc::from(name.to_str()?);
+            let in_stores = layers_reads && !self.is_changed(cx, this)?;
+            if let Some(value) = self.read(cx, this, &name, in_stores)? {
+                guard_read(cx, &name, value)?;
+            }
         }
         if cx.trackers.is_sourced(of) && !reads.iter().any(|name| name == "forward") {
             cx.guards.add(of, Test::LacksAttribute("forward".into()));
@@ -187,35 +212,6 @@ impl LayerVariable {
             cx.graph.is_stale = true;
         }
         Ok(result)
-    }
-
-    /// What is read inside the statement is assumed to stay: values by value, everything else by identity.
-    fn guard_read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<()> {
-        let Some(value) = self.get_attr(cx, this, name)? else { return Ok(()) };
-        let payload = cx.see(value)?;
-        let tracker = cx.vars.tracker(value);
-        if cx.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
-            let text = format!("a layer is called after stop_gradient of its {name} was changed");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
-        }
-        if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
-            return Ok(());
-        }
-        match payload.form() {
-            Form::List | Form::Tuple => {
-                payload.open(cx, value)?;
-                for item in cx.vars.get(value).children() {
-                    cx.see(item)?;
-                }
-            }
-            _ => {
-                if let Some(object) = payload.object() {
-                    let identity = Identity::of(object.bind(cx.py));
-                    cx.guards.add(tracker, Test::Is(identity));
-                }
-            }
-        }
-        Ok(())
     }
 
     fn guard_no_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -298,6 +294,34 @@ impl LayerVariable {
     }
 }
 
+/// What is read inside the statement is assumed to stay: values by value, everything else by identity.
+fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
+    let payload = cx.see(value)?;
+    let tracker = cx.vars.tracker(value);
+    if cx.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
+        let text = format!("a layer is called after stop_gradient of its {name} was changed");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+    }
+    if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
+        return Ok(());
+    }
+    match payload.form() {
+        Form::List | Form::Tuple => {
+            payload.open(cx, value)?;
+            for item in cx.vars.get(value).children() {
+                cx.see(item)?;
+            }
+        }
+        _ => {
+            if let Some(object) = payload.object() {
+                let identity = Identity::of(object.bind(cx.py));
+                cx.guards.add(tracker, Test::Is(identity));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Identities of what forward may read.
 fn state_of(layer: &Bound<'_, PyAny>, reads: &[Bound<'_, PyString>]) -> PyResult<Vec<usize>> {
     reads.iter().map(|name| Ok(layer.getattr(name)?.as_ptr() as usize)).collect()
@@ -329,14 +353,8 @@ impl Variable for LayerVariable {
             let text = "the attributes of a layer made in the function, as a dict";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        if self.is_changed(cx, this)? || !self.has_layers_own(cx, this, "__getattr__")? {
-            return object_model::get_attr(cx, this, name);
-        }
-        object_model::assume_own_reads(cx, this)?;
-        match object_model::generic_get_attr(cx, this, name)? {
-            Some(found) => Ok(Some(found)),
-            None => self.from_stores(cx, this, name),
-        }
+        let in_stores = !self.is_changed(cx, this)? && self.has_layers_reads(cx, this)?;
+        self.read(cx, this, name, in_stores)
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {

@@ -17,7 +17,9 @@ const isFallback = (translation) =>
   translation.outcome === "fallback" && Boolean(translation.reason) && !HARMLESS.has(translation.reason.id);
 const breaks = translations.filter(isBreak);
 const fallbacks = translations.filter(isFallback);
-const recompiled = translations.filter((translation) => translation.recompiled.length > 0);
+// What CPython was left with at once was not simulated, and has no attempts.
+const simulated = translations.filter((translation) => translation.attempts.length > 0);
+const recompiled = simulated.filter((translation) => translation.recompiled.length > 0);
 const graphs = translations.flatMap((translation) => translation.graphs.map((graph) => ({ translation, graph })));
 const fileIndex = new Map(DATA.files.map((file, index) => [file.name, index]));
 
@@ -81,6 +83,19 @@ function repeatedLayers(translation) {
 
 // The translations that go on behind the breaks of this one.
 const resumesOf = (translation) => (translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : []);
+// All that goes on behind the breaks of this one, and behind theirs.
+function allBehind(translation) {
+  const found = new Set();
+  const visit = (at) => resumesOf(at).forEach((next) => {
+    if (!found.has(next)) {
+      found.add(next);
+      visit(next);
+    }
+  });
+  visit(translation);
+  return found;
+}
+
 const resumedBy = (translation) =>
   translation.code ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id)) : [];
 

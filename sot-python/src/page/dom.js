@@ -34,8 +34,11 @@ function time(seconds) {
 // The time of one call.
 function microseconds(seconds) {
   const micros = seconds * 1e6;
+  if (micros >= 1e4) return time(seconds);
   return `${micros.toLocaleString("en", { maximumFractionDigits: micros < 10 ? 1 : 0 })} µs`;
 }
+
+const about = (seconds) => (seconds < 5e-8 ? "under 0.1 µs" : `about ${microseconds(seconds)}`);
 
 const baseName = (path) => path.split("/").pop();
 

@@ -14,10 +14,33 @@ function brokenPlaces() {
   return [...places.values()].sort((a, b) => weightOf(b) - weightOf(a));
 }
 
+const hasGraph = (translation) => translation.graph_count > 0;
+
+// Whether graphs lie before a break, and behind it.
+function graphsAround({ translations: all }) {
+  return { before: all.some(hasGraph), behind: all.some((translation) => [...allBehind(translation)].some(hasGraph)) };
+}
+
 // A break costs where graphs lie before or behind it, at each call.
 function weightOf(place) {
-  const around = place.translations.flatMap((translation) => [translation, ...resumesOf(translation)]);
-  return (around.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + place.hits;
+  const { before, behind } = graphsAround(place);
+  return (before && behind ? 2e9 : before || behind ? 1e9 : 0) + place.hits;
+}
+
+// Whether a break is known to do more than to run one call in CPython.
+function isCostly(place) {
+  const { before, behind } = graphsAround(place);
+  return !DATA.details || !isBreak(place.translations[0]) || (before && behind);
+}
+
+// What a break costs, as far as that is known.
+function costOf(place) {
+  if (!DATA.details || !isBreak(place.translations[0])) return null;
+  const { before, behind } = graphsAround(place);
+  if (before && behind) return "Tensor work before it and behind it is in graphs of its own.";
+  if (before) return "No graph follows in this function: the break costs next to nothing.";
+  if (behind) return "No graph is before it: the tensor work is behind it.";
+  return "There is no graph on either side: the break costs next to nothing.";
 }
 
 function breaksPage() {
@@ -25,6 +48,11 @@ function breaksPage() {
   return [h("h2", null, "Graph breaks and fallbacks"),
     places.length ? places.map(breakCard) : h("p", null, "There are none: each translated function is one graph.")];
 }
+
+const KINDS = {
+  DDCF: "data-dependent control flow", UNSPS: "unsupported simulation", CDBL: "on the list of what breaks the graph",
+  UNIMP: "unimplemented opcode", FRAME: "about the frame as a whole",
+};
 
 function reasonTag(translation) {
   const kind = isBreak(translation) ? "break" : "fallback";
@@ -36,18 +64,21 @@ function breakCard(place) {
   const first = all[0];
   const kind = isBreak(first) ? "break" : "fallback";
   const resumed = resumesOf(first);
+  const cost = costOf(place);
   return h("section", { class: `card ${kind}`, "data-reason": reason.id },
     h("h3", null, reasonTag(first), " ", reason.text),
-    h("p", { class: "soft" }, `${reason.kind} · `, code(reason.id), ` · in ${count(all.length, "translation")}`,
+    h("p", { class: "soft" }, h("abbr", { title: KINDS[reason.kind] }, reason.kind), " · ", code(reason.id),
+      first.attempts.length > 0 && ` · in ${count(all.length, "translation")}`,
       kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
     stackExcerpt(reason.stack),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), reason.remedy),
+    cost && h("p", { class: "cost" }, h("b", null, "What it costs:"), " ", cost),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
       resumed.slice(0, 4).map((next) => h("li", null, link(page(next, "graph"), `behind it, from line ${next.line}`))),
-      h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),
-      h("li", null, link(page(first, "code"), "old and new code")),
+      first.code && h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),
+      first.code && h("li", null, link(page(first, "code"), "old and new code")),
       all.length > 1 && h("li", null, "translations: ", all.slice(0, 12).map((at) => [link(page(at), `#${at.id}`), " "]))));
 }
 
@@ -113,7 +144,7 @@ function recompileCard(value) {
   return h("section", { class: "card recompile", "data-guard": value.guard },
     h("h3", null, h("span", { class: "tag" }, "guard failed"), ` ${count(value.times, "time")}: `, code(shortened(value.guard))),
     facts([["expected", marked(value.expected, value.seen)], ["seen last", marked(value.seen, value.expected)]]),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), remedyFor(value.guard)),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", remedyFor(value)),
     h("ul", { class: "links", "aria-label": "More on this" },
       owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),
       value.owners.map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
@@ -121,11 +152,8 @@ function recompileCard(value) {
         .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
 }
 
-function remedyFor(guard) {
-  if (guard.startsWith("is_tensor_like")) {
-    return "A tensor has another size, element type or gradient flag. Sizes that differ are left open after some calls; "
-      + "pad to few sizes, or keep element types and flags the same.";
-  }
+function remedyFor({ guard, expected, seen }) {
+  if (guard.startsWith("is_tensor_like")) return tensorRemedy(expected || "", seen || "");
   if (guard.includes("state(")) return "The mode of the framework differs (gradients, mixed precision): one translation for each mode is as it should be.";
   if (/==/.test(guard) && !/^(len|list)\(/.test(guard)) return "A number or text differs from call to call: pass it as a tensor, or keep it the same.";
   if (guard.startsWith("list(")) return "A dict has other keys, or other ones first: keep what the function looks at the same.";
@@ -135,8 +163,24 @@ function remedyFor(guard) {
   return "Keep what the guard names the same from call to call.";
 }
 
+// What of a tensor differs says what to do.
+function tensorRemedy(expected, seen) {
+  const differs = (name) => [expected, seen].map((text) => new RegExp(`${name}: (\\[.*?\\]|[^,]*)`).exec(text)?.[1]);
+  const changed = ["shape", "dtype", "stop_gradient"].filter((name) => {
+    const [before, now] = differs(name);
+    return before !== now;
+  });
+  if (changed.includes("dtype")) return "A tensor has another element type: keep it the same, as each type is a translation of its own.";
+  if (changed.includes("stop_gradient")) return "A tensor has another gradient flag: keep stop_gradient the same, as with and without gradients are two translations.";
+  if (changed.includes("shape")) {
+    return "A tensor has another size. A size is left open at its second value where the program does not need the number; "
+      + "else each is a translation of its own: pad to few sizes. sot.mark_dynamic(t, dim) leaves one open from the first call on.";
+  }
+  return "A tensor differs in what a graph rests on: keep size, element type and gradient flag the same.";
+}
+
 // Guards are long: the frame's variables are shown by their names.
 function shortened(text) {
-  return text.replace(/frame\.f_locals\['([^']*)'\]/g, "$1").replace(/\._sub_layers\['([^']*)'\]/g, ".$1")
+  return text.replace(/ at 0x[0-9a-f]+>/g, ">").replace(/frame\.f_locals\['([^']*)'\]/g, "$1").replace(/\._sub_layers\['([^']*)'\]/g, ".$1")
     .replace(/\._parameters\['([^']*)'\]/g, ".$1").replace(/frame\.f_globals\['([^']*)'\]/g, "$1");
 }

@@ -11,4 +11,4 @@ document.getElementById("app").append(h("main", null,
       h("td", null, h("a", { href: `${process.folder}/report.html` }, process.folder)), h("td", null, process.title),
       h("td", null, process.created.slice(0, 19).replace("T", " ")),
       ["translations", "graphs", "breaks", "recompiles", "hits"].map((name) => h("td", { class: "number" }, process[name].toLocaleString("en"))),
-      h("td", { class: "number" }, time(process.seconds)))))), themeButton()));
+      h("td", { class: "number" }, time(process.seconds)))))), h("p", null, themeButton())));

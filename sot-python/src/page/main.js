@@ -2,7 +2,7 @@
 
 const VIEWS = {
   overview: { text: "Overview", view: overview },
-  timeline: { text: "Timeline", view: timelinePage, number: translations.length },
+  timeline: { text: "Timeline", view: timelinePage, number: simulated.length },
   calls: { text: "Calls", view: callsPage, number: translations.filter((translation) => translation.hits !== null).length },
   source: { text: "Source", view: sourcePage, number: DATA.files.length },
   breaks: { text: "Breaks and fallbacks", view: breaksPage, number: brokenPlaces().length },
@@ -50,7 +50,7 @@ function show() {
 document.getElementById("app").append(
   h("a", { class: "skip", href: "#", onclick: (event) => { event.preventDefault(); main.focus(); } }, "To the contents"),
   h("div", { class: "frame" },
-    h("div", { class: "side" }, h("h1", null, DATA.title), h("p", { class: "created" }, `sot ${DATA.versions.sot} · ${DATA.created.slice(0, 16).replace("T", " ")} UTC`),
+    h("div", { class: "side" }, h("h1", null, DATA.title), h("p", { class: "created" }, `sot ${DATA.versions.sot}`, h("br"), `${DATA.created.slice(0, 16).replace("T", " ")} UTC`),
       h("nav", { "aria-label": "Views" }, h("ul", null, Object.entries(VIEWS).map(([name, { text, number }]) =>
         h("li", null, h("a", { href: `#${name}`, "data-view": name }, text, number !== undefined && h("span", { class: "number" }, number)))))),
       themeButton()),

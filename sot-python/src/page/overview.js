@@ -1,7 +1,7 @@
 // The overview: what there is, what to change, and when it was translated.
 
 function overview() {
-  return [h("h2", null, "Overview"), note(), tiles(), advice(), h("h3", null, "Timeline of translations"), timeline()];
+  return [h("h2", null, "Overview"), note(), tiles(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
 }
 
 function note() {
@@ -13,17 +13,20 @@ function note() {
 
 function tiles() {
   const { counts } = DATA;
-  const tile = (number, text, hash, bad) =>
+  const tile = (number, text, hash, bad, more) =>
     h(hash ? "a" : "div", { class: bad && number ? "tile bad" : "tile", href: hash && `#${hash}` },
-      h("b", null, typeof number === "number" ? number.toLocaleString("en") : number), h("span", null, text));
+      h("b", null, typeof number === "number" ? number.toLocaleString("en") : number), h("span", null, text),
+      more && [" ", h("span", null, more)]);
+  const at = new Set(breaks.map(({ reason }) => `${reason.stack[0].file}:${reason.stack[0].line}`)).size;
   const all = sum(translations.map((translation) => translation.graph_count));
   const statements = sum(translations.map((translation) => translation.statements));
   const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
   return h("div", { class: "tiles" },
-    tile(translations.length, translations.length === 1 ? "translation" : "translations", "timeline"),
+    tile(simulated.length, simulated.length === 1 ? "translation" : "translations", "timeline"),
     tile(all, all === 1 ? "graph" : "graphs", "graphs"),
     tile(statements, "statements"),
-    tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true),
+    tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true,
+      at < breaks.length && `in ${count(at, "line")}`),
     tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
     tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
     tile(counts.hits, counts.hits === 1 ? "hit" : "hits", "calls"),
@@ -31,18 +34,20 @@ function tiles() {
     tile(time(spent), "translating"));
 }
 
-// What costs most: breaks between graphs, and guards that fail often.
+// What costs most comes first: breaks between graphs, guards that fail often, then breaks that cost little.
 function advice() {
-  const broken = brokenPlaces().map((place) => breakCard(place));
-  const changing = changingValues().map((value) => recompileCard(value));
-  const found = [...broken.slice(0, 3), ...changing.slice(0, 2), ...broken.slice(3), ...changing.slice(2)];
+  const places = brokenPlaces();
+  const costly = places.filter(isCostly).map(breakCard);
+  const cheap = places.filter((place) => !isCostly(place)).map(breakCard);
+  const changing = changingValues().map(recompileCard);
+  const found = [...costly.slice(0, 3), ...changing.slice(0, 2), ...cheap, ...costly.slice(3), ...changing.slice(2)];
   if (!found.length) {
     const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
     return h("p", { class: "card note" }, whole
       ? "Nothing to change: no graph break, no fallback, and no call needed a second translation."
       : "No graph was made.");
   }
-  const shown = found.slice(0, Math.min(3, broken.length) + Math.min(2, changing.length));
+  const shown = found.slice(0, 5);
   const more = found.length > shown.length && h("p", null, `${found.length - shown.length} more: `, link("breaks", "breaks and fallbacks"), ", ",
     link("recompiles", "recompiles"), ".");
   return [h("h3", null, "What to look at first"), ...shown, more];
@@ -107,6 +112,21 @@ function callsPage() {
         known(translation.times && timeOfAll(translation), time),
         h("td", null, translation.graph_count > 0 && link(page(translation, "graph"), count(translation.statements, "statement"))),
         h("td", null, outcome(translation)))))))];
+}
+
+// Frames that were left to CPython before they were looked at, as where a trace function is set: they are counted only.
+function uncovered() {
+  const listed = new Set([...breaks, ...fallbacks].map(({ reason: { id, text, stack } }) =>
+    `${id}: ${text} at ${stack[0].file}:${stack[0].line} in ${stack[0].function}`));
+  const { counts } = DATA;
+  return Object.entries({ ...counts.breaks, ...counts.fallbacks }).filter(([text]) => !listed.has(text));
+}
+
+function uncoveredCard() {
+  const found = uncovered();
+  return found.length > 0 && h("section", { class: "card fallback uncovered" }, h("h3", null, h("span", { class: "tag fallback" }, "fallback"), " Left to CPython without a look"),
+    h("ul", null, found.slice(0, 10).map(([text, times]) => h("li", null, `${count(times, "time")}: ${text}`))),
+    found.length > 10 && h("p", null, `${found.length - 10} more: `, link("process", "process"), "."));
 }
 
 function phasesBar(translation, first, length) {

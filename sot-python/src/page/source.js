@@ -15,7 +15,7 @@ function sourcePage(parts) {
   if (!file) return [h("h2", null, "Source"), h("p", null, DATA.details ? "No source was seen." : "Source lines were not collected."), note()];
   const choose = (event) => { location.hash = `source/${event.target.value}`; };
   const options = DATA.files.map((one, at) => h("option", { value: at, selected: at === index },
-    `${one.library ? "library: " : ""}${baseName(one.name)} (${one.lines.length} lines)`));
+    `${one.library ? "library: " : ""}${baseName(one.name)} (${count(one.lines.length, "line")} met)`));
   return [h("h2", null, "Source"),
     h("div", { class: "tools" }, h("label", null, "File ", h("select", { onchange: choose }, options)), soft(file.name)),
     legend(), sourceCode(file, Number(parts[1] || 0))];
@@ -24,7 +24,7 @@ function sourcePage(parts) {
 function legend() {
   return h("p", null, Object.entries(STATES).map(([name, [word, meaning]]) =>
     h("span", { class: "key" }, h("span", { class: `tag ${name}` }, word), soft(meaning))),
-    soft("no colour: the tracer has not come there"));
+    h("span", { class: "key" }, soft("no colour: the tracer has not come there")));
 }
 
 function sourceCode(file, marked) {

@@ -15,7 +15,7 @@ function translationPage(parts) {
         soft(`at ${baseName(translation.reason.stack[0].file)}:${translation.reason.stack[0].line}`)),
       breakCard({ reason: translation.reason, translations: [translation], hits: translation.hits || 0 }))
       : h("p", { class: "card" }, translation.reason.text)),
-    h("nav", { class: "tabs", "aria-label": "Views of this translation" }, TABS.map(([name, text]) =>
+    translation.code && h("nav", { class: "tabs", "aria-label": "Views of this translation" }, TABS.map(([name, text]) =>
       h("a", { href: `#${page(translation, name)}`, "aria-current": name === tab ? "page" : null }, text))),
     translation.code ? (views[tab] || graphTab)(translation, parts[2]) : note(),
   ];
@@ -58,8 +58,8 @@ function statementsTab(translation, marked) {
       const blocks = [];
       for (let at = 0; at < found.length; at += 200) {
         blocks.push(h("div", { class: "block" }, found.slice(at, at + 200).map(({ statement, index, place }) =>
-          h("div", { class: marked && isMarked({ index, place }) ? "row marked" : "row", role: "listitem" }, h("span", null, index), h("span", null, statement.text),
-            soft(shapesText(statement.outputs.map((name) => shapeText(values.get(name))))), h("span", null, place && lineLink(place.file, place.line))))));
+          h("div", { class: marked && isMarked({ index, place }) ? "row marked" : "row", role: "listitem" }, h("span", null, index), h("span", null, place && lineLink(place.file, place.line)),
+            soft(shapesText(statement.outputs.map((name) => shapeText(values.get(name))))), h("span", null, statement.text)))));
       }
       list.replaceChildren(...blocks);
     };
@@ -96,7 +96,7 @@ function guardsTab(translation) {
     const key = tracker.parents.length ? tracker.parents[0] : -1;
     children.set(key, [...(children.get(key) || []), index]);
   });
-  // A step is a value that is fetched, or a guard that is tested.
+  // What a branch has to do: values that are fetched, and guards that are tested.
   const inside = trackers.map(() => 0);
   const steps = trackers.map(() => 1);
   for (let index = trackers.length - 1; index >= 0; index -= 1) {
@@ -109,11 +109,11 @@ function guardsTab(translation) {
     }
   }
   const allSteps = trackers.length + translation.guards.length;
+  const measured = (share) => (translation.times ? `, ${about(share * translation.times.guards)}` : "");
+  const shareOf = (share) => h("span", { class: "share", "aria-hidden": "true" }, h("i", { style: `width:${100 * share}%` }));
   const cost = (index) => {
     const share = steps[index] / allSteps;
-    const measured = translation.times ? `, about ${microseconds(share * translation.times.guards)}` : "";
-    return [h("span", { class: "share", "aria-hidden": "true" }, h("i", { style: `width:${100 * share}%` })),
-      soft(` ${count(inside[index], "guard")}, ${count(steps[index], "step")}${measured}`)];
+    return [shareOf(share), soft(` ${count(inside[index], "guard")}${measured(share)}`)];
   };
   const guardItem = (guard) => {
     const failure = times.get(guard.text);
@@ -131,11 +131,23 @@ function guardsTab(translation) {
     return h("li", null, item);
   };
   const level = (index) => [(guardsOf.get(index) || []).map(guardItem), (children.get(index) || []).map(branch)];
+  // Functions and classes that are found nowhere in the frame, but known: one branch has them all.
+  const top = () => {
+    const isKnown = (index) => trackers[index].step.startsWith("<") && !(children.get(index) || []).length;
+    const roots = children.get(-1) || [];
+    const known = roots.filter(isKnown);
+    if (known.length < 4) return level(-1);
+    const guards = known.flatMap((index) => guardsOf.get(index) || []);
+    const share = sum(known.map((index) => steps[index])) / allSteps;
+    const heading = h("summary", null, "known functions and classes ", shareOf(share), soft(` ${count(guards.length, "guard")}${measured(share)}`));
+    return [(guardsOf.get(-1) || []).map(guardItem), roots.filter((index) => !isKnown(index)).map(branch),
+      h("li", null, h("details", { class: "known" }, heading, h("ul", null, guards.map(guardItem))))];
+  };
   const tree = h("div", { class: "tree" });
   const show = (filter) => {
     const found = translation.guards.filter((guard) => shortened(guard.text).includes(filter));
-    tree.replaceChildren(filter ? h("ul", null, found.slice(0, 500).map(guardItem)) : h("ul", null, level(-1)));
-    if (!filter) tree.querySelectorAll(":scope > ul > li > details").forEach((item) => { item.open = true; });
+    tree.replaceChildren(filter ? h("ul", null, found.slice(0, 500).map(guardItem)) : h("ul", null, top()));
+    if (!filter) tree.querySelectorAll(":scope > ul > li > details:not(.known)").forEach((item) => { item.open = true; });
   };
   show("");
   return [
@@ -144,7 +156,7 @@ function guardsTab(translation) {
     h("h3", null, `${count(translation.guards.length, "guard")}, by the value they are about`),
     h("p", { class: "soft" }, "A hit tests them natively, in ", count(translation.guard_steps, "step"),
       translation.times && ` and ${microseconds(translation.times.guards)}`,
-      "; while the memory they rest on stays the same, it is only compared. The bars show the share of the steps: "
+      "; while the memory they rest on stays the same, it is only compared. The bars show the share of each branch: "
       + "values fetched and guards tested."),
     h("div", { class: "tools" }, h("label", null, "Filter ", h("input", { type: "search", oninput: (event) => show(event.target.value) }))),
     tree];

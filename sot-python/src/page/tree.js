@@ -51,11 +51,11 @@ function groupPath(translation, index) {
   return path.reverse();
 }
 
-// Boxes with very many children get boxes of some of them each.
+// Boxes with very many children get boxes of some of them each, on as many levels as it takes.
 function divide(group) {
   group.children.forEach((child) => child.kind === "group" && divide(child));
   while (group.children.length > MAX_CHILDREN) {
-    const size = Math.max(8, Math.ceil(group.children.length / MAX_CHILDREN));
+    const size = Math.min(MAX_CHILDREN, Math.max(8, Math.ceil(group.children.length / MAX_CHILDREN)));
     const parts = [];
     for (let at = 0; at < group.children.length; at += size) {
       const children = group.children.slice(at, at + size);

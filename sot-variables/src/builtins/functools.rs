@@ -259,8 +259,9 @@ impl PartialVariable {
     }
 
     fn has_attributes(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
-        let held = self.object.as_ref().and_then(|object| cpython::instance_dict(object.bind(cx.py)));
-        cx.effects.is_written(this) || held.is_some_and(|held| !held.is_empty())
+        // A partial() of one that has a dict is another than of one that has none.
+        let held = self.object.as_ref().and_then(|object| cpython::instance_dict_if_made(object.bind(cx.py)));
+        cx.effects.is_written(this) || held.is_some()
     }
 }
 

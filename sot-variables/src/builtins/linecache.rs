@@ -8,7 +8,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::cannot;
-use crate::classes::exception_replica::assume_sources;
+use crate::classes::exception::replica::assume_sources;
 use crate::iterators::library;
 
 // Looks whether files were written since they were read: each line that is asked for is assumed to stay.

@@ -11,8 +11,8 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry,
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
+use crate::classes::exception::replica::{self, Replicas, Said};
 use crate::classes::exception::{self, ExceptionVariable};
-use crate::classes::exception_replica::{self, Replicas, Said};
 use crate::iterators::library;
 
 builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| format(cx, "format_exception_only", args, Said::Alone) }
@@ -121,7 +121,7 @@ fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Traceba
 fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) -> Flow<VarId> {
     let function = library(cx.py, "traceback", name)?.into_bound(cx.py);
     let mut replicas = Replicas::new(said);
-    let (positional, keywords) = exception_replica::arguments(cx, &mut replicas, args)?;
+    let (positional, keywords) = replica::arguments(cx, &mut replicas, args)?;
     replicas.fold(cx, || function.call(positional, Some(&keywords)))
 }
 

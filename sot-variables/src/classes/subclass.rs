@@ -329,7 +329,9 @@ impl SubclassVariable {
                 let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
                 let of = cx.trackers.add(Tracker::Storage { of });
                 let payload = cx.runtime.kinds.wrap(kind, cx, &object, of)?;
-                cx.vars.add(payload, of)
+                let storage = cx.vars.add(payload, of);
+                cx.identities.keeps(&object, storage);
+                storage
             }
             Base::Value(_) => {
                 // A value cannot change; that it stays this very object says it all.

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::ObjectTest;
@@ -15,8 +15,8 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
+use sot_core::package;
 use sot_core::registered::{self, Meaning, Parts, Registration};
-use sot_core::runtime::Runtime;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
 
@@ -47,12 +47,32 @@ impl ContainerClass {
         }
     }
 
+    /// The object that holds these, as `unflatten` makes it; an error if that is of another class.
+    pub(super) fn make<'py>(
+        &self,
+        rest: &Bound<'py, PyAny>,
+        held: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = rest.py();
+        let made = self.parts().map_err(|_| gone())?.make(rest, held)?;
+        if made.get_type().is(self.object(py)) {
+            return Ok(made);
+        }
+        let (made, class) = (tracker::name(made.get_type().as_any()), tracker::name(&self.object(py)));
+        Err(PyTypeError::new_err(format!("unflatten() makes a {made}, and not a {class}")))
+    }
+
+    /// A break, as what the program has said of the class is not so.
+    pub(super) fn is_told_wrongly(&self, py: Python<'_>, how: &str) -> Unwind {
+        Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{}: {how}", registering(self, py)))
+    }
+
     /// A function that new code calls with what else there is to an object and with what it holds.
     fn maker(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let class = self.clone();
         let make = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
             let held = args.get_item(1)?.cast_into::<PyTuple>()?;
-            PyResult::Ok(class.parts().map_err(|_| gone())?.make(&args.get_item(0)?, &held)?.unbind())
+            PyResult::Ok(class.make(&args.get_item(0)?, &held)?.unbind())
         };
         Ok(PyCFunction::new_closure(py, None, None, make)?.into_any().unbind())
     }
@@ -132,6 +152,11 @@ impl ContainerVariable {
         Ok(Rc::new(ContainerVariable { class, held, rest: rest.unbind(), object: Some(object.unbind()) }))
     }
 
+    /// The object, if it is not made in the trace.
+    pub(super) fn from_outside<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        Some(self.object.as_ref()?.bind(py).clone())
+    }
+
     /// An object made in the trace.
     pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: ContainerClass, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
         cx.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
@@ -156,8 +181,7 @@ impl ContainerVariable {
 
 /// The call that has registered a class.
 fn registering(class: &ContainerClass, py: Python<'_>) -> String {
-    let package = Runtime::get().map_or("sot", |runtime| &runtime.package);
-    format!("{package}.register.container({})", tracker::name(&class.object(py)))
+    format!("{}.register.container({})", package::name(), tracker::name(&class.object(py)))
 }
 
 /// A break where the program's own functions for a class fail.
@@ -219,7 +243,7 @@ impl Variable for ContainerVariable {
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
         let items = sequence::graph_items(cx, &self.held)?;
         let values = PyTuple::new(cx.py, items.values)?;
-        let made = self.class.parts()?.make(self.rest.bind(cx.py), &values);
+        let made = self.class.make(self.rest.bind(cx.py), &values);
         let value = made.map_err(|error| failed(&self.class, cx.py, &error))?.unbind();
         Ok(GraphArgument {
             value,

@@ -411,6 +411,10 @@ impl Variable for SetVariable {
         self.keys.iter().chain(changed).map(|key| key.variable).collect()
     }
 
+    fn holds(&self) -> Vec<VarId> {
+        self.keys.iter().map(|key| key.variable).collect()
+    }
+
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let items = self.ordered_items(cx, this)?;
         Ok(SequenceIterator::over_set(cx, this, items))

@@ -2,16 +2,18 @@
 //! refuse to be looked at. What it gives is made of stand-ins and constants, and so of the variables that they stand
 //! for.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyLookupError, PyStopIteration};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyIterator, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFunction, PyIterator, PyList, PyString, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::same_constant;
 use sot_core::tracker;
 use sot_core::variable::{Form, VarId};
 
@@ -84,7 +86,8 @@ impl<'py> StandIns<'py> {
     /// A container like this one, which holds stand-ins.
     fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
         let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
-        of.class().parts()?.make(of.rest(cx.py), &PyTuple::new(cx.py, held)?).map_err(|error| refused(&error))
+        let held = PyTuple::new(cx.py, held)?;
+        of.class().make(of.rest(cx.py), &held).map_err(|error| of.class().is_told_wrongly(cx.py, &error.to_string()))
     }
 
     /// An argument of a call: itself where it is known, or a stand-in for a tensor that the code may keep. Of an
@@ -124,6 +127,7 @@ impl<'py> StandIns<'py> {
         }
         if let Some(class) = ContainerClass::of(object) {
             let (held, rest) = class.parts()?.of(object).map_err(|error| refused(&error))?;
+            refuse_unless_whole(&class, object, &held, &rest)?;
             let held = held.iter().map(|held| self.result(cx, &held, this)).collect::<Flow<Vec<_>>>()?;
             return Ok(ContainerVariable::make(cx, class, held, rest.unbind()));
         }
@@ -139,6 +143,92 @@ impl<'py> StandIns<'py> {
         let name = tracker::name(object.get_type().as_any());
         Err(refuse(&format!("gives a {name}, which is neither held by it nor a constant")))
     }
+}
+
+/// Refuses an object, made in the trace, of which `flatten` does not tell all: new code would make another one.
+fn refuse_unless_whole<'py>(
+    class: &ContainerClass,
+    object: &Bound<'py, PyAny>,
+    held: &Bound<'py, PyTuple>,
+    rest: &Bound<'py, PyAny>,
+) -> Flow<()> {
+    let py = object.py();
+    let again = class.make(rest, held).and_then(|made| {
+        let (held, rest) = class.parts().map_err(|_| PyLookupError::new_err(()))?.of(&made)?;
+        Ok((made, held, rest))
+    });
+    let (made, held_again, rest_again) = again.map_err(|error| class.is_told_wrongly(py, &error.to_string()))?;
+    let same = |one: &Bound<'py, PyAny>, other: &Bound<'py, PyAny>| is_same(one, other, &|_, _| None);
+    if !same(held.as_any(), held_again.as_any()) || !rest.eq(&rest_again).unwrap_or(false) {
+        return Err(class.is_told_wrongly(py, "flatten() does not give again what unflatten() was given"));
+    }
+    let names = attributes(object)?.into_iter().chain(attributes(&made)?);
+    for name in names {
+        let both = (attribute(object, &name)?, attribute(&made, &name)?);
+        if !matches!(&both, (Some(one), Some(other)) if same(one, other)) && both.0.is_some() | both.1.is_some() {
+            return Err(class.is_told_wrongly(py, &format!("flatten() does not tell of the attribute '{name}'")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether values are the same object, or made alike of the same ones. `special` decides of pairs it knows.
+fn is_same<'py>(
+    one: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+    special: &dyn Fn(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> Option<bool>,
+) -> bool {
+    if let Some(answer) = special(one, other) {
+        return answer;
+    }
+    if one.is(other) || cpython::is_atom(one) && same_constant(one, other) {
+        return true;
+    }
+    if !one.get_type().is(other.get_type()) || !cpython::has_stack_to_go_on() {
+        return false;
+    }
+    let all = |mut ones: Vec<Bound<'py, PyAny>>, others: Vec<Bound<'py, PyAny>>| {
+        ones.len() == others.len() && ones.drain(..).zip(&others).all(|(one, other)| is_same(&one, other, special))
+    };
+    if let (Ok(one), Ok(other)) = (one.cast_exact::<PyTuple>(), other.cast_exact::<PyTuple>()) {
+        return all(one.iter().collect(), other.iter().collect());
+    }
+    if let (Ok(one), Ok(other)) = (one.cast_exact::<PyList>(), other.cast_exact::<PyList>()) {
+        return all(one.iter().collect(), other.iter().collect());
+    }
+    if let (Ok(one), Ok(other)) = (one.cast_exact::<PyDict>(), other.cast_exact::<PyDict>()) {
+        let items = |dict: &Bound<'py, PyDict>| dict.iter().flat_map(|(key, value)| [key, value]).collect();
+        return all(items(one), items(other));
+    }
+    false
+}
+
+/// The names of an object's own attributes: in its dict and in slots of classes in Python.
+fn attributes(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let own = cpython::instance_dict(object);
+    let mut names: Vec<String> =
+        own.iter().flat_map(PyDictMethods::keys).filter_map(|key| key.extract().ok()).collect();
+    for class in object.get_type().mro().iter().filter_map(|class| class.cast_into::<PyType>().ok()) {
+        if cpython::is_heap_type(&class) {
+            let held = class.getattr(intern!(object.py(), "__dict__"))?;
+            for entry in held.call_method0(intern!(object.py(), "items"))?.try_iter()? {
+                let (name, found): (String, Bound<'_, PyAny>) = entry?.extract()?;
+                if cpython::builtin_type_name(&found) == "member_descriptor" {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// An object's own attribute, in its dict or in a slot.
+fn attribute<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), name));
+    if found.is_some_and(|found| cpython::builtin_type_name(&found) == "member_descriptor") {
+        return object.getattr_opt(name);
+    }
+    cpython::instance_dict(object).map_or(Ok(None), |dict| dict.get_item(name))
 }
 
 fn refuse(what: &str) -> Unwind {
@@ -191,15 +281,43 @@ pub(super) fn call<'py>(
 pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let of = cx.see_as::<ContainerVariable>(this)?.map(|payload| (this, payload));
     let is_there = Cell::new(true);
+    let stood_in = RefCell::new(None);
+    let read = of.clone();
     let found = with(cx, StandIns::default(), of, |object| {
         let found = object.map(|object| object.getattr_opt(&**name)).transpose()?.flatten();
         is_there.set(found.is_some());
+        *stood_in.borrow_mut() = object.map(|object| attribute(object, name)).transpose()?.flatten();
         found.ok_or_else(|| PyLookupError::new_err(()))
     });
+    if let Some((_, payload)) = read {
+        refuse_untold(cx, &payload, name, stood_in.take().as_ref())?;
+    }
     match found {
         Err(Unwind::Raise(_)) if !is_there.get() => Ok(None),
         found => found.map(Some),
     }
+}
+
+/// Refuses an attribute that `flatten` does not tell of: the object from outside has another one than that which
+/// stands in its place.
+fn refuse_untold<'py>(
+    cx: &OpcodeExecutor<'py>,
+    payload: &ContainerVariable,
+    name: &str,
+    stood_in: Option<&Bound<'py, PyAny>>,
+) -> Flow<()> {
+    let Some(object) = payload.from_outside(cx.py) else { return Ok(()) };
+    let Some(own) = attribute(&object, name)? else { return Ok(()) };
+    let (held, _) = payload.class().parts()?.of(&object).map_err(|error| refused(&error))?;
+    let is_held = |own: &Bound<'py, PyAny>, stand_in: &Bound<'py, PyAny>| {
+        let index = stand_in.cast::<ItemStandIn>().ok()?.get().index;
+        let is_it = |held: Bound<'py, PyAny>| held.is(own) || cpython::is_atom(own) && same_constant(&held, own);
+        Some(held.get_item(index).is_ok_and(is_it))
+    };
+    if stood_in.is_some_and(|stood_in| is_same(&own, stood_in, &is_held)) {
+        return Ok(());
+    }
+    Err(payload.class().is_told_wrongly(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
 }
 
 /// Does something to a container that holds stand-ins.

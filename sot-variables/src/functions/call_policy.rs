@@ -16,7 +16,7 @@ use crate::tensor::state_manager::StateManagerVariable;
 
 /// Whether the program may have a function followed of which the framework says this.
 fn is_to_follow(policy: &CallPolicy) -> bool {
-    matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::FollowOutside(_))
+    matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::ReadsValue(_) | CallPolicy::FollowOutside(_))
 }
 
 /// Calls something the backend has a say in; `None` if it is to be followed like any callable.
@@ -81,6 +81,10 @@ pub fn call_by_policy(
                 translate::leave_making_alone(class);
             }
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
+        }
+        CallPolicy::ReadsValue(why) => {
+            guard_identity(cx, this, object);
+            Err(Unwind::break_graph(ReasonId::TensorValue, why))
         }
         CallPolicy::Listed(which) => {
             guard_identity(cx, this, object);

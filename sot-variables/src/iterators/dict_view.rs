@@ -236,6 +236,25 @@ impl DictIterator {
     }
 }
 
+/// Whether the dict from outside has other keys than it is going to have, or has them in another order.
+fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> PyResult<bool> {
+    let py = object.py();
+    let ty = if dict.ordered { dict::ordered_type(py)? } else { py.get_type::<PyDict>().into_any() };
+    let mut entries = dict.entries.iter();
+    for key in ty.call_method1("__iter__", (object,))?.try_iter()? {
+        let key = key?;
+        let is_same = |entry: &Entry| -> PyResult<bool> {
+            let now = entry.key.bind(py);
+            // No method of the program's is asked.
+            Ok(now.is(&key) || (cpython::is_atom(&key) && now.get_type().is(key.get_type()) && now.eq(&key)?))
+        };
+        if !entries.next().map_or(Ok(false), is_same)? {
+            return Ok(true);
+        }
+    }
+    Ok(entries.next().is_some())
+}
+
 impl IteratorState for DictIterator {
     const KIND: &'static str = "dict_iterator";
 
@@ -284,11 +303,10 @@ impl IteratorState for DictIterator {
         }
         let dict = dict::expect(cx, self.dict)?;
         // The iterator is made before the writes are replayed.
-        let size = dict.object().map(|object| object.bind(cx.py).len()).transpose()?;
+        let is_changed = dict.object().map(|object| has_now_other_keys(object.bind(cx.py), &dict)).transpose()?;
         let attributes = cx.vars.as_kind::<InstanceDictVariable>(self.dict);
-        let grows = attributes.is_some_and(|attributes| attributes.is_written(cx))
-            || size.is_some_and(|size| size != dict.entries.len());
-        if grows || self.has_other_size(&dict) || self.has_other_keys(cx, &dict) {
+        let is_written = attributes.is_some_and(|attributes| attributes.is_written(cx)) || is_changed == Some(true);
+        if is_written || self.has_other_size(&dict) || self.has_other_keys(cx, &dict) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }

@@ -1,6 +1,7 @@
 //! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
 //! operation is one statement.
 
+mod attributes;
 mod method;
 pub mod shape;
 pub mod state_manager;
@@ -11,21 +12,20 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
+use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
 use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::TrackerId;
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::numpy::small_array;
+use crate::tensor::attributes::refuse_listed;
 use crate::tensor::method::{Does, TensorMethodVariable};
-use crate::tensor::shape::ShapeVariable;
-use crate::tensor::tensor_text::TensorText;
 
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 
@@ -145,148 +145,6 @@ impl TensorVariable {
         cx.call_graph(CallKind::Method, &callee, name, &args)
     }
 
-    /// All sizes, as an object of type `ty`.
-    fn shape(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, ty: Py<PyAny>) -> Flow<VarId> {
-        let items = (0..self.meta.shape.len()).map(|axis| self.size(cx, this, axis)).collect::<Flow<Vec<_>>>()?;
-        Ok(ShapeVariable::make(cx, ty, items))
-    }
-
-    /// One size, which may be open.
-    fn size(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axis: usize) -> Flow<VarId> {
-        if let Some(size) = self.meta.shape[axis] {
-            return cx.integer(size);
-        }
-        let tensor = self.as_it_is(cx, this);
-        Ok(cx.open_size(tensor, axis))
-    }
-
-    /// How many elements there are, where some sizes are open.
-    fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
-        let tensor = self.as_it_is(cx, this);
-        let mut product = cx.integer(self.meta.shape.iter().flatten().product())?;
-        for (axis, _) in self.meta.shape.iter().enumerate().filter(|(_, size)| size.is_none()) {
-            let size = cx.open_size(tensor, axis);
-            product = cx.binary(BinaryOp::Multiply, product, size)?;
-        }
-        Ok(cx.open_elements(tensor, name, product, ty))
-    }
-
-    /// A variable of the tensor that a later write in place does not change, which may give it another shape.
-    fn as_it_is(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
-        match &self.source {
-            TensorSource::External(_) => this,
-            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => {
-                cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
-            }
-        }
-    }
-
-    /// What C code keeps beside the value of a tensor from outside, on which no write in place has a bearing.
-    fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
-        match &self.source {
-            TensorSource::Written(_, object) if !cx.effects.is_written(this) => {
-                let value = object.bind(cx.py).getattr(&**name)?;
-                let of = cx.vars.tracker(this);
-                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
-                cx.guards.require(tracker);
-                Ok(cx.wrap(&value, tracker))
-            }
-            _ => {
-                let text = format!("attribute '{name}' of a tensor that was changed");
-                Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
-            }
-        }
-    }
-
-    /// Whether a copy of it has nothing from it but its value: of a tensor from outside the attribute `kept` tells.
-    fn copies_plainly(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, kept: &str) -> Flow<bool> {
-        match &self.source {
-            TensorSource::Computed(_) => Ok(true),
-            TensorSource::Written(..) => Ok(false),
-            TensorSource::External(object) if cx.runtime.backend.is_parameter(object.bind(cx.py)) => Ok(false),
-            TensorSource::External(_) => {
-                let kept = object_model::generic_get_attr(cx, this, &Rc::from(kept))?;
-                Ok(match kept {
-                    Some(kept) => !cx.truth(kept)?,
-                    None => true,
-                })
-            }
-        }
-    }
-
-    /// What a method gives, where that is known before the graph runs.
-    fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
-        let Some(symbol) = self.symbol() else { return Ok(None) };
-        let answer = cx.graph.answer(symbol, method)?;
-        if answer.is_some() {
-            refuse_listed(cx, &self.python_type(cx), method)?;
-        }
-        Ok(answer)
-    }
-
-    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the
-    /// graph end the graph. To a tensor from outside the attribute is written when the graph has run; its use in
-    /// between ends the graph.
-    fn set_gradient(
-        &self,
-        cx: &mut OpcodeExecutor<'_>,
-        this: VarId,
-        (name, value): (&Name, VarId),
-        (flows, stopped_by): (bool, &str),
-    ) -> Flow<bool> {
-        if flows == self.meta.gradient.flows {
-            return Ok(true);
-        }
-        match &self.source {
-            TensorSource::Computed(_) if !flows => {
-                let stopped = self.call_method(cx, this, stopped_by, &[])?;
-                let payload = cx.vars.get(stopped);
-                cx.vars.set(this, payload);
-            }
-            TensorSource::External(object) => {
-                let source = TensorSource::External(object.clone_ref(cx.py));
-                let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
-                cx.effects.set_attribute(this, name, Some(value));
-                cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
-            }
-            TensorSource::Computed(_) | TensorSource::Written(..) => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Whether the program has put something on the tensor by the name of a method.
-    fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let TensorSource::External(object) = &self.source else { return Ok(false) };
-        Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
-    }
-
-    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor
-    /// from outside or on one that no other stands for when the graph has run.
-    fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let ty = self.python_type(cx);
-        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
-        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
-        let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
-        Ok(is_property || found.is_none() && self.is_one(cx))
-    }
-
-    /// Whether it is there when the graph has run, and no other tensor stands for it.
-    fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        match self.source {
-            TensorSource::External(_) => true,
-            TensorSource::Computed(symbol) => cx.graph.is_first(symbol),
-            TensorSource::Written(..) => false,
-        }
-    }
-
-    /// Whether the attribute is a method of the tensor's type.
-    fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let ty = self.python_type(cx);
-        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
-        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
-        Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
-    }
-
     /// The other operand of an operator method: in the place of another library's number the one that it is taken for.
     fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
         let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
@@ -327,15 +185,6 @@ fn call_registered(
     match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
         Some(method) => cx.call_registered(None, &method.unbind().into_bound(cx.py), args),
         None => Ok(None),
-    }
-}
-
-/// Breaks the graph at a method of tensors that is on the user's break list.
-fn refuse_listed(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str) -> Flow<()> {
-    let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
-    match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
-        Some(method) => cx.refuse_listed(&method.unbind().into_bound(cx.py)),
-        None => Ok(()),
     }
 }
 
@@ -398,101 +247,11 @@ impl Variable for TensorVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
-            return Ok(Some(written));
-        }
-        if self.is_replaced(cx, name)? || self.has_own_reads(cx)? {
-            return object_model::get_attr(cx, this, name);
-        }
-        let value = self.value(cx);
-        match cx.runtime.ask_backend(|backend| backend.tensor_attribute(cx.py, name, &self.meta, &value))? {
-            TensorAttribute::Known(value) => {
-                let value = value.into_bound(cx.py);
-                cx.wrap_fresh(&value).map(Some)
-            }
-            TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
-            TensorAttribute::Becoming if self.is_computed() => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Become))))
-            }
-            TensorAttribute::Method | TensorAttribute::Becoming => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
-            }
-            TensorAttribute::Copy { by, unless } => {
-                let does = if self.copies_plainly(cx, this, unless)? {
-                    Does::Copy(by)
-                } else {
-                    Does::Break(format!("Tensor.{name} of a parameter, or of a tensor that was changed"))
-                };
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
-            }
-            TensorAttribute::InPlace(returns) => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
-            }
-            TensorAttribute::Operation => {
-                let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
-                let attribute = cx.string(name);
-                cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
-                    .map(Some)
-            }
-            TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
-            TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
-            TensorAttribute::Elements(ty) if cx.sizes.are_open() => self.elements(cx, this, name, ty).map(Some),
-            TensorAttribute::Sizes(_) | TensorAttribute::Elements(_) => {
-                let why = format!("Tensor.{name} is known only when the graph has run");
-                Err(Unwind::break_graph(ReasonId::TensorValue, why))
-            }
-            TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
-            // Only the call of a method needs the tensor: the break comes there.
-            TensorAttribute::Break(why) if self.has_method(cx, name)? => {
-                let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
-            }
-            TensorAttribute::Follow => object_model::generic_get_attr(cx, this, name),
-            TensorAttribute::Outside { .. } if self.object().is_some() => {
-                object_model::generic_get_attr(cx, this, name)
-            }
-            TensorAttribute::Outside { .. } if matches!(self.source, TensorSource::Written(..)) => {
-                self.beside_the_value(cx, this, name).map(Some)
-            }
-            TensorAttribute::Outside { of_result: Some(known), .. }
-                if matches!(self.source, TensorSource::Computed(_)) =>
-            {
-                cx.wrap_fresh(known.bind(cx.py)).map(Some)
-            }
-            TensorAttribute::Break(why) | TensorAttribute::Outside { why, .. } => {
-                Err(Unwind::break_graph(ReasonId::TensorValue, why))
-            }
-            TensorAttribute::Missing => match &self.source {
-                // What the program, or the class of parameters, has put on it.
-                TensorSource::External(_) | TensorSource::Computed(_) => object_model::generic_get_attr(cx, this, name),
-                TensorSource::Written(..) => {
-                    let why = format!("attribute '{name}' of a tensor that was changed in place");
-                    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
-                }
-            },
-        }
+        self.attribute(cx, this, name)
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        let known = value.map(|value| cx.known(value)).transpose()?.flatten();
-        match (cx.runtime.backend.eager_tensors().written_attribute(name, known.as_ref())?, value) {
-            (WrittenAttribute::Gradient { flows, stopped_by }, Some(value))
-                if self.set_gradient(cx, this, (name, value), (flows, stopped_by))? =>
-            {
-                return Ok(());
-            }
-            (WrittenAttribute::OfOutside, Some(_)) if self.object().is_some() => {
-                cx.effects.set_attribute(this, name, value);
-                return Ok(());
-            }
-            (WrittenAttribute::OfOneObject, Some(_)) if self.is_one(cx) => {
-                cx.effects.set_attribute(this, name, value);
-                return Ok(());
-            }
-            _ if self.is_settable(cx, name)? => return object_model::set_attr(cx, this, name, value),
-            _ => {}
-        }
-        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
+        self.set_attribute(cx, this, name, value)
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {

@@ -101,3 +101,10 @@ pub fn has_stack_to_begin() -> bool {
 pub fn has_stack_to_go_on() -> bool {
     has(|_| TO_GO_ON)
 }
+
+/// Whether enough of the C stack is left to do anything in a simulation. What asks for more before it goes deeper says
+/// why it gives up; this is for what does not.
+#[inline]
+pub fn has_stack_to_look() -> bool {
+    has(|_| TO_GO_ON / 2)
+}

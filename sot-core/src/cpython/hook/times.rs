@@ -17,6 +17,15 @@ pub struct CallTimes {
     pub taken: Duration,
 }
 
+impl CallTimes {
+    /// The calls that came after those before.
+    #[must_use]
+    pub fn since(self, before: CallTimes) -> CallTimes {
+        let (calls, taken) = (self.calls.saturating_sub(before.calls), self.taken.saturating_sub(before.taken));
+        CallTimes { calls, taken }
+    }
+}
+
 static TIMES: Mutex<Option<HashMap<usize, CallTimes>>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<HashMap<usize, CallTimes>>> {

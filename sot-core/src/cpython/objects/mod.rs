@@ -8,6 +8,7 @@ pub(super) mod function;
 pub(super) mod function_changes;
 pub(super) mod getter;
 pub(super) mod handled;
+pub(super) mod interned;
 pub(super) mod lru;
 pub(super) mod modules;
 pub(super) mod object;

@@ -18,6 +18,8 @@ extern "C" {
         dict: *mut ffi::PyObject,
         suppress: c_int,
     ) -> *mut ffi::PyObject;
+    #[link_name = "_PyObject_GetDictPtr"]
+    fn dict_pointer(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
 /// The dict an object keeps its own attributes in; made if it was not there yet. `None` if objects of its type have
@@ -35,6 +37,24 @@ pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDic
     if dict.is_none() {
         drop(PyErr::take(object.py()));
     }
+    dict?.cast_into().ok()
+}
+
+/// The object's own dict if there is one yet: to ask for the dict would make it, and some objects are another thing
+/// with one.
+#[must_use]
+pub fn instance_dict_if_made<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    if object.is_instance_of::<PyType>() || !has_dict_slot(object) {
+        return None;
+    }
+    // SAFETY: a live object; the answer is null or the place of a dict that may be null, which the object holds.
+    let dict = unsafe {
+        let place = dict_pointer(object.as_ptr());
+        if place.is_null() {
+            return None;
+        }
+        Bound::from_borrowed_ptr_or_opt(object.py(), *place)
+    };
     dict?.cast_into().ok()
 }
 

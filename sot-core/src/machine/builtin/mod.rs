@@ -3,6 +3,7 @@
 //! or when the module is imported.
 
 mod overrides;
+mod results;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -24,6 +25,7 @@ use crate::origin::{Linked, Registered, RegistrationOrigin};
 
 use overrides::Handlers;
 pub use overrides::{BuiltinOverride, OverriddenBuiltin, OverridingBuiltin, BUILTIN_OVERRIDES};
+use results::type_of_results;
 
 /// Simulates one call.
 pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
@@ -264,7 +266,8 @@ impl Resolved {
         found: impl IntoIterator<Item = (&'static Builtin, Bound<'py, PyAny>)>,
     ) -> Result<(), RegistrationError> {
         for (builtin, object) in found {
-            let handlers = Arc::new(Handlers { builtin, overrides: Vec::new() });
+            let gives = type_of_results(builtin.path, &object);
+            let handlers = Arc::new(Handlers { builtin, gives, overrides: Vec::new() });
             match self.by_address.entry(object.as_ptr() as usize) {
                 Entry::Occupied(first) => return Err(twice(first.get().builtin, builtin)),
                 Entry::Vacant(place) => place.insert(handlers),
@@ -285,7 +288,8 @@ impl Resolved {
             let mut overrides = handlers.overrides.clone();
             overrides.push(one);
             sort(&mut overrides);
-            *handlers = Arc::new(Handlers { builtin: handlers.builtin, overrides });
+            let gives = handlers.gives.as_ref().map(|gives| gives.clone_ref(object.py()));
+            *handlers = Arc::new(Handlers { builtin: handlers.builtin, gives, overrides });
         }
         Ok(())
     }

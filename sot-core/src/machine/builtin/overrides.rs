@@ -1,14 +1,19 @@
 //! Overrides of builtin handlers.
 
 use linkme::distributed_slice;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use super::{Builtin, BuiltinHandler};
+use crate::cpython;
 use crate::error::Flow;
 use crate::fault;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::overriding::Override;
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{self, Linked, Registered, RegistrationOrigin};
+use crate::tracker;
 
 /// The function of an override.
 pub type OverridingBuiltin = fn(&mut OpcodeExecutor<'_>, &CallArgs, &OverriddenBuiltin<'_>) -> Flow<VarId>;
@@ -68,12 +73,30 @@ impl OverriddenBuiltin<'_> {
 /// The handler of an object, with what overrides it.
 pub(super) struct Handlers {
     pub(super) builtin: &'static Builtin,
+    /// The type of all that it gives, where CPython fixes that.
+    pub(super) gives: Option<Py<PyType>>,
     /// The first to be asked first.
     pub(super) overrides: Vec<&'static BuiltinOverride>,
 }
 
 impl Handlers {
     pub(super) fn call(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-        OverriddenBuiltin { builtin: self.builtin, rest: &self.overrides }.call(cx, args)
+        let result = OverriddenBuiltin { builtin: self.builtin, rest: &self.overrides }.call(cx, args)?;
+        let asked = self.overrides.first().map_or_else(|| self.builtin.linked(), |first| first.linked());
+        if origin::is_of_the_tracer(asked.origin.krate) {
+            return Ok(result);
+        }
+        fault::running(&asked, || self.refuse_other(cx, result))
+    }
+
+    /// Refuses a result that no call of the function has: a plug-in's handler has given it.
+    fn refuse_other(&self, cx: &OpcodeExecutor<'_>, result: VarId) -> Flow<VarId> {
+        let said = cx.vars.get(result).python_type(cx);
+        let Some(gives) = self.gives.as_ref().map(|gives| gives.bind(cx.py)) else { return Ok(result) };
+        if said.cast::<PyType>().is_ok_and(|said| cpython::is_subtype(said, gives)) {
+            return Ok(result);
+        }
+        let (path, gives, said) = (self.builtin.path, tracker::name(gives.as_any()), tracker::name(&said));
+        Err(PyTypeError::new_err(format!("{path}() gives a {gives}, and its handler a {said}")).into())
     }
 }

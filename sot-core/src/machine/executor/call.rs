@@ -11,7 +11,7 @@ use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::fault;
-use crate::machine::variable::VarId;
+use crate::machine::variable::{VarId, Variable};
 use crate::resume_point::{Answer, Finish};
 
 /// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.
@@ -99,6 +99,18 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
         self.claims.keep_of(callable);
         let payload = self.see(callable)?;
+        // First, as what is registered for the call may make others.
+        self.refuse_full_stack()?;
+        if self.patience.nesting == MAX_NESTED {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
+        }
+        self.patience.nesting += 1;
+        let result = self.call_seen(callable, &payload, args);
+        self.patience.nesting -= 1;
+        result
+    }
+
+    fn call_seen(&mut self, callable: VarId, payload: &Rc<dyn Variable>, args: &CallArgs) -> Flow<VarId> {
         if let Some(object) = payload.object() {
             if let Some(result) = self.call_registered(Some(callable), object.bind(self.py), args)? {
                 return Ok(result);
@@ -107,14 +119,7 @@ impl<'py> OpcodeExecutor<'py> {
                 return object_model::checked(self, answer, value);
             }
         }
-        self.refuse_full_stack()?;
-        if self.patience.nesting == MAX_NESTED {
-            return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
-        }
-        self.patience.nesting += 1;
-        let result = payload.call(self, callable, args);
-        self.patience.nesting -= 1;
-        result
+        payload.call(self, callable, args)
     }
 
     /// Gives up before a simulation that goes one step deeper runs out of C stack.
@@ -123,6 +128,15 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(());
         }
         Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
+    }
+
+    /// The same for whatever is done to a value: a handler that goes round in circles does so at the next call, too.
+    #[inline]
+    pub(super) fn refuse_circles(&self) -> Flow<()> {
+        if cpython::has_stack_to_look() {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::TraceTooLong, "a simulation that goes round in circles, or too deep"))
     }
 
     /// The same, where the depth is that of the program's values, which is the same at the next call.

@@ -6,10 +6,8 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use pyo3::prelude::*;
-
 use super::stores::Marks;
-use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
+use super::{watched, Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, OperandTable};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::machine::opcode;
@@ -158,19 +156,6 @@ impl Checkpoints {
     }
 }
 
-/// A value whose destruction is observable, and of which the outermost frame may own the last reference.
-pub enum WatchedDrop {
-    /// The value of a variable.
-    Itself(VarId),
-    /// An object in a container, or in the traceback of an exception.
-    Inside {
-        /// The container or exception.
-        holder: VarId,
-        /// The object, which the trace may not have reached.
-        object: Py<PyAny>,
-    },
-}
-
 /// Where and why the graph ends.
 pub struct BreakPoint {
     /// The frames before the breaking instruction, the outermost first: each but the last is about to call the next.
@@ -202,62 +187,6 @@ impl BreakPoint {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Watches a value of which the outermost frame may own the last reference.
-    pub(crate) fn watch(&mut self, watched: WatchedDrop) {
-        self.watched_drops.push(watched);
-    }
-
-    /// The watched values that no frame holds any more.
-    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
-        self.watched_drops.iter().filter_map(|watched| match watched {
-            WatchedDrop::Itself(value) => (!is_held(self, *value)).then_some(*value),
-            WatchedDrop::Inside { holder, object } => {
-                // What the trace has not written to holds what it held.
-                let untouched = || is_held(self, *holder) && !self.effects.written().any(|written| written == *holder);
-                let reached = self.identities.of(object.bind(self.py));
-                let held = reached.map_or_else(untouched, |reached| is_held(self, reached) || untouched());
-                (!held).then(|| reached.unwrap_or(*holder))
-            }
-        })
-    }
-
-    /// The watched values that a frame may hold alone: its arguments, and what the trace has reached in containers that
-    /// it has written to.
-    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
-        self.watched_drops.iter().filter_map(|watched| match watched {
-            WatchedDrop::Itself(value) => Some(*value),
-            WatchedDrop::Inside { holder, object } => {
-                let is_written = self.effects.written().any(|written| written == *holder);
-                is_written.then(|| self.identities.of(object.bind(self.py))).flatten()
-            }
-        })
-    }
-
-    /// Whether the destruction of the value is observable.
-    pub fn shows_when_dropped(&self, value: VarId) -> bool {
-        let is_watched = |watched: &WatchedDrop| match watched {
-            WatchedDrop::Itself(own) => *own == value,
-            WatchedDrop::Inside { holder, object } => {
-                *holder == value || self.identities.of(object.bind(self.py)) == Some(value)
-            }
-        };
-        self.watched_drops.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
-    }
-
-    /// Whether it shows when the value goes, or what it holds.
-    pub fn shows_inside(&self, value: VarId) -> bool {
-        let (mut pending, mut seen) = (vec![value], HashSet::new());
-        while let Some(value) = pending.pop() {
-            if self.shows_when_dropped(value) {
-                return true;
-            }
-            if seen.insert(value) {
-                pending.extend(self.vars.get(value).children());
-            }
-        }
-        false
-    }
-
     /// Notes the state of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
         let marks = (self.marks(), self.patience.steps());
@@ -343,35 +272,6 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// A watched value that no frame holds any more.
-pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
-    cx.all_dropped().next()
-}
-
-fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
-    let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
-    if cx.stack.iter().any(directly) {
-        return true;
-    }
-    let frames = cx.stack.iter();
-    // What is handled is held by the thread.
-    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
-    let mut pending: Vec<VarId> = frames
-        .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
-        .chain(handled)
-        .collect();
-    let mut seen = HashSet::new();
-    while let Some(holder) = pending.pop() {
-        if holder == value {
-            return true;
-        }
-        if seen.insert(holder) {
-            pending.extend(cx.vars.get(holder).children());
-        }
-    }
-    false
-}
-
 /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
 /// raised.
 pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize) {
@@ -384,7 +284,7 @@ pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth:
 /// the call of the innermost frame runs natively.
 pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let call = cx.checkpoints.of_depth(cx.stack.len());
-    let (Some(dropped), Some(call)) = (dropped(cx), call) else { return Ok(()) };
+    let (Some(dropped), Some(call)) = (watched::dropped(cx), call) else { return Ok(()) };
     let text = format!("the traceback of {} keeps {}", cx.class_name(exception), cx.text(dropped));
     let mut reason = Reason::new(ReasonId::Raises, text);
     reason.stack = cx.stack.locations();
@@ -410,7 +310,9 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     // What the frame itself is asked for is not to be found in another one.
     let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
     let last = &frames[depth - 1];
-    if depth > 1 && (of_this_frame || needs_its_frame(cx, last)) {
+    // What the graph breaks before is no instruction that runs natively.
+    let is_between = reason.between && reason.stack.len() == depth;
+    if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(cx, last))) {
         depth -= 1;
     }
     // To go on in the middle of what a library does without tensors is of no use to the graph.

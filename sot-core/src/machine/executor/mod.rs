@@ -14,10 +14,12 @@ mod frame;
 mod history;
 mod in_place;
 mod inline;
+pub(crate) mod lasting;
 mod load_store;
 mod met;
 mod misfit;
 pub mod object_model;
+mod observable;
 mod operators;
 mod patience;
 mod raised;
@@ -34,6 +36,7 @@ mod traceback;
 mod trail;
 mod unwinding;
 pub mod warnings;
+mod watched;
 mod wrap;
 
 use pyo3::prelude::*;
@@ -62,7 +65,7 @@ pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 use checkpoint::Checkpoints;
-pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
+pub use checkpoint::{BreakPoint, Checkpoint};
 pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
@@ -77,6 +80,7 @@ use statements::StatementInProgress;
 pub use switches::Switches;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
+use watched::WatchedDrops;
 pub use wrap::IdentityMap;
 
 /// How a stretch of simulation ended.
@@ -130,8 +134,7 @@ pub struct OpcodeExecutor<'py> {
     checkpoints: Checkpoints,
     /// The exceptions that the trace has raised.
     pub raised: Raised,
-    // Values whose destruction is observable and that this frame may own last.
-    watched_drops: Vec<WatchedDrop>,
+    watched_drops: WatchedDrops,
     /// What the present instruction asks or calls, and all that it does besides.
     pub claims: Claims,
     /// How long the trace may go on.
@@ -176,7 +179,7 @@ impl<'py> OpcodeExecutor<'py> {
             stack: FrameStack::new(null, globals.clone().unbind()),
             identities: IdentityMap::default(),
             raised: Raised::default(),
-            watched_drops: Vec::new(),
+            watched_drops: WatchedDrops::default(),
             claims: Claims::default(),
             observed: Observed { trail: report::has_details().then(Trail::default), told: Told::default() },
         })
@@ -194,7 +197,7 @@ impl<'py> OpcodeExecutor<'py> {
         loop {
             if resumable {
                 self.save();
-                if let Some(dropped) = checkpoint::dropped(self) {
+                if let Some(dropped) = watched::dropped(self) {
                     let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
@@ -212,7 +215,13 @@ impl<'py> OpcodeExecutor<'py> {
                     return Err(self.place(unwind));
                 }
             }
-            match self.step() {
+            let next = self.step();
+            if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
+                if let Some(unwind) = watched::dropped_by_write(self)? {
+                    return Err(self.place(unwind));
+                }
+            }
+            match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Jump(label)) => {
                     if let Some(unwind) = if resumable { rounds::round_begins(self, label) } else { None } {

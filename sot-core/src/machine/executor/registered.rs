@@ -77,8 +77,17 @@ impl<'py> OpcodeExecutor<'py> {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }
         match &registration.meaning {
-            Meaning::Pure => call::fold_call(self, callable, args),
-            Meaning::ConstantResult => assume_result(self, callable, args).map(Some),
+            Meaning::Pure => {
+                let result = call::fold_call(self, callable, args)?;
+                if result.is_some() {
+                    assume_code(self, variable, callable);
+                }
+                Ok(result)
+            }
+            Meaning::ConstantResult => {
+                assume_code(self, variable, callable);
+                assume_result(self, callable, args).map(Some)
+            }
             Meaning::Substitute(by) => call_substitute(self, variable, by, args),
             Meaning::Statement => call_as_statement(self, variable, callable, args).map(Some),
             _ => Ok(None),
@@ -168,10 +177,7 @@ fn call_as_statement<'py>(
     args: &CallArgs,
 ) -> Flow<VarId> {
     if let Ok(function) = callable.cast::<PyFunction>() {
-        let of = match variable {
-            Some(variable) => cx.vars.tracker(variable),
-            None => cx.constant_tracker(callable.clone().unbind()),
-        };
+        let of = tracker_of(cx, variable, callable);
         assume_reads(cx, function, of)?;
     }
     for arg in args.all() {
@@ -180,13 +186,27 @@ fn call_as_statement<'py>(
     cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
 }
 
-/// Guards a function's code, its defaults, its closure and the globals that its code names.
-fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<()> {
+/// Guards the code of a function in Python that was called, and its defaults: it may be given others in its place.
+fn assume_code<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) {
+    if let Ok(function) = callable.cast::<PyFunction>() {
+        let of = tracker_of(cx, variable, callable);
+        assume_parts(cx, function, of);
+    }
+}
+
+/// Where a function was found, or else the function itself.
+fn tracker_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) -> TrackerId {
+    match variable {
+        Some(variable) => cx.vars.tracker(variable),
+        None => cx.constant_tracker(callable.clone().unbind()),
+    }
+}
+
+fn assume_parts<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) {
     let code = cpython::function_code(function);
     let defaults = cpython::function_defaults(function).map(Bound::into_any);
     let named = cpython::function_kwdefaults(function).map(Bound::into_any);
-    let parts =
-        [(Part::Code, Some(code.clone().into_any())), (Part::Defaults, defaults), (Part::KwDefaults, named.clone())];
+    let parts = [(Part::Code, Some(code.into_any())), (Part::Defaults, defaults), (Part::KwDefaults, named)];
     for (part, held) in parts {
         let tracker = cx.trackers.add(Tracker::Part { of, part });
         match held {
@@ -195,6 +215,13 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
             None => {}
         }
     }
+}
+
+/// Guards a function's code, its defaults, its closure and the globals that its code names.
+fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<()> {
+    assume_parts(cx, function, of);
+    let code = cpython::function_code(function);
+    let named = cpython::function_kwdefaults(function).map(Bound::into_any);
     if let Some(named) = named.and_then(|named| named.cast_into::<PyDict>().ok()) {
         let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
         for (name, value) in named.copy()? {

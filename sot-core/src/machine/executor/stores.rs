@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
+use super::watched::WatchedDrops;
 use super::{IdentityMap, OpcodeExecutor, Raised};
 use crate::graph::{FunctionGraph, GraphMark};
 use crate::machine::variable::{VarId, Variables, VariablesMark};
@@ -53,6 +54,7 @@ stores! {
     graph: GraphMark,
     identities: (),
     raised: <Raised as Reversible>::Mark,
+    watched_drops: <WatchedDrops as Reversible>::Mark,
 }
 
 impl Reversible for Variables {

@@ -27,6 +27,8 @@ const MAX_PAIRS: usize = 64;
 #[derive(Default)]
 pub struct IdentityMap {
     variables: FxHashMap<usize, VarId>,
+    // Where among `objects` that of a variable is.
+    places: FxHashMap<VarId, usize>,
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
     stand_ins: FxHashMap<VarId, StandIn>,
@@ -51,11 +53,28 @@ impl IdentityMap {
     pub(super) fn forget_from(&mut self, first: VarId) {
         self.variables.retain(|_, variable| *variable < first);
         self.stand_ins.retain(|variable, _| *variable < first);
+        self.places.retain(|variable, _| *variable < first);
     }
 
     /// The variable of an object, if the trace has reached it.
     pub fn of(&self, object: &Bound<'_, PyAny>) -> Option<VarId> {
         self.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
+    /// The variable of the object at an address, if the trace has reached it.
+    pub(super) fn at_address(&self, address: usize) -> Option<VarId> {
+        self.variables.get(&address).copied()
+    }
+
+    /// The object that a variable was wrapped from, or that has it as its storage.
+    pub fn object_of(&self, variable: VarId) -> Option<&Py<PyAny>> {
+        self.objects.get(*self.places.get(&variable)?)
+    }
+
+    /// The variable is what an object keeps for the methods of its base.
+    pub fn keeps(&mut self, object: &Bound<'_, PyAny>, storage: VarId) {
+        self.places.insert(storage, self.objects.len());
+        self.objects.push(object.clone().unbind());
     }
 
     /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
@@ -68,6 +87,7 @@ impl IdentityMap {
     /// From here on the object is the variable.
     pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
+        self.places.insert(variable, self.objects.len());
         self.objects.push(object.clone().unbind());
     }
 }
@@ -210,6 +230,8 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What the variable holds; the first look gives it its kind and its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
+        // Whatever a handler does to a value begins here: one that goes round in circles ends.
+        self.refuse_circles()?;
         if !self.vars.look(id) {
             materialize_lazy(self, id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {

@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
+use crate::cpython;
 use crate::error::{Flow, RegistrationError};
 use crate::fault;
 use crate::graph::SymbolId;
 use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
 use crate::machine::overriding::{error, sort, Override};
-use crate::origin::{Linked, Registered, RegistrationOrigin};
-use crate::tracker::TrackerId;
+use crate::origin::{self, Linked, Registered, RegistrationOrigin};
+use crate::tracker::{self, TrackerId};
 
 /// Makes the payload for a Python object reached through a tracker.
 pub type Wrap = fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId) -> Flow<Rc<dyn Variable>>;
@@ -289,7 +291,22 @@ impl KindTable {
         tracker: TrackerId,
     ) -> Flow<Rc<dyn Variable>> {
         let rest = self.overrides.get(kind.name).map(Vec::as_slice).unwrap_or_default();
-        OverriddenKind { kind, rest }.wrap(cx, object, tracker)
+        let payload = OverriddenKind { kind, rest }.wrap(cx, object, tracker)?;
+        let asked = rest.first().map_or_else(|| kind.linked(), |first| first.linked());
+        if !origin::is_of_the_tracer(asked.origin.krate) {
+            fault::running(&asked, || refuse_other(cx, object, &*payload))?;
+        }
+        Ok(payload)
+    }
+
+    /// The kind of a name.
+    pub fn named(&self, name: &str) -> Option<&'static VariableKind> {
+        self.names.get(name).copied()
+    }
+
+    /// Whether some kind is neither the tracer's nor its own backend's.
+    pub(crate) fn has_plugins(&self) -> bool {
+        self.names.values().any(|kind| !origin::is_of_the_tracer(kind.linked().origin.krate))
     }
 
     /// Names of all kinds, sorted.
@@ -298,6 +315,24 @@ impl KindTable {
         names.sort_unstable();
         names
     }
+}
+
+/// Refuses what a plug-in says of an object that is of no type it has, or of another object. What an object of a
+/// derived class holds may be wrapped by itself, as an object of the base.
+fn refuse_other(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, payload: &dyn Variable) -> Flow<()> {
+    let (own, said) = (object.get_type(), payload.python_type(cx));
+    let is_other = payload.object().is_some_and(|said| !said.is(object));
+    let is_its = said.cast::<PyType>().is_ok_and(|said| cpython::is_subtype(&own, said));
+    if is_its && !is_other {
+        return Ok(());
+    }
+    let [own, said] = [own.as_any(), &said].map(tracker::name);
+    let text = if is_other {
+        format!("a {own} is wrapped as if it were another object")
+    } else {
+        format!("a {own} is wrapped as a {said}")
+    };
+    Err(pyo3::exceptions::PyTypeError::new_err(text).into())
 }
 
 /// The kinds the executor itself makes. Registered once, by the crate that holds them.

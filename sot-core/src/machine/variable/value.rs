@@ -139,6 +139,11 @@ pub trait Variable: Any {
         Vec::new()
     }
 
+    /// Of these, without those that are only needed to write what the value has come to.
+    fn holds(&self) -> Vec<VarId> {
+        self.children()
+    }
+
     /// Whether something that outlives the frame holds the value, though the trace has made it.
     fn is_held_outside(&self) -> bool {
         false

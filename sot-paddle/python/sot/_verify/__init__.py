@@ -18,7 +18,7 @@ from paddle import distributed
 
 from .. import _sot
 from .image import Difference, Image, first_difference, gradient_difference, gradients
-from .outside import NotVerifiable, World, kept_inside, keep_watch
+from .outside import NotVerifiable, World, is_apart, kept_inside, keep_watch
 from .snapshot import Snapshot
 from .tell import tell
 
@@ -115,7 +115,7 @@ class _Call:
         return outcome.take()
 
     def _begin(self) -> Tuple[Snapshot, World]:
-        if threading.active_count() > 1:
+        if any(not is_apart(thread) for thread in threading.enumerate() if thread is not threading.current_thread()):
             raise NotVerifiable("other threads run")
         if distributed.is_initialized() and distributed.get_world_size() > 1:
             raise NotVerifiable("other processes take part")

@@ -38,7 +38,7 @@ def main(script: str, arguments: List[str], output: Optional[str], seconds: floa
     tries = _Tries(Path(script), arguments, seconds)
     first = tries.difference(source)
     if first is None:
-        print(f"{script}: verify mode finds no difference", file=sys.stderr)
+        print(f"{script}: verify mode finds no difference; `python -m sot run --verify` says what was compared", file=sys.stderr)
         return 1
     tries.wanted = first
     print(f"{first['function']}: {first['text']}", file=sys.stderr)

@@ -28,6 +28,18 @@ _EVENTS = frozenset(
 }  # fmt: skip
 
 
+# Packages whose threads look at nothing of the program's: those of a notebook's kernel, and of progress bars.
+_APART = frozenset({"ipykernel", "IPython", "tornado", "tqdm", "zmq"})
+
+
+def is_apart(thread: threading.Thread) -> bool:
+    """Whether a thread is of a package that looks at nothing of the program's."""
+    # What a thread runs is its class's method, or a function that it was given.
+    defined = [getattr(type(thread), "run", None), getattr(thread, "_target", None)]
+    modules = [getattr(function, "__module__", None) for function in defined]
+    return any(isinstance(module, str) and module.partition(".")[0] in _APART for module in modules)
+
+
 class NotVerifiable(BaseException):
     """Why a call cannot be run twice; ends the run that is taken back."""
 

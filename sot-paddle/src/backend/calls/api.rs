@@ -441,7 +441,8 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
     if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
         let method = format!("_{name}_");
-        return breaking_attribute(&method).map_or(CallPolicy::Follow, |reason| breaks(name, reason));
+        let reads = |reason| CallPolicy::ReadsValue(format!("Tensor.{method} {reason}"));
+        return breaking_attribute(&method).map_or(CallPolicy::Follow, reads);
     }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);

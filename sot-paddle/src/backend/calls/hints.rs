@@ -12,8 +12,8 @@ const HINTS: &[(ReasonId, &str)] = &[
     (ReasonId::TensorTruth, "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled."),
     (
         ReasonId::TensorValue,
-        "Keep the value a paddle.Tensor, or do this outside the hot function: reading values (.item(), .numpy()) and \
-         backward passes (.backward()) end a graph.",
+        "Keep the value a paddle.Tensor, or read it less often, or behind the tensor work: .item(), .numpy() and float() \
+         end a graph. So does .backward(), which costs nothing where no graph follows.",
     ),
     (ReasonId::UnsupportedCall, "Move the call before or after the tensor work, or use Paddle's function for it."),
     (

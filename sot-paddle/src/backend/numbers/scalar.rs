@@ -2,6 +2,7 @@
 //! than eager mode; here operators with a number are written so that the results are eager mode's to the last bit.
 
 use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -177,10 +178,11 @@ pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
     KEPT.get_or_try_init(py, keep).map(drop)
 }
 
-/// The name of a method or function.
+/// The name of a method or function. Other objects are not asked: `nn.Layer` looks for what it lacks in Python.
 pub(crate) fn name(callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match callee.cast::<PyString>() {
         Ok(name) => Ok(Some(name.to_string())),
+        Err(_) if cpython::type_lookup(&callee.get_type(), intern!(callee.py(), "__getattr__")).is_some() => Ok(None),
         Err(_) => Ok(callee.getattr_opt("__name__")?.map(|name| name.to_string())),
     }
 }

@@ -1,5 +1,6 @@
 //! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -122,9 +123,26 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
 
 /// `float32` for `paddle.float32`.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
+    thread_local! {
+        /// The names by Paddle's numbers: it makes the text anew each time, in Python.
+        static NAMES: RefCell<Vec<(u32, Rc<str>)>> = const { RefCell::new(Vec::new()) };
+    }
+    let py = dtype.py();
+    let is_paddles = dtype.get_type().is(cpython::import(py, "paddle")?.getattr(intern!(py, "dtype"))?);
+    let number: Option<u32> = if is_paddles { dtype.getattr(intern!(py, "value"))?.extract().ok() } else { None };
+    let known = |names: &Vec<(u32, Rc<str>)>| {
+        names.iter().find(|(known, _)| Some(*known) == number).map(|(_, name)| Rc::clone(name))
+    };
+    if let Some(name) = NAMES.with_borrow(known) {
+        return Ok(name);
+    }
     let text = dtype.str()?;
     let text = text.to_str()?;
-    Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
+    let name: Rc<str> = text.strip_prefix("paddle.").unwrap_or(text).into();
+    if let Some(number) = number {
+        NAMES.with_borrow_mut(|names| names.push((number, Rc::clone(&name))));
+    }
+    Ok(name)
 }
 
 /// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have

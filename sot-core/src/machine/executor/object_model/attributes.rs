@@ -160,11 +160,11 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let found_of = found_below(cx, this)?;
     if !cx.trackers.is_loadable(of) {
         // An object made while tracing, which the trace alone has: nothing to guard.
-        let Some(value) = dict.get_item(PyString::intern(cx.py, name))? else { return Ok(None) };
+        let Some(value) = dict.get_item(cpython::interned(cx.py, name))? else { return Ok(None) };
         let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
         return Ok(Some(Some(cx.wrap(&value, tracker))));
     }
-    match dict.get_item(PyString::intern(cx.py, name))? {
+    match dict.get_item(cpython::interned(cx.py, name))? {
         Some(value) => {
             let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
             cx.guards.require(tracker);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyFunction, PyString, PyType};
 
 use crate::cpython;
 use crate::error::Flow;
@@ -32,7 +32,7 @@ pub fn lookup_in_type<'py>(
     name: &Name,
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
-    let key = PyString::intern(cx.py, name);
+    let key = cpython::interned(cx.py, name);
     if cx.trackers.is_made(of) && cpython::is_heap_type(ty) {
         return lookup_in_made(cx, ty, of, name);
     }
@@ -99,7 +99,7 @@ pub fn lookup_in_class<'py>(
 /// Whether a type's method of that name is a function of Python's.
 pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let found = lookup(cx, this, &Rc::from(name))?;
-    Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "function"))
+    Ok(found.is_some_and(|(found, _)| found.is_exact_instance_of::<PyFunction>()))
 }
 
 /// Whether `x.__class__` need not be the type of `x`: its type says something of its own.

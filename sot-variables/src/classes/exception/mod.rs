@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
+use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
@@ -14,44 +14,22 @@ use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-use crate::classes::{exception_copies, exception_group};
 use crate::containers::sequence;
 use crate::iterators::{emit_call, rebuild};
 
+use self::layout::{held_attribute, is_simple_holder, keeps_more, static_base};
+pub(crate) use asked::handled;
+use making::hold;
+pub use making::{instantiate, keep_given, make};
+
+mod asked;
+mod copies;
+pub mod group;
+mod layout;
+mod making;
+pub mod replica;
+
 sot_core::variable_kind! { "exception" }
-
-sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
-    let [] = args.exactly(cx, "exc_info")?;
-    let Some(exception) = handled(cx)? else {
-        let none = cx.none();
-        return Ok(cx.tuple(vec![none; 3]));
-    };
-    let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.handled_traceback().unwrap_or_else(|| cx.none());
-    Ok(cx.tuple(vec![class, exception, traceback]))
-} }
-
-sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
-    let status = match args.positional[..] {
-        [] if args.keywords.is_empty() => Vec::new(),
-        [status] if args.keywords.is_empty() => vec![status],
-        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with more than a status")),
-    };
-    let status = match status[..] {
-        [status] if is_none(cx, status)? => Vec::new(),
-        [status] if is_tuple(cx, status)? || is_exception(cx, status)? => {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with an exception, or with several values"));
-        }
-        _ => status,
-    };
-    let class = cx.py.get_type::<PySystemExit>().into_any();
-    Err(Unwind::Raise(make(cx, &class, status)?))
-} }
-
-sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
-    let [] = args.exactly(cx, "exception")?;
-    Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
-} }
 
 /// The interpreter tells an exception what it was about, where its class has a place for it and nothing is there.
 pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)]) -> Flow<()> {
@@ -69,16 +47,6 @@ pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)
     Ok(())
 }
 
-/// The exception that is being handled, if it can be told that there is one or none.
-pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-    match cx.stack.handled_exception() {
-        None if !cx.nothing_is_handled() => {
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
-        }
-        exception => Ok(exception),
-    }
-}
-
 /// An exception made in the trace.
 pub struct ExceptionVariable {
     ty: Py<PyAny>,
@@ -94,157 +62,6 @@ pub struct ExceptionVariable {
     tuple: Option<VarId>,
 }
 
-/// `class(...)` for an exception class; `None` if its `__new__` is not C code.
-pub fn instantiate<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    class: VarId,
-    ty: &Bound<'py, PyType>,
-    args: &CallArgs,
-) -> Flow<Option<VarId>> {
-    let py = cx.py;
-    let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
-    let in_c = lookup("__new__").is_some_and(|new| cpython::builtin_type_name(&new) == "builtin_function_or_method");
-    if !in_c {
-        return Ok(None);
-    }
-    let init = lookup("__init__");
-    let initialized_in_c = initialized_in_c_only(init.as_ref());
-    refuse_hiding_slots(ty)?;
-    if exception_group::is_group_type(ty) {
-        return new_group(cx, class, ty, args).map(Some);
-    }
-    if keeps_more(ty)? && !is_simple_holder(ty) {
-        return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
-    }
-    if initialized_in_c && !args.keywords.is_empty() {
-        let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
-        return Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)));
-    }
-    let exception = cx.produce(Rc::new(ExceptionVariable::new(ty, class, args.positional.clone())));
-    if initialized_in_c {
-        hold(cx, exception, ty, &args.positional);
-    } else {
-        let init = object_model::find_special(cx, exception, &Rc::from("__init__"))?;
-        if let Some(init) = init {
-            cx.call(init, args)?;
-        }
-    }
-    Ok(Some(exception))
-}
-
-fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
-    init.is_none_or(|init| cpython::builtin_type_name(init) == "wrapper_descriptor")
-}
-
-/// What C code keeps in each exception.
-const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__"];
-
-/// Slots of a class of the program's may have the names of what C code keeps: both are there then.
-fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
-    for name in KEPT.iter().copied().chain(held_attribute(ty)) {
-        let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
-        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
-            continue;
-        };
-        let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-        if is_of_the_program && is_kept(ty, name)? {
-            let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a class in C behind the type keeps something of that name.
-fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
-    for class in ty.mro() {
-        let Ok(class) = class.cast::<PyType>() else { continue };
-        if !cpython::is_heap_type(class) && class.getattr("__dict__")?.contains(name)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// `ExceptionGroup(message, exceptions)`
-fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
-    let given = exception_group::arguments(args).unwrap_or_default().to_vec();
-    let members = exception_group::members(cx, &given)?;
-    let own = exception_group::class_for(cx, ty, &members)?;
-    let class = own.is(ty).then_some(class);
-    let members = cx.tuple(members);
-    let ty = own.into_any().unbind();
-    let payload =
-        ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members), tuple: None };
-    Ok(cx.produce(Rc::new(payload)))
-}
-
-/// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
-pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
-    let tracker = cx.constant_tracker(class.clone().unbind());
-    let class = cx.wrap(class, tracker);
-    cx.call(class, &CallArgs::positional(args))
-}
-
-/// An exception whose class keeps more than its arguments: made for real, so its arguments must be known.
-fn real_instance<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    class: VarId,
-    ty: &Bound<'py, PyType>,
-    args: &CallArgs,
-) -> Flow<VarId> {
-    let Some((positional, keywords)) = cx.materialize_args(args)? else {
-        let text = format!("{}() of values that are not known while tracing", cpython::type_name(ty));
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-    };
-    match ty.call(positional, Some(&keywords)) {
-        // `OSError(2)` is a FileNotFoundError.
-        Ok(real) => {
-            let class = real.get_type().is(ty).then_some(class);
-            ExceptionVariable::of_real(cx, &real, class, Some(args.clone()))
-        }
-        Err(error) => Err(cx.raise(error)),
-    }
-}
-
-/// Whether C code keeps more in an exception of the class than in any exception.
-pub(super) fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
-    let base = static_base(ty)?;
-    let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
-    Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
-}
-
-/// Whether what the class keeps more is its first argument.
-fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
-    held_attribute(ty).is_some()
-}
-
-fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
-    let py = ty.py();
-    if ty.is_subclass(&py.get_type::<PyStopIteration>()).unwrap_or(false) {
-        return Some("value");
-    }
-    ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
-}
-
-/// `__init__` takes what the exception holds out of its arguments.
-fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, args: &[VarId]) {
-    let Some(name) = held_attribute(ty) else { return };
-    let value = match *args {
-        [] => return,
-        [_, _, ..] if name == "code" => cx.tuple(args.to_vec()),
-        [first, ..] => first,
-    };
-    cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
-}
-
-/// The nearest base that was not made by a class statement.
-pub(super) fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
-    let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
-    let base = bases.find(|base| !cpython::is_heap_type(base));
-    Ok(base.unwrap_or_else(|| ty.py().get_type::<PyBaseException>()))
-}
-
 /// Calls a method that `BaseException` or a class of its family has in C; `None` if it is not one, or not simulated.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
@@ -252,7 +69,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     let name: String = descriptor.getattr("__name__")?.extract()?;
     let ty = exception.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
     if exception.members.is_some() {
-        if let Some(result) = exception_group::call_method(cx, this, &name, rest)? {
+        if let Some(result) = group::call_method(cx, this, &name, rest)? {
             return Ok(Some(result));
         }
     }
@@ -274,10 +91,10 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
             cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
             Ok(Some(this))
         }
-        ("__reduce__", []) if !keeps_more(&ty)? => exception_copies::reduce(cx, this).map(Some),
-        ("__setstate__", [state]) => exception_copies::set_state(cx, this, *state).map(Some),
+        ("__reduce__", []) if !keeps_more(&ty)? => copies::reduce(cx, this).map(Some),
+        ("__setstate__", [state]) => copies::set_state(cx, this, *state).map(Some),
         ("add_note", [note]) => {
-            exception_copies::add_note(cx, this, *note)?;
+            copies::add_note(cx, this, *note)?;
             Ok(Some(cx.none()))
         }
         _ => Ok(None),
@@ -626,16 +443,6 @@ fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
         Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
         _ => None,
     }
-}
-
-/// An exception that `class(*args)` has made keeps the tuple that it was given.
-pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
-    let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
-    let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();
-    if is_as_given && is_tuple(cx, args)? && cx.unpack_all(args)? == made.args {
-        made.keep_tuple(cx, exception, args);
-    }
-    Ok(())
 }
 
 fn is_tuple(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {

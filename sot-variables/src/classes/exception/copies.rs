@@ -11,7 +11,8 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::exception::{is_none, keeps_more, ExceptionVariable};
+use super::layout::keeps_more;
+use super::{is_none, ExceptionVariable};
 
 /// What copies are made of: class, arguments, and attributes if there are any.
 pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {

@@ -15,7 +15,8 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry,
 use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
-use crate::classes::exception::{static_base, ExceptionVariable};
+use super::layout::static_base;
+use super::ExceptionVariable;
 
 /// What a text says of the exceptions it is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]

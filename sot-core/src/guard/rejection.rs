@@ -1,0 +1,208 @@
+//! The test that failed last, asked before all others. Where a function has several translations, what tells a call for
+//! one of them from those for the others is mostly the same: most translations that are not the one then cost a test
+//! each.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+
+use super::memo::sources;
+use super::program::FrameView;
+use super::steps::{Check, Fetch, Register, Registers, Step};
+use crate::cpython::Objects;
+
+/// A test that takes more steps than this is not asked first.
+const MOST_STEPS: usize = 12;
+/// So many tests are tried in this place, one after the other.
+const MOST_TESTS: u32 = 16;
+/// A test that has passed so often in a row is not asked first any more.
+const MOST_PASSES: u32 = 64;
+
+/// The test of a guard program that failed last, with all that comes before it on the same values.
+#[derive(Default)]
+pub(super) struct Rejection {
+    is_known: AtomicBool,
+    state: Mutex<AskedFirst>,
+}
+
+#[derive(Default)]
+struct AskedFirst {
+    way: Option<Arc<Way>>,
+    tried: u32,
+    passes: u32,
+}
+
+/// The steps to a test, as positions in the program, and the registers they fill in that order.
+struct Way {
+    steps: Vec<usize>,
+    registers: Vec<Register>,
+}
+
+/// The registers that a way fills.
+struct Filled<'a, 'py> {
+    registers: &'a [Register],
+    values: Objects<'py>,
+}
+
+impl<'py> Registers<'py> for Filled<'_, 'py> {
+    #[inline]
+    fn at(&self, register: Register) -> &Bound<'py, PyAny> {
+        let at = self.registers.iter().position(|known| *known == register);
+        &self.values[at.unwrap_or_default()]
+    }
+}
+
+impl Rejection {
+    fn lock(&self) -> MutexGuard<'_, AskedFirst> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the test that failed last fails again.
+    #[inline]
+    pub(super) fn holds<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
+        self.is_known.load(Ordering::Relaxed) && self.ask(steps, frame)
+    }
+
+    fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
+        let Some(way) = self.lock().way.clone() else { return false };
+        let fails = way.fails(steps, frame);
+        let mut state = self.lock();
+        state.passes = if fails { 0 } else { state.passes + 1 };
+        if state.passes > MOST_PASSES {
+            state.way = None;
+            self.is_known.store(false, Ordering::Relaxed);
+        }
+        fails
+    }
+
+    /// The step at this position has failed.
+    pub(super) fn note(&self, steps: &[Step], at: usize) {
+        let mut state = self.lock();
+        if state.tried == MOST_TESTS || state.way.as_ref().is_some_and(|way| way.steps.last() == Some(&at)) {
+            return;
+        }
+        state.tried += 1;
+        state.passes = 0;
+        state.way = Way::to(steps, at).map(Arc::new);
+        self.is_known.store(state.way.is_some(), Ordering::Relaxed);
+    }
+}
+
+impl Way {
+    /// The way to the step at a position. `None` if it is long, or if something on it may run code of the program's.
+    fn to(steps: &[Step], at: usize) -> Option<Way> {
+        // Which registers are needed is known from behind; tests of those in between show what the later ones rely on.
+        let fetched: Vec<usize> = (0..=at).filter(|at| matches!(steps[*at], Step::Fetch(_))).collect();
+        let (mut needed, mut todo) = (Vec::new(), of_step(&steps[at], fetched.len()));
+        while let Some(register) = todo.pop() {
+            let Step::Fetch(fetch) = &steps[*fetched.get(register as usize)?] else { return None };
+            if !needed.contains(&register) {
+                needed.push(register);
+                todo.extend(sources(fetch));
+            }
+            if needed.len() > MOST_STEPS {
+                return None;
+            }
+        }
+        needed.sort_unstable();
+        let is_on_it = |position: &usize| match &steps[*position] {
+            _ if *position == at => true,
+            Step::Fetch(_) => needed.iter().any(|register| fetched[*register as usize] == *position),
+            Step::Test(register, check) => needed.contains(register) && check.compared().is_empty(),
+        };
+        let positions: Vec<usize> = (0..=at).filter(is_on_it).collect();
+        let is_short = positions.len() <= MOST_STEPS && positions.iter().all(|at| steps[*at].runs_no_code());
+        is_short.then_some(Way { steps: positions, registers: needed })
+    }
+
+    fn fails<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
+        let mut filled = Filled { registers: &self.registers, values: Objects::new() };
+        for at in &self.steps {
+            let passes = match &steps[*at] {
+                Step::Fetch(fetch) => fetch.run(frame, &filled).map(|value| filled.values.push(value)).is_some(),
+                Step::Test(register, check) => check.run(filled.at(*register), &filled),
+            };
+            if !passes {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The registers that a step needs; a fetch fills the last of so many.
+fn of_step(step: &Step, fetched: usize) -> Vec<Register> {
+    match step {
+        Step::Fetch(_) => vec![fetched as Register - 1],
+        Step::Test(register, check) => std::iter::once(*register).chain(check.compared().iter().copied()).collect(),
+    }
+}
+
+impl Step {
+    /// Whether nothing of the program's can run, and nothing is used up.
+    fn runs_no_code(&self) -> bool {
+        match self {
+            Step::Fetch(
+                Fetch::Argument(_)
+                | Fetch::FreeCell(_)
+                | Fetch::Globals
+                | Fetch::Builtins
+                | Fetch::Constant(_)
+                | Fetch::Found(_)
+                | Fetch::InstanceDict(_)
+                | Fetch::Lookup(..)
+                | Fetch::Type(_)
+                | Fetch::Index(..)
+                | Fetch::Last(..)
+                | Fetch::DictItem(..)
+                | Fetch::CellContents(_)
+                | Fetch::Part(..)
+                | Fetch::Length(_),
+            ) => true,
+            Step::Fetch(_) | Step::Test(_, Check::Objects(..) | Check::Apart(..)) => false,
+            Step::Test(..) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(steps: &[Step]) -> Option<(Vec<usize>, Vec<Register>)> {
+        Way::to(steps, steps.len() - 1).map(|way| (way.steps, way.registers))
+    }
+
+    #[test]
+    fn a_way_has_what_the_test_needs_and_no_more() {
+        let steps = [
+            Step::Fetch(Fetch::Argument(0)),
+            Step::Fetch(Fetch::Argument(1)),
+            Step::Test(0, Check::Length(3)),
+            Step::Test(1, Check::Length(2)),
+            Step::Fetch(Fetch::Index(0, 0)),
+            Step::Fetch(Fetch::Index(1, 1)),
+            Step::Test(3, Check::SameAs(2)),
+            Step::Test(3, Check::Length(5)),
+        ];
+        assert_eq!(way(&steps), Some((vec![1, 3, 5, 7], vec![1, 3])));
+        assert_eq!(way(&steps[..7]), Some((vec![0, 1, 2, 3, 4, 5, 6], vec![0, 1, 2, 3])));
+        assert_eq!(way(&steps[..6]), Some((vec![1, 3, 5], vec![1, 3])), "a fetch may fail, too");
+    }
+
+    #[test]
+    fn what_may_run_code_is_not_asked_first() {
+        let steps =
+            [Step::Fetch(Fetch::Argument(0)), Step::Fetch(Fetch::Upcoming(0, 0)), Step::Test(1, Check::Length(3))];
+        assert_eq!(way(&steps), None);
+    }
+
+    #[test]
+    fn long_ways_are_not_taken() {
+        let mut steps = vec![Step::Fetch(Fetch::Argument(0))];
+        steps.extend((0..MOST_STEPS).map(|at| Step::Fetch(Fetch::Index(at as Register, 0))));
+        steps.push(Step::Test(MOST_STEPS as Register, Check::Length(1)));
+        assert_eq!(way(&steps), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! What of a trace lives on: what is reached from values of it, and what its writes leave in what outlives the frame.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::OpcodeExecutor;
+use crate::machine::variable::VarId;
+use crate::side_effects::Effect;
+use crate::stats;
+
+/// What can be reached, each once, in the order of the way there.
+pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    stats::work(pending.len());
+    while let Some(variable) = pending.pop() {
+        if !seen.insert(variable) {
+            continue;
+        }
+        found.push(variable);
+        pending.extend(next_of(cx, variable));
+    }
+    found
+}
+
+/// What has to be there for the variable to be.
+pub(crate) fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
+    let (payload, tracker) = (cx.vars.get(variable), cx.vars.tracker(variable));
+    let mut next = Vec::new();
+    // What can be loaded brings its own contents along; its writes are effects.
+    if payload.constant().is_none() {
+        next.extend(cx.trackers.made_with(tracker));
+    }
+    if !cx.trackers.is_loadable(tracker) {
+        next.extend(payload.children());
+        next.extend(cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
+    }
+    next
+}
+
+/// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
+pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
+    let mut changed = HashSet::new();
+    effects.filter(move |effect| match effect {
+        Effect::Contents { container: written } | Effect::Cell { cell: written } => changed.insert(*written),
+        _ => true,
+    })
+}
+
+/// What the writes leave in what outlives the frame.
+pub(crate) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
+    let mut last = HashSet::new();
+    let log = cx.effects.log().iter().rev();
+    let lasting = log.filter(|effect| match effect {
+        Effect::Attribute { object, name, .. } => last.insert((Some(*object), None, Rc::clone(name))),
+        Effect::Global { globals, name, .. } => last.insert((None, Some(*globals), Rc::clone(name))),
+        _ => true,
+    });
+    let left_by = |effect: &Effect| match effect {
+        Effect::Contents { container } if outlives(cx, *container) => cx.vars.get(*container).holds(),
+        _ => values_of(cx, effect),
+    };
+    changed_once(lasting).flat_map(left_by).collect()
+}
+
+/// What a write hands to what outlives the frame.
+pub(crate) fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> {
+    match effect {
+        Effect::Attribute { object, value, .. } => value.filter(|_| outlives(cx, *object)).into_iter().collect(),
+        Effect::Global { value, .. } => value.iter().copied().collect(),
+        Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
+            if outlives(cx, *changed) {
+                cx.vars.get(*changed).children()
+            } else {
+                Vec::new()
+            }
+        }
+        Effect::Call { callable, args, keywords } => {
+            let keywords = keywords.iter().map(|(_, value)| value);
+            [callable].into_iter().chain(args).chain(keywords).copied().collect()
+        }
+    }
+}
+
+/// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects are
+/// part of making them.
+pub(crate) fn outlives(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
+    cx.trackers.is_loadable(cx.vars.tracker(object)) || cx.vars.get(object).is_held_outside()
+}

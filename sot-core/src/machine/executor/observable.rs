@@ -1,0 +1,191 @@
+//! Objects whose destruction is observable: generators, objects with a `__del__`, and referents of weak references with
+//! a callback; and where an object holds such ones: in containers, in attributes, in the frames of an exception's
+//! traceback.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyCode, PyDict, PyFloat, PyFrame, PyFrozenSet, PyFunction, PyInt, PyList, PyModule, PySet, PyString,
+    PyTraceback, PyTuple, PyType,
+};
+
+use crate::cpython;
+
+/// More than so many values that one object holds are not looked through.
+const MOST: usize = 1000;
+
+/// Addresses of an object whose destruction is observable, and before it of all that holds it, from the object on that
+/// was looked into: each holds the next.
+pub(super) type Path = Vec<usize>;
+
+/// What is asked of Python to find such objects.
+pub(super) struct Look<'py> {
+    builtins: Bound<'py, PyAny>,
+    deque: Bound<'py, PyAny>,
+    silent: [Bound<'py, PyAny>; 2],
+    weak_references: Bound<'py, PyAny>,
+    referents: Bound<'py, PyAny>,
+}
+
+impl<'py> Look<'py> {
+    pub(super) fn new(py: Python<'py>) -> PyResult<Look<'py>> {
+        let of = |module, name: &str| cpython::import(py, module)?.getattr(name);
+        Ok(Look {
+            builtins: cpython::import(py, "builtins")?.dict().into_any(),
+            deque: of("collections", "deque")?,
+            silent: [of("io", "StringIO")?, of("io", "BytesIO")?],
+            weak_references: of("weakref", "getweakrefs")?,
+            referents: of("gc", "get_referents")?,
+        })
+    }
+
+    /// Whether the destruction of the object is observable.
+    pub(super) fn shows(&self, object: &Bound<'py, PyAny>) -> bool {
+        if is_plain(object) {
+            return false;
+        }
+        let ty = object.get_type();
+        if self.is_told_of(object).unwrap_or(false) {
+            return true;
+        }
+        let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
+        hook.is_some() && !self.silent.iter().any(|silent| ty.is(silent))
+    }
+
+    fn is_told_of(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let mut references = self.weak_references.call1((object,))?.try_iter()?;
+        references.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
+    }
+
+    /// What shows when it dies, of all that dies with the object if nothing else holds it. The tracer has references of
+    /// its own to objects that are `known`. Each object looked at takes one from the `budget`.
+    pub(super) fn paths_from(
+        &self,
+        object: &Bound<'py, PyAny>,
+        known: impl Fn(usize) -> bool,
+        budget: &mut usize,
+    ) -> PyResult<Vec<Path>> {
+        if is_plain(object) {
+            return Ok(Vec::new());
+        }
+        let mut nodes: Vec<(Bound<'py, PyAny>, Option<usize>)> = vec![(object.clone(), None)];
+        let mut met: HashMap<usize, isize> = HashMap::from([(object.as_ptr() as usize, 1)]);
+        let (mut at, mut found) = (0, Vec::new());
+        while at < nodes.len() && at < MOST && *budget > 0 {
+            *budget -= 1;
+            let (node, is_first) = (nodes[at].0.clone(), at == 0);
+            let address = node.as_ptr() as usize;
+            // All references but the two here and those of the objects looked through are other objects'.
+            let is_shared = !known(address) && cpython::refcount(&node) - 2 > met[&address];
+            if self.shows(&node) {
+                found.push(at);
+            } else if is_first || self.is_container(&node) || !is_shared {
+                for held in self.held_by(&node)? {
+                    let times = met.entry(held.as_ptr() as usize).or_insert(0);
+                    *times += 1;
+                    if *times == 1 {
+                        nodes.push((held, Some(at)));
+                    }
+                }
+            }
+            at += 1;
+        }
+        let path = |end: usize| {
+            let mut path: Path = Vec::new();
+            let mut at = Some(end);
+            while let Some(index) = at {
+                path.push(nodes[index].0.as_ptr() as usize);
+                at = nodes[index].1;
+            }
+            path.reverse();
+            path
+        };
+        Ok(found.into_iter().map(path).collect())
+    }
+
+    /// What a container holds, that is about to be written to.
+    pub(super) fn contents(&self, container: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let is_collection = container.is_instance_of::<PyList>()
+            || container.is_instance_of::<PyDict>()
+            || container.is_instance_of::<PySet>()
+            || container.is_instance(&self.deque)?;
+        if is_collection {
+            self.references_of(container)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn is_container(&self, holder: &Bound<'py, PyAny>) -> bool {
+        holder.is_exact_instance_of::<PyList>()
+            || holder.is_exact_instance_of::<PyTuple>()
+            || holder.is_exact_instance_of::<PyDict>()
+            || holder.is_exact_instance_of::<PySet>()
+            || holder.is_exact_instance_of::<PyFrozenSet>()
+            || holder.get_type().is(&self.deque)
+    }
+
+    /// What it holds by references that the collector of cycles is told of, but for classes, modules and frames.
+    fn references_of(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut held = Vec::new();
+        for referent in self.referents.call1((holder,))?.try_iter()?.take(MOST) {
+            let referent = referent?;
+            if !is_plain(&referent) {
+                held.push(referent);
+            }
+        }
+        Ok(held)
+    }
+
+    fn held_by(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        if holder.is_instance_of::<PyBaseException>() {
+            return self.held_by_exception(holder);
+        }
+        let mut held = self.references_of(holder)?;
+        if let Ok(function) = holder.cast::<PyFunction>() {
+            let globals = cpython::function_globals(function);
+            held.retain(|held| !held.is(&globals) && !held.is(&self.builtins));
+        }
+        if holder.is_instance_of::<PyTraceback>() {
+            held.clear();
+        }
+        Ok(held)
+    }
+
+    fn held_by_exception(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        // A class of the program's may have attributes of these names.
+        let base = holder.py().get_type::<PyBaseException>();
+        let part = |name: &str| base.getattr(name)?.call_method1("__get__", (holder,));
+        let mut held: Vec<_> = ["__context__", "__cause__", "args"].iter().filter_map(|name| part(name).ok()).collect();
+        held.extend(cpython::instance_dict(holder).map(Bound::into_any));
+        // The first frame is the one that has caught it, and runs still.
+        let mut at = part("__traceback__")?.getattr_opt("tb_next")?;
+        while let Some(traceback) = at.as_ref().and_then(|at| at.cast::<PyTraceback>().ok()) {
+            let frame = traceback.getattr("tb_frame")?;
+            let namespaces = [frame.getattr("f_globals")?, frame.getattr("f_builtins")?];
+            for local in self.referents.call1((&frame,))?.try_iter()? {
+                let local = local?;
+                if !is_plain(&local) && !namespaces.iter().any(|namespace| namespace.is(&local)) {
+                    held.push(local);
+                }
+            }
+            at = traceback.getattr_opt("tb_next")?;
+        }
+        Ok(held)
+    }
+}
+
+/// Whether nothing shows when the object goes, and nothing that it holds is looked at.
+fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_instance_of::<PyType>()
+        || object.is_instance_of::<PyModule>()
+        || object.is_instance_of::<PyFrame>()
+        || object.is_instance_of::<PyCode>()
+}

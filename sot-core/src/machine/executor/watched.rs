@@ -1,0 +1,278 @@
+//! Values whose destruction is observable, and that the program may drop in the trace: what the frame of a resume
+//! function owns alone, and what the trace takes out of something from outside by a write. The graph breaks where they
+//! die: at the write, which runs natively then, or between two instructions.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use rustc_hash::FxHashSet;
+
+use super::observable::{Look, Path};
+use super::stores::Reversible;
+use super::{lasting, Frame, Name, OpcodeExecutor};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+use crate::side_effects::{key_of_entry, Effect};
+
+/// How many objects of one trace are looked at.
+const LOOKED_AT: usize = 10_000;
+
+/// A value whose destruction is observable.
+struct Watched {
+    /// The variable through which it was found.
+    by: VarId,
+    /// The value, behind all that holds it and was found with it. Empty if it is that variable's own.
+    path: Path,
+    /// The first object of the path, which keeps the others alive.
+    first: Py<PyAny>,
+}
+
+/// What is watched.
+#[derive(Default)]
+pub(super) struct WatchedDrops {
+    all: Vec<Watched>,
+    /// How many of the writes have been looked at for what they remove.
+    looked_at: usize,
+    /// How many objects have been looked at.
+    objects: usize,
+    /// The places that these have written to, in the order of the first write.
+    written: IndexSet,
+}
+
+/// A place that a write empties or replaces: an attribute or global by its name, or all that something holds.
+type WrittenPlace = (VarId, Option<Name>);
+
+/// Places in their order.
+#[derive(Default)]
+struct IndexSet {
+    order: Vec<WrittenPlace>,
+    known: FxHashSet<WrittenPlace>,
+}
+
+impl IndexSet {
+    fn insert(&mut self, place: WrittenPlace) -> bool {
+        let is_new = self.known.insert(place.clone());
+        if is_new {
+            self.order.push(place);
+        }
+        is_new
+    }
+
+    fn truncate(&mut self, len: usize) {
+        for place in self.order.drain(len.min(self.order.len())..) {
+            self.known.remove(&place);
+        }
+    }
+}
+
+impl Reversible for WatchedDrops {
+    type Mark = (usize, usize, usize);
+
+    fn mark(&self) -> Self::Mark {
+        (self.all.len(), self.looked_at, self.written.order.len())
+    }
+
+    fn go_back(&mut self, (watched, looked_at, written): Self::Mark, _: VarId) {
+        self.all.truncate(watched);
+        self.looked_at = looked_at;
+        self.written.truncate(written);
+    }
+}
+
+impl Watched {
+    /// The outermost variable among what holds the value, or its own.
+    fn reached(&self, cx: &OpcodeExecutor<'_>) -> Option<VarId> {
+        if self.path.is_empty() {
+            return Some(self.by);
+        }
+        self.parts(cx).next()
+    }
+
+    /// The variables that the value and what holds it are.
+    fn parts<'a>(&'a self, cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = VarId> + 'a {
+        let own = self.path.is_empty().then_some(self.by);
+        own.into_iter().chain(self.path.iter().filter_map(|part| cx.identities.at_address(*part)))
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Watches what an argument of the outermost frame is, or holds, that this frame may own alone.
+    pub(crate) fn watch_argument(&mut self, value: VarId, object: &Bound<'_, PyAny>) -> Flow<()> {
+        let object = object.clone().unbind().into_bound(self.py);
+        let look = Look::new(self.py)?;
+        if look.shows(&object) {
+            self.see(value)?;
+            self.watched_drops.all.push(Watched { by: value, path: Vec::new(), first: object.unbind() });
+            return Ok(());
+        }
+        watch_inside(self, &look, value, &object)?;
+        Ok(())
+    }
+
+    /// The watched values that nothing holds any more, by the outermost variable that has gone with them.
+    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
+        let mut lasting = None;
+        self.watched_drops.all.iter().filter_map(move |watched| {
+            let mut held =
+                |part| is_held(self, part) || lasting.get_or_insert_with(|| all_lasting(self)).contains(&part);
+            let is_held = watched.parts(self).any(&mut held);
+            (!is_held).then(|| watched.reached(self).unwrap_or(watched.by))
+        })
+    }
+
+    /// The watched values that a frame may hold alone: its arguments, and what the trace has taken out of what was
+    /// given.
+    pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.watched_drops.all.iter().filter_map(|watched| watched.reached(self))
+    }
+
+    /// Whether the destruction of the value is observable.
+    pub fn shows_when_dropped(&self, value: VarId) -> bool {
+        let is_watched = |watched: &Watched| watched.by == value || watched.parts(self).any(|part| part == value);
+        self.watched_drops.all.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
+    }
+
+    /// Whether it shows when the value goes, or what it holds.
+    pub fn shows_inside(&self, value: VarId) -> bool {
+        let (mut pending, mut seen) = (vec![value], HashSet::new());
+        while let Some(value) = pending.pop() {
+            if self.shows_when_dropped(value) {
+                return true;
+            }
+            if seen.insert(value) {
+                pending.extend(self.vars.get(value).children());
+            }
+        }
+        false
+    }
+}
+
+/// A watched value that nothing holds any more.
+pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
+    cx.all_dropped().next()
+}
+
+/// Whether a frame holds the value, or what is handled, which the thread holds.
+fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
+    if cx.stack.iter().any(directly) {
+        return true;
+    }
+    let frames = cx.stack.iter();
+    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+    let mut pending: Vec<VarId> = frames
+        .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+        .chain(handled)
+        .collect();
+    let mut seen = HashSet::new();
+    while let Some(holder) = pending.pop() {
+        if holder == value {
+            return true;
+        }
+        if seen.insert(holder) {
+            pending.extend(cx.vars.get(holder).holds());
+            pending.extend(cx.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
+        }
+    }
+    false
+}
+
+/// What the writes leave in what outlives the frame.
+fn all_lasting(cx: &OpcodeExecutor<'_>) -> HashSet<VarId> {
+    lasting::reachable(cx, lasting::lasting_values(cx)).into_iter().collect()
+}
+
+/// Why the instruction that was just simulated is to run natively: what it takes out of something from outside dies.
+pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<Unwind>> {
+    if cx.effects.len() <= cx.watched_drops.looked_at {
+        return Ok(None);
+    }
+    let before = cx.watched_drops.all.len();
+    look_at_writes(cx)?;
+    // What new code cannot load is not there any more once the write is replayed.
+    let is_lost = |value: &VarId| !cx.trackers.is_sourced(cx.vars.tracker(*value));
+    let lost = cx.watched_drops.all[before..].iter().filter_map(|watched| watched.reached(cx)).find(is_lost);
+    let Some(dropped) = lost.or_else(|| dropped(cx)) else { return Ok(None) };
+    let text = format!("the destruction of what {} has held is observable", cx.text(dropped));
+    Ok(Some(Unwind::break_graph(ReasonId::UnsupportedMutation, text)))
+}
+
+/// Watches what the latest writes take out of objects from outside.
+fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
+    let mut look = None;
+    for at in cx.watched_drops.looked_at..cx.effects.len() {
+        let effect = cx.effects.log()[at].clone();
+        let null = cx.stack.null();
+        let (by, name) = match &effect {
+            Effect::Attribute { object, name, .. } => (*object, Some(Rc::clone(name))),
+            Effect::Contents { container: written } | Effect::Cell { cell: written } => (*written, None),
+            Effect::Global { name, .. } => (null, Some(Rc::clone(name))),
+            Effect::Call { .. } => continue,
+        };
+        if !matches!(effect, Effect::Global { .. }) && !cx.watched_drops.written.insert((by, name)) {
+            continue;
+        }
+        let look = match &look {
+            Some(look) => look,
+            None => look.insert(Look::new(cx.py)?),
+        };
+        for object in held_before(cx, look, &effect)? {
+            watch_inside(cx, look, by, &object)?;
+        }
+    }
+    cx.watched_drops.looked_at = cx.effects.len();
+    Ok(())
+}
+
+/// Watches what dies with an object, and the object.
+fn watch_inside<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    look: &Look<'py>,
+    by: VarId,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let isfirst = |address| cx.watched_drops.all.iter().any(|watched| watched.first.as_ptr() as usize == address);
+    let known = |address| cx.identities.at_address(address).is_some() || isfirst(address);
+    let mut budget = LOOKED_AT.saturating_sub(cx.watched_drops.objects);
+    let before = budget;
+    let paths = look.paths_from(object, known, &mut budget)?;
+    cx.watched_drops.objects += before - budget;
+    for path in paths {
+        cx.watched_drops.all.push(Watched { by, path, first: object.clone().unbind() });
+    }
+    Ok(())
+}
+
+/// What a place that is written to held before the trace.
+fn held_before<'py>(cx: &OpcodeExecutor<'py>, look: &Look<'py>, effect: &Effect) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let real = |id: VarId| {
+        let is_outside = cx.trackers.is_loadable(cx.vars.tracker(id));
+        cx.identities.object_of(id).filter(|_| is_outside).map(|object| object.bind(cx.py).clone())
+    };
+    match effect {
+        Effect::Attribute { object, name, .. } => match real(*object) {
+            Some(object) => Ok(attribute_of(&object, name)?.into_iter().collect()),
+            None => Ok(Vec::new()),
+        },
+        Effect::Global { globals, name, .. } => {
+            let dict = cx.effects.globals_dict(*globals).map(|dict| dict.bind(cx.py).clone());
+            Ok(dict.map(|dict| dict.get_item(&**name)).transpose()?.flatten().into_iter().collect())
+        }
+        Effect::Contents { container } => real(*container).map_or(Ok(Vec::new()), |real| look.contents(&real)),
+        Effect::Cell { cell } => Ok(real(*cell).and_then(|cell| cpython::cell_contents(&cell)).into_iter().collect()),
+        Effect::Call { .. } => Ok(Vec::new()),
+    }
+}
+
+/// What an object holds as an attribute in its dict or a slot.
+fn attribute_of<'py>(object: &Bound<'py, PyAny>, name: &Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (key, is_entry) = key_of_entry(name).map_or((&**name, false), |key| (key, true));
+    let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), key));
+    if let Some(slot) = found.filter(|found| !is_entry && cpython::builtin_type_name(found) == "member_descriptor") {
+        return Ok(slot.call_method1("__get__", (object,)).ok());
+    }
+    cpython::instance_dict(object).map(|dict| dict.get_item(key)).transpose().map(Option::flatten)
+}

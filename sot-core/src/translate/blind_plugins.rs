@@ -1,0 +1,105 @@
+//! Guards of a plug-in that do not hold on the very frame they were made from. They would hold for no call, and each
+//! would be translated anew: the frame is left to CPython instead, and the program is told whose guard it is.
+//!
+//! The guards of the tracer and of its own backend are left out: what they ask for may have changed while the frame was
+//! simulated, by a function that was called for its result, and hold from the next translation on.
+
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
+use pyo3::prelude::*;
+
+use crate::backend::MetaTest;
+use crate::cpython::{self, FreshFrame};
+use crate::fault;
+use crate::guard::{GuardProgram, GuardSubjects, UnmetGuard};
+use crate::machine::executor::OpcodeExecutor;
+use crate::machine::variable::Form;
+use crate::origin::{self, Registered};
+use crate::tracker::{Tracker, TrackerId};
+
+/// An error, of which the program is warned, if a guard of a plug-in does not hold.
+pub(super) fn refuse(
+    cx: &OpcodeExecutor<'_>,
+    guards: &GuardProgram,
+    subjects: &GuardSubjects,
+    frame: &FreshFrame<'_, '_>,
+) -> PyResult<()> {
+    let Some(text) = blind_guard(cx, guards, subjects, frame).or_else(|| ambiguous_key(cx)) else { return Ok(()) };
+    let category = cx.py.get_type::<PyRuntimeWarning>();
+    cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
+    Err(PyRuntimeError::new_err(text))
+}
+
+fn blind_guard(
+    cx: &OpcodeExecutor<'_>,
+    guards: &GuardProgram,
+    subjects: &GuardSubjects,
+    frame: &FreshFrame<'_, '_>,
+) -> Option<String> {
+    let of_other_backend = fault::backend().is_some_and(|backend| !origin::is_of_the_tracer(backend.origin.krate));
+    if !of_other_backend && !cx.runtime.kinds.has_plugins() && cx.trackers.plugins().is_empty() {
+        return None;
+    }
+    let UnmetGuard { guard, seen, step, tested_by, .. } = guards.unmet(frame)?;
+    let subject = step.and_then(|step| subjects.at(step));
+    let owner = found_by(cx, subject).or_else(|| match tested_by {
+        Some(type_name) => test_of(cx, subject, type_name),
+        None => kind_of(cx, subject),
+    })?;
+    let seen = seen.map(|seen| format!("; seen: {seen}")).unwrap_or_default();
+    Some(format!(
+        "a guard of {owner} does not hold on the frame it was made from, which is left to CPython from now on: \
+         {guard}{seen}"
+    ))
+}
+
+/// New code would take one value for another.
+fn ambiguous_key(cx: &OpcodeExecutor<'_>) -> Option<String> {
+    let what = cx.contradiction()?;
+    let plugins = cx.trackers.plugins().join(", ");
+    Some(format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}"))
+}
+
+/// Trackers from that of a value to where it begins.
+fn way<'a>(cx: &'a OpcodeExecutor<'_>, subject: Option<TrackerId>) -> impl Iterator<Item = TrackerId> + 'a {
+    std::iter::successors(subject, |id| cx.trackers.get(*id).parent())
+}
+
+/// The plug-in by whose fetch a value is found.
+fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
+    way(cx, subject).find_map(|id| match cx.trackers.get(id) {
+        Tracker::Foreign { how, .. } => Some(how.0.plugin()),
+        _ => None,
+    })
+}
+
+/// The kind of a plug-in that a value, or what it is found in, is of.
+fn kind_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
+    way(cx, subject).find_map(|tracker| {
+        let (_, payload) = cx.vars.iter().find(|(id, _)| cx.vars.tracker(*id) == tracker)?;
+        let linked = cx.runtime.kinds.named(payload.kind())?.linked();
+        (!origin::is_of_the_tracer(linked.origin.krate)).then(|| format!("the {linked}"))
+    })
+}
+
+/// The library of an extension module, which is that of a backend.
+const EXTENSION: &str = "_sot";
+
+/// The backend, if a test is about its state or a tensor or is of its library, or else the type of a test that somebody
+/// else has made.
+fn test_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>, type_name: &'static str) -> Option<String> {
+    let krate = type_name.split("::").next().unwrap_or_default();
+    // What the tracer's own test of metas asks is the backend's.
+    let is_of_metas = type_name == std::any::type_name::<MetaTest>();
+    if origin::is_of_the_tracer(krate) && !is_of_metas {
+        return None;
+    }
+    let is_about_tensors = subject.is_none_or(|subject| {
+        let mut of_subject = cx.vars.iter().filter(|(id, _)| cx.vars.tracker(*id) == subject);
+        of_subject.any(|(_, payload)| payload.form() == Form::Tensor)
+    });
+    if !is_about_tensors && !is_of_metas && krate != EXTENSION {
+        return Some(format!("the test {type_name}"));
+    }
+    let backend = fault::backend().filter(|backend| !origin::is_of_the_tracer(backend.origin.krate))?;
+    Some(format!("the {backend}"))
+}

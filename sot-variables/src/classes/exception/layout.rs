@@ -1,0 +1,64 @@
+//! What C code keeps in an exception, besides what is written to it.
+
+use pyo3::exceptions::{PyBaseException, PyStopIteration, PySystemExit};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+
+/// What C code keeps in each exception.
+const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__"];
+
+/// Slots of a class of the program's may have the names of what C code keeps: both are there then.
+pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
+    for name in KEPT.iter().copied().chain(held_attribute(ty)) {
+        let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
+        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
+            continue;
+        };
+        let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+        if is_of_the_program && is_kept(ty, name)? {
+            let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a class in C behind the type keeps something of that name.
+fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
+    for class in ty.mro() {
+        let Ok(class) = class.cast::<PyType>() else { continue };
+        if !cpython::is_heap_type(class) && class.getattr("__dict__")?.contains(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether C code keeps more in an exception of the class than in any exception.
+pub(super) fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    let base = static_base(ty)?;
+    let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
+    Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
+}
+
+/// Whether what the class keeps more is its first argument.
+pub(super) fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
+    held_attribute(ty).is_some()
+}
+
+pub(super) fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
+    let py = ty.py();
+    if ty.is_subclass(&py.get_type::<PyStopIteration>()).unwrap_or(false) {
+        return Some("value");
+    }
+    ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
+}
+
+/// The nearest base that was not made by a class statement.
+pub(super) fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
+    let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
+    let base = bases.find(|base| !cpython::is_heap_type(base));
+    Ok(base.unwrap_or_else(|| ty.py().get_type::<PyBaseException>()))
+}

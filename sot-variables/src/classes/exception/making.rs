@@ -1,0 +1,118 @@
+//! How exceptions come to be: calls of their classes, whose `__new__` and `__init__` in C are done here.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::layout::{held_attribute, is_simple_holder, keeps_more, refuse_hiding_slots};
+use super::{group, is_tuple, ExceptionVariable};
+
+/// `class(...)` for an exception class; `None` if its `__new__` is not C code.
+pub fn instantiate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let py = cx.py;
+    let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
+    let in_c = lookup("__new__").is_some_and(|new| cpython::builtin_type_name(&new) == "builtin_function_or_method");
+    if !in_c {
+        return Ok(None);
+    }
+    let init = lookup("__init__");
+    let initialized_in_c = initialized_in_c_only(init.as_ref());
+    refuse_hiding_slots(ty)?;
+    if group::is_group_type(ty) {
+        return new_group(cx, class, ty, args).map(Some);
+    }
+    if keeps_more(ty)? && !is_simple_holder(ty) {
+        return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
+    }
+    if initialized_in_c && !args.keywords.is_empty() {
+        let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    let exception = cx.produce(Rc::new(ExceptionVariable::new(ty, class, args.positional.clone())));
+    if initialized_in_c {
+        hold(cx, exception, ty, &args.positional);
+    } else {
+        let init = object_model::find_special(cx, exception, &Rc::from("__init__"))?;
+        if let Some(init) = init {
+            cx.call(init, args)?;
+        }
+    }
+    Ok(Some(exception))
+}
+
+fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
+    init.is_none_or(|init| cpython::builtin_type_name(init) == "wrapper_descriptor")
+}
+
+/// `ExceptionGroup(message, exceptions)`
+fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
+    let given = group::arguments(args).unwrap_or_default().to_vec();
+    let members = group::members(cx, &given)?;
+    let own = group::class_for(cx, ty, &members)?;
+    let class = own.is(ty).then_some(class);
+    let members = cx.tuple(members);
+    let ty = own.into_any().unbind();
+    let payload =
+        ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members), tuple: None };
+    Ok(cx.produce(Rc::new(payload)))
+}
+
+/// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
+pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
+    let tracker = cx.constant_tracker(class.clone().unbind());
+    let class = cx.wrap(class, tracker);
+    cx.call(class, &CallArgs::positional(args))
+}
+
+/// An exception whose class keeps more than its arguments: made for real, so its arguments must be known.
+fn real_instance<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else {
+        let text = format!("{}() of values that are not known while tracing", cpython::type_name(ty));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    match ty.call(positional, Some(&keywords)) {
+        // `OSError(2)` is a FileNotFoundError.
+        Ok(real) => {
+            let class = real.get_type().is(ty).then_some(class);
+            ExceptionVariable::of_real(cx, &real, class, Some(args.clone()))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// `__init__` takes what the exception holds out of its arguments.
+pub(super) fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, args: &[VarId]) {
+    let Some(name) = held_attribute(ty) else { return };
+    let value = match *args {
+        [] => return,
+        [_, _, ..] if name == "code" => cx.tuple(args.to_vec()),
+        [first, ..] => first,
+    };
+    cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+}
+
+/// An exception that `class(*args)` has made keeps the tuple that it was given.
+pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
+    let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();
+    if is_as_given && is_tuple(cx, args)? && cx.unpack_all(args)? == made.args {
+        made.keep_tuple(cx, exception, args);
+    }
+    Ok(())
+}
