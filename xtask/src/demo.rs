@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: runs the first example and the models of `examples/` on each interpreter.
 
 use crate::command::openly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::python::{self, Interpreter, Minor};
 use crate::venv::{self, Venv};
@@ -37,7 +38,7 @@ pub(crate) fn on_each_python(options: &Options, scripts: &[&str]) -> Result<(), 
 
 fn run_scripts(python: &Interpreter, scripts: &[&str], passed_on: &[String]) -> Result<(), Failure> {
     let venv = Venv::prepare(python)?;
-    venv.install_extension()?;
+    venv.install_extension(Build::Release)?;
     for script in scripts {
         let what = format!("{} {script}", python.minor);
         let run = openly(&what, venv.python_command().arg(script).args(passed_on))?;

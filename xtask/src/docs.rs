@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::quietly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
 use crate::venv::Venv;
@@ -84,7 +85,7 @@ fn with_extension(python: &Interpreter) -> Result<PathBuf, Failure> {
         return Ok(given.into());
     }
     let venv = Venv::prepare(python)?;
-    venv.install_extension()?;
+    venv.install_extension(Build::Release)?;
     Ok(venv.python())
 }
 

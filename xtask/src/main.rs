@@ -8,6 +8,7 @@ mod cpython_tests;
 mod demo;
 mod docs;
 mod how_tos;
+mod install;
 mod lint;
 mod new_plugin;
 mod number_sweep;

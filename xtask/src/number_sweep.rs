@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::command::openly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::venv::Venv;
 use crate::{python, workspace, Failure};
@@ -18,7 +19,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for python in &found.interpreters {
         println!("\n== CPython {} ==", python.version);
         let venv = Venv::prepare(python)?;
-        venv.install_extension()?;
+        venv.install_extension(Build::Release)?;
         let mut sweep = venv.python_command();
         sweep.current_dir(workspace::root()).arg("tests/number_sweep/run.py").args(&options.passed_on);
         sweep.arg("--keep").arg(folder.join(format!("{}.jsonl", python.minor)));

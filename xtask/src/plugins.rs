@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::command::{openly, quietly};
+use crate::install::Build;
 use crate::options::Options;
 use crate::python;
 use crate::venv::{only_wheel, Venv};
@@ -24,7 +25,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for base in &found.interpreters[first..] {
         let venv = Venv::prepare(base)?;
         if pages.is_empty() || !names.is_empty() {
-            venv.install_extension()?;
+            venv.install_extension(Build::Release)?;
             for plugin in plugins(&names)? {
                 failures.extend(try_one(&venv, &plugin).err());
             }
