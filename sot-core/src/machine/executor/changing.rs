@@ -86,8 +86,8 @@ impl<'py> OpcodeExecutor<'py> {
         others >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
     }
 
-    /// `lhs op rhs` without specialising on the values, if one operand is a [`LazyNumber`] and the other is known,
-    /// too.
+    /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
+    /// and the other is known.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         if let Some(open) = sizes::open_binary(self, op, lhs, rhs)? {
             return Ok(Some(open));
@@ -125,8 +125,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(result))
     }
 
-    /// `function(*args)` without specialising on the values, if one argument is a [`LazyNumber`] and the others are
-    /// known. The function must be pure, and whether it fails must depend only on the types.
+    /// `function(*args)` without specialising on the values, if one argument is a number that differs, or a text of
+    /// one, and the others are known. The function must be pure, and whether it fails must depend only on the types.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let args = &in_python_all(self, args)?[..];
         let Some(known) = args.iter().map(|&arg| lazily_known(self, arg)).collect::<Option<Vec<_>>>() else {
