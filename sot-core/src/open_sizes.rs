@@ -17,7 +17,8 @@ pub enum Matters {
     /// All parameters that are changed in place. A trace with several of them, as in a loop, then needs no attempt
     /// for each.
     AllWritten,
-    /// One of the sizes that were open from the first translation on. The next attempt opens only these.
+    /// One of the many sizes that were open from the first translation on, but not which one. The next attempt opens
+    /// only the sizes of this set.
     AtFirst(OpenAtFirst),
 }
 

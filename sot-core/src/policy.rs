@@ -130,7 +130,7 @@ pub const MAX_RESTARTS: usize = 16;
 
 /// Number of translations of one code object that need not be paid for by the hits of earlier ones.
 pub const FREE: u64 = 6;
-/// The same number for code that was inlined into a caller that has settled.
+/// [`FREE`] for code that was inlined into a caller that has settled.
 pub const FREE_BELOW: u64 = 2;
 /// Added to these numbers for each resume function of the code, which shares the account of translations.
 pub const FREE_BEHIND: u64 = 2;
@@ -147,7 +147,7 @@ pub const UNUSED_AFTER: u64 = 64;
 pub const MAX_STEPS: u64 = 2_000_000;
 /// Number of instructions that a trace may take without meeting a tensor, in a function that the user has asked for.
 pub const ASKED: Budget = Budget { first: 200_000, least: 12_500 };
-/// The same in a function that the user has not asked for.
+/// [`ASKED`] for a function that the user has not asked for.
 pub const UNASKED: Budget = Budget { first: 100_000, least: 1_000 };
 /// The budget is halved each time this many instructions have been simulated without meeting a tensor, because
 /// simulation takes a hundred times as long as execution.

@@ -78,8 +78,8 @@ impl CacheEntry {
         CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
     }
 
-    /// Sets whether the entry replaces those that have never been hit: it is made for all values, they are each for
-    /// one.
+    /// Sets whether the entry replaces those that have never been hit, because it serves all values and each of them
+    /// only one.
     #[must_use]
     pub fn replacing(self, unused: bool) -> Self {
         CacheEntry { replaces_unused: unused, ..self }

@@ -376,7 +376,7 @@ impl CodeCache {
         self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
     }
 
-    /// Leaves the code to CPython for good, or no longer.
+    /// Sets whether the code is left to CPython for good.
     pub fn set_skip(&self, skip: bool) {
         self.skip.store(skip, Ordering::Relaxed);
     }

@@ -33,14 +33,14 @@ pub struct ShortLived {
     pub classes: HashSet<ValuePath>,
 }
 
-/// Numbers of the translations of resume functions that go on in one loop.
+/// Numbers of the translations of resume functions that resume inside one loop.
 #[derive(Clone, Copy, Default)]
 pub struct LoopTranslations {
     /// All translations.
     pub all: u32,
     /// Translations that are not the first of their resume function.
     pub again: u32,
-    /// True if one of them goes on in a function that the loop calls.
+    /// True if one of them resumes inside a function that the loop calls.
     pub in_call: bool,
 }
 
@@ -62,7 +62,7 @@ impl Profile {
     }
 
     /// Counts a translation of a resume function in a loop. `again`: the resume function has another translation.
-    /// `in_call`: it goes on in a function that the loop calls.
+    /// `in_call`: it resumes inside a function that the loop calls.
     pub fn count_translation(&mut self, head: Label, again: bool, in_call: bool) {
         let made = self.made.entry(head).or_default();
         made.all = made.all.saturating_add(1);

@@ -15,7 +15,7 @@ use crate::origin::{Linked, Registered, RegistrationOrigin};
 pub enum TranslationOutcome<'a> {
     /// The frame is translated to its end, as one graph or several.
     Whole,
-    /// The frame is translated up to a graph break, and a resume function goes on.
+    /// The frame is translated up to a graph break, and a resume function continues the frame.
     Broken(&'a Reason),
     /// The frame is left to CPython.
     LeftAlone(&'a Reason),

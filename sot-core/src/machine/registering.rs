@@ -177,7 +177,7 @@ fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Opt
     }))
 }
 
-/// Leaves the frames of a registered function to CPython, or no longer does.
+/// Leaves the frames of a registered function to CPython, or undoes that.
 fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<bool>) -> PyResult<()> {
     let Some(code) = own_code(runtime, object)? else { return Ok(()) };
     if let Some(below) = disables {

@@ -92,7 +92,7 @@ pub(super) fn attach<'py>(id: u64, entry: &Arc<CacheEntry>, frame: &impl FrameVi
     report::attach(id, Arc::downgrade(&entry), guards);
 }
 
-/// The line at which a resume function goes on.
+/// The line at which a resume function resumes.
 fn resume_line(py: Python<'_>, unit: &CodeUnit) -> Option<u32> {
     let prologue = cache::prologue_of(unit.object.bind(py).cast::<PyCode>().ok()?)?;
     let behind = unit.code.instructions.get((prologue as usize).checked_sub(1)?)?.target?;

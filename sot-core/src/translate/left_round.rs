@@ -58,7 +58,7 @@ pub(super) fn leave_round(
         let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
         Flow::Ok(Stop { key, target: ResumeTarget::new(code, cells)? })
     };
-    // The loop of a called function goes on within the call.
+    // The loop of a called function runs on inside the call.
     let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
     let stops = ends.into_iter().map(stop).collect::<Flow<Vec<_>>>()?;
     if stops.is_empty() {
@@ -107,7 +107,7 @@ fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, P
     Ok(code.call_method("replace", (), Some(&changes))?.cast_into()?)
 }
 
-/// True if a resume function begins with a call of a resume function that goes on in a loop.
+/// True if a resume function begins with a call of a resume function that resumes inside a loop.
 fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: &ResumeKey) -> Flow<bool> {
     let Entry::Return(mut arguments, _) = key.entry else { return Ok(false) };
     let mut slot = unit.code.total_args() - 1 - arguments;

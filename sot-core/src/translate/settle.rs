@@ -45,7 +45,7 @@ impl<'a> Account<'a> {
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
-    /// Leaves the frame to CPython. `failures` gives the guards that failed, as texts and for reports; it is called
+    /// Leaves the frame to CPython. `failures` returns the guards that failed, as texts and for reports; it is called
     /// the first time only.
     pub(super) fn left(
         &self,

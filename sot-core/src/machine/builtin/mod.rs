@@ -57,8 +57,8 @@ pub static BUILTINS: [Builtin];
 /// A path that some interpreters lack is followed by a question mark:
 /// `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 ///
-/// What has a handler is overridden as opcodes are (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates
-/// the call as it would be without the override.
+/// An override is written as for opcodes (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates the call
+/// as it would be without the override.
 ///
 /// ```
 /// use sot_core::builtin;

@@ -21,7 +21,8 @@ pub struct Claim {
     pub below: Vec<VarId>,
 }
 
-/// The object that the present instruction calls or asks, and the finish, if the instruction does nothing else.
+/// The object that the present instruction *asks*, and the finish, if the instruction does nothing else. To ask an
+/// object is to call it, or one of its special methods.
 #[derive(Default)]
 pub struct Claims {
     direct: Option<(VarId, Claim)>,
@@ -63,7 +64,8 @@ impl Claims {
         self.above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
-    /// True if the present instruction does nothing but call the C function whose handler asks this. Takes the claim.
+    /// True if the present instruction does nothing but call the C function whose handler calls this method. Takes
+    /// the claim.
     pub fn take_call(&mut self) -> bool {
         self.take().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
     }

@@ -48,7 +48,8 @@ pub enum Effort {
     Little,
     /// Longer: the user has asked for the function, so it will have tensor work sooner or later.
     Asked,
-    /// Up to the first budget in full, however many instructions were simulated in vain: everything is translated.
+    /// Up to the full budget of a function that the user has asked for, however many instructions were simulated in
+    /// vain, because every frame gets new code.
     All,
 }
 

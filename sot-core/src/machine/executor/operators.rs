@@ -202,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(one.children() == other.children());
         }
         let constants = one.constant().is_some() || other.constant().is_some();
-        // A tracker that gives a new object at each read needs no guard.
+        // A tracker that returns a new object at each read needs no guard.
         if !constants && left != right && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
             self.guards.add(left, Test::DiffersFrom(right));
         }

@@ -401,8 +401,8 @@ fn told_apart<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bo
     (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))
 }
 
-/// Breaks the graph at a look at a class that is made anew at each call, or at an object of such a class, because the
-/// translation would never hold again.
+/// Breaks the graph where the trace looks at a class that is made anew at each call, or at an object of such a class.
+/// A translation that rests on the class would never be hit again.
 fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     let tracker = cx.vars.tracker(id);
     // Before the first instruction the graph cannot break.

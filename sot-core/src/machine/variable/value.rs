@@ -29,7 +29,7 @@ pub struct GraphArgument {
 pub enum Death {
     /// Nothing.
     Silent,
-    /// The value does not end when it is told to, which CPython reports. Nothing else is observable.
+    /// A generator yields although it is being closed, which CPython reports as an error. Nothing else is observable.
     Refused,
     /// Code of the program runs, which may do anything.
     Shows,
@@ -128,7 +128,7 @@ pub trait Variable: Any {
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.cx()))))
     }
 
-    /// Writes code that gives a container which outlives the frame the contents it has in the trace.
+    /// Writes code that restores, in a container which outlives the frame, the contents that it has in the trace.
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
