@@ -97,7 +97,8 @@ pub const MAX_UNROLLED: usize = 2;
 pub const MAX_UNROLLED_PLACES: usize = 3;
 /// Minimum number of translations in a loop before the rest of an iteration is left to CPython.
 pub const MIN_IN_LOOP: u32 = 6;
-/// Minimum number of translations of one resume function before that. The first iteration may differ from all others.
+/// Minimum number of translations of one resume function before the rest of an iteration is left to CPython: the
+/// first iteration may differ from all others.
 pub const MIN_OF_PLACE: usize = 2;
 
 /// Numbers of translations of resume functions at which a loop gets no more.
@@ -132,7 +133,8 @@ pub const MAX_RESTARTS: usize = 16;
 pub const FREE: u64 = 6;
 /// [`FREE`] for code that was inlined into a caller that has settled.
 pub const FREE_BELOW: u64 = 2;
-/// Added to these numbers for each resume function of the code, which shares the account of translations.
+/// Added to [`FREE`] or [`FREE_BELOW`] for each resume function of the code, which shares the account of
+/// translations.
 pub const FREE_BEHIND: u64 = 2;
 /// Number of translations that specialise on values that differ. The next one, which is the last free one, does not:
 /// its graph breaks where such a value is needed.

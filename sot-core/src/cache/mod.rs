@@ -235,7 +235,8 @@ impl CodeCache {
         differing
     }
 
-    /// The dynamic-shape setting of the function; of a resume function, that of its original code.
+    /// Whether the user wants sizes and numbers left open (`dynamic`): `None` leaves it to the environment. A resume
+    /// function has the setting of its original code.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
         let own = || self.sizes().dynamic;
         let of_base = |origin: &CodeOrigin| {
@@ -245,7 +246,7 @@ impl CodeCache {
         self.origin().map_or_else(own, of_base)
     }
 
-    /// Sets the dynamic-shape setting; `None` leaves it to the environment.
+    /// Sets whether sizes and numbers are left open; `None` leaves it to the environment.
     pub fn set_dynamic(&self, dynamic: Option<bool>) {
         self.sizes().dynamic = dynamic;
     }

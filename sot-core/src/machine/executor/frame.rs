@@ -11,7 +11,7 @@ use crate::tracker::Globals;
 /// An entry of the block stack (3.8 to 3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The handler of exceptions.
+    /// Where exceptions raised in the block go.
     pub handler: Label,
     /// Stack depth to unwind to.
     pub depth: usize,
@@ -31,7 +31,7 @@ impl Block {
     }
 }
 
-/// An exception that is being handled, and how handling it ends.
+/// An exception that is being handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
     /// Stack depth at which the previously handled exception lies: one item, or three before 3.11.

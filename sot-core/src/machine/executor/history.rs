@@ -18,7 +18,7 @@ use crate::value_path::ValuePath;
 /// What earlier calls and attempts have shown.
 #[derive(Default)]
 pub struct History {
-    /// Values that were others in earlier translations, with the number of these.
+    /// Paths of values that differed in earlier translations, with the number of these translations.
     pub changing: HashMap<ValuePath, usize>,
     /// Number of translations of the outermost frame.
     pub translations: usize,
@@ -36,7 +36,7 @@ pub struct History {
     pub planned: Option<PlannedBreak>,
     /// How many instructions the trace may take without meeting a tensor.
     pub effort: Effort,
-    /// True if an earlier attempt was given up because a signal waited.
+    /// True if so many traces of the code were given up for signals that this one ignores them.
     pub gave_way: bool,
 }
 

@@ -57,7 +57,7 @@ impl<'py> OpcodeExecutor<'py> {
         Err(error)
     }
 
-    /// The value of a name in the frame's globals.
+    /// The value of a name in the frame's globals, if there is one.
     pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
         if let Some(names) = self.stack.frame().global_names {
             let key = self.string(name);
@@ -68,7 +68,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.find_global_in(&globals, name)
     }
 
-    /// The value of a name in these globals.
+    /// The value of a name in these globals, if there is one. Guards that it exists, or does not.
     pub fn find_global_in(&mut self, globals: &Globals, name: &Name) -> Flow<Option<VarId>> {
         let py = self.py;
         if let Some(written) = self.effects.global(&globals.dict, name) {
@@ -101,7 +101,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// The value of a builtin name. All frames are taken to share the builtins of the root frame.
+    /// The value of a builtin name, if there is one. All frames are taken to share the builtins of the root frame.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let builtins = cpython::import(self.py, "builtins")?.dict();
         if let Some(written) = self.effects.global(builtins.as_unbound(), name) {

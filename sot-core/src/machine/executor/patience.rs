@@ -57,7 +57,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Makes the limits of a trace. If earlier traces were given up for signals, this one ignores them.
+    /// Makes the limits of a trace. `ignores_signals` if enough traces of the code were given up for signals.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
             Effort::Little => left_of(&UNASKED),

@@ -96,7 +96,7 @@ impl<'py> OpcodeExecutor<'py> {
 }
 
 /// Inlines the substitute of a function. A call of the function from within its substitute means the function itself,
-/// so that is `None`.
+/// so it returns `None`.
 fn call_substitute(
     cx: &mut OpcodeExecutor<'_>,
     variable: Option<VarId>,

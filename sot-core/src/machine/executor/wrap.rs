@@ -84,7 +84,7 @@ impl IdentityMap {
         }
     }
 
-    /// Notes that the object is the variable.
+    /// Notes that the object and the variable are one.
     pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.places.insert(variable, self.objects.len());
@@ -154,7 +154,7 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    /// Says that a plug-in has found two tensors by one tracker, if it has.
+    /// The text that says that a plug-in has found two tensors by one tracker, if it has.
     pub(crate) fn contradiction(&self) -> Option<String> {
         let tracker = self.identities.contradiction?;
         Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))

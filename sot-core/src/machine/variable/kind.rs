@@ -128,8 +128,9 @@ impl OverriddenKind<'_> {
 /// variable_kind! { "null" }
 /// ```
 ///
-/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); which objects it
-/// wraps stays. `next.wrap(cx, object, tracker)` wraps an object as it would be without the override:
+/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); an override does not
+/// change which objects the kind wraps. `next.wrap(cx, object, tracker)` wraps an object as it would be without the
+/// override:
 ///
 /// ```
 /// use sot_core::variable_kind;
@@ -342,7 +343,7 @@ pub struct Factories {
     pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// True if an object is an immutable value, so that one object may stand for those made anew at each call.
     pub is_value: fn(&Bound<'_, PyAny>) -> bool,
-    /// An object of which only what CPython answers about it is known.
+    /// A real object without a kind of its own, handled by CPython's general rules only.
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// An exception that C code has raised while tracing.
     pub exception: for<'py> fn(&mut OpcodeExecutor<'py>, &Bound<'py, PyAny>) -> Flow<VarId>,

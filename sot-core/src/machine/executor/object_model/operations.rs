@@ -153,7 +153,8 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
     cx.truth(equal)
 }
 
-/// True if a value is a NaN. A NaN equals only itself by identity and, from 3.10 on, has a hash by identity.
+/// True if a value is a NaN. A NaN is not equal to itself: containers find it by identity only and, from 3.10 on, its
+/// hash depends on its identity.
 pub fn is_nan(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
