@@ -14,5 +14,5 @@ pub struct SymbolId(pub(crate) u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct TrackerId(pub(crate) u32);
 
-/// An attribute or variable name.
+/// The name of an attribute or a variable.
 pub type Name = Rc<str>;

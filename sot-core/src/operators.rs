@@ -77,7 +77,8 @@ impl BinaryOp {
         format!("__i{}", &self.method()[2..])
     }
 
-    /// Whether nothing is asked after a method of the operator in place that declines: until 3.9 so with `__ipow__`.
+    /// True if no other method is tried after an in-place method that returns `NotImplemented`: before 3.10 this is
+    /// so for `__ipow__`.
     pub fn is_final_in_place(self) -> bool {
         self == BinaryOp::Power && LANGUAGE.in_place_power_is_final
     }

@@ -1,4 +1,4 @@
-//! Where a registration stands, as errors and lists of what is linked show it.
+//! Where a registration stands in the source, for errors and for lists of what is linked.
 
 use std::fmt;
 
@@ -26,11 +26,11 @@ impl fmt::Display for RegistrationOrigin {
 /// The crates of the tracer.
 const OWN: [&str; 5] = ["sot_core", "sot_variables", "sot_opcodes_py38", "sot_opcodes_py312", "sot_python"];
 
-/// The crates of backends that are built and tested with the tracer, and so are no plug-ins either.
+/// Crates of backends that are built and tested with the tracer. They do not count as plug-ins.
 #[distributed_slice]
 pub static OWN_BACKENDS: [&'static str];
 
-/// Whether a crate, by either of its names (`sot-core`, `sot_core`), is no plug-in.
+/// True if a crate, named either way (`sot-core`, `sot_core`), belongs to the tracer and is no plug-in.
 pub(crate) fn is_of_the_tracer(krate: &str) -> bool {
     let is_it = |own: &str| own.len() == krate.len() && own.bytes().eq(krate.bytes().map(underscored));
     OWN.iter().chain(OWN_BACKENDS).any(|own| is_it(own))
@@ -44,7 +44,7 @@ fn underscored(byte: u8) -> u8 {
     }
 }
 
-/// One registration.
+/// One registration of a linked crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Linked {
     /// What it registers: `opcode`, `kind`, `builtin`, `backend`, an override of one of them, or `observer`.
@@ -61,7 +61,7 @@ impl fmt::Display for Linked {
     }
 }
 
-/// What registers itself.
+/// A value that knows its registration.
 pub trait Registered {
     /// The registration.
     fn linked(&self) -> Linked;
@@ -73,7 +73,7 @@ impl Registered for Linked {
     }
 }
 
-/// The [`RegistrationOrigin`] of what is written there.
+/// The [`RegistrationOrigin`] of the place where the macro is used.
 #[macro_export]
 macro_rules! origin {
     () => {

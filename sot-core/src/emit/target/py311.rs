@@ -1,4 +1,4 @@
-//! CPython 3.11: frames start unprepared, calls take a NULL below the callable.
+//! CPython 3.11: the frame creates its own cells, and calls take a NULL below the callable.
 
 use pyo3::prelude::*;
 
