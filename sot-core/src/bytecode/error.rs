@@ -1,4 +1,4 @@
-//! What can be wrong with a code object, read or edited.
+//! Errors of decoding and encoding code objects.
 
 use pyo3::PyErr;
 use thiserror::Error;
@@ -113,7 +113,7 @@ pub enum BytecodeError {
         /// Its opcode.
         opcode: String,
     },
-    /// A loop leaves the stack deeper each time round.
+    /// A loop leaves the stack deeper after each iteration.
     #[error("the stack grows without end at {at}")]
     StackGrows {
         /// An instruction on the loop.

@@ -6,8 +6,8 @@ use pyo3::types::{PyCode, PyString, PyTuple};
 use super::decode::bytecode;
 use super::{BytecodeError, Op, Opcodes, OperandTable};
 
-/// The names in the operands of a code object and of the code in its constants (comprehensions, lambdas). A name may be
-/// there several times.
+/// The names in the operands of a code object, and of the code objects in its constants (comprehensions, lambdas). A
+/// name may occur several times.
 #[derive(Default)]
 pub struct Names<'py> {
     /// Looked up among globals, then builtins.
@@ -17,7 +17,7 @@ pub struct Names<'py> {
 }
 
 impl<'py> Names<'py> {
-    /// Those of a code object.
+    /// Collects the names of a code object.
     pub fn of(code: &Bound<'py, PyCode>) -> Result<Self, BytecodeError> {
         let mut names = Names::default();
         names.add(code)?;

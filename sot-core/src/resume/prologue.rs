@@ -271,11 +271,11 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The block of the instruction begins below what is on top of the stack.
+    /// Begins the block of the original instruction below the top of the stack.
     fn begin_block(&mut self) -> Flow<()> {
         let at = self.key.at;
         let handler = self.base.instructions[at.index()].target.unwrap_or(at);
-        // One of the values, which have been loaded.
+        // Slot of a value that has been loaded already, and so is free.
         let top = self.slot - 1;
         self.e.op(Op::STORE_FAST, top)?;
         self.jump(Op::SETUP_FINALLY, handler)?;
@@ -283,7 +283,7 @@ impl Writer<'_, '_> {
         self.e.op(Op::DELETE_FAST, top)
     }
 
-    /// What the branch does, with a bool on top of the stack.
+    /// Branches as the original instruction does, with a bool on top of the stack.
     fn branch(&mut self) -> Flow<()> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
@@ -298,8 +298,8 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop
-    /// ends.
+    /// Writes what follows a call that yields the next item of the iterator below it: if the call raised
+    /// `StopIteration`, the loop ends.
     fn unless_stopped(&mut self, start: Label) -> Flow<()> {
         let after = after_loop(&self.base.instructions[self.key.at.index()])?;
         let end = self.e.end_try()?;
@@ -319,7 +319,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// A jump into the original code.
+    /// Writes a jump into the original code.
     fn jump(&mut self, op: Op, target: Label) -> Flow<()> {
         let jump = self.e.jump(op)?;
         self.outward.push((Label(jump as u32), target));

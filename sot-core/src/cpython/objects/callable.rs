@@ -15,10 +15,10 @@ use crate::cpython::hook::chain;
 use crate::cpython::hook::panic_text;
 use crate::cpython::hook::session::attached;
 
-/// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a
+/// Creates a Python callable that runs `f` with its positional arguments. It takes no keywords. A panic becomes a
 /// `RuntimeError`.
 ///
-/// The garbage collector does not see what `f` holds: a reference from there back to the callable is never freed.
+/// The garbage collector does not see what `f` holds: if that refers back to the callable, the cycle is never freed.
 pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -26,8 +26,8 @@ where
     make(py, name, doc, Borrowing(f))
 }
 
-/// A callable that owns its arguments: bytecode that calls it keeps none of them alive. Only for new code to call, from
-/// whose stack they are taken.
+/// Creates a callable that owns its arguments, so that the calling bytecode keeps none of them alive. Only new code
+/// may call it, because the arguments are taken from the caller's value stack.
 pub fn fastcall_taking<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
 where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -35,7 +35,7 @@ where
     make(py, name, doc, Taking(f))
 }
 
-/// Whether the callable is one of these.
+/// True if the callable was made by `fastcall` or `fastcall_taking`.
 pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object, which is looked into if it is a C function; what that is bound to may be null.
     unsafe {
@@ -44,10 +44,10 @@ pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// What a callable does with its arguments.
+/// Body of a callable.
 trait NativeFunction: Send + Sync + 'static {
     /// # Safety
-    /// As many live arguments as said, in a vector that the caller reads again to drop them.
+    /// As many live arguments as `count` says, in a vector that the caller reads again to drop them.
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>>;
 }
 
@@ -79,8 +79,9 @@ where
     }
 }
 
-/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see
-/// `cpython::hook::chain`). The function's frame alone owns the arguments once it runs, if the hook sees it.
+/// Calls a function in place of the calling Python code, whose frame is taken out of the chain of frames meanwhile
+/// (see `cpython::hook::chain`). If the hook sees the function's frame, only that frame owns the arguments while it
+/// runs.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
     // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called
@@ -98,12 +99,12 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
     }
 }
 
-/// Arguments for the next frame of a code object.
+/// Arguments given to the next frame of a code object.
 pub(in crate::cpython) struct Given {
     pub(in crate::cpython) code: *mut crate::cpython::layout::Code,
     args: *mut *mut ffi::PyObject,
     count: usize,
-    /// The frame that is out of the chain meanwhile, or null.
+    /// The frame taken out of the chain, or null.
     pub(in crate::cpython) waiting: *mut crate::cpython::layout::Frame,
 }
 
@@ -144,7 +145,7 @@ fn make<'py, F: NativeFunction>(py: Python<'py>, name: &str, doc: &str, f: F) ->
     }
 }
 
-/// Calls with positional arguments given as references.
+/// Calls with positional arguments, given as references.
 #[inline]
 pub fn call_with_vector<'py>(callable: &Bound<'py, PyAny>, args: &[&Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     const INLINE: usize = 8;
@@ -155,7 +156,7 @@ pub fn call_with_vector<'py>(callable: &Bound<'py, PyAny>, args: &[&Bound<'py, P
     call_through(callable, args, &mut vec![null_mut(); args.len() + 1])
 }
 
-/// Calls with a vector whose first place is the callee's to use.
+/// Calls with an argument vector whose first place is reserved for the callee.
 #[inline]
 fn call_through<'py>(
     callable: &Bound<'py, PyAny>,
@@ -173,7 +174,7 @@ fn call_through<'py>(
     }
 }
 
-/// Calls with arguments of which the last are given by the names in `keywords`.
+/// Calls with arguments, of which the last ones are keyword arguments with the names in `keywords`.
 #[inline]
 pub fn call_with_names<'py>(
     callable: &Bound<'py, PyAny>,
@@ -199,7 +200,7 @@ pub fn call_with_names<'py>(
     }
 }
 
-/// The same for a method of the first argument.
+/// Like `call_with_names`, for a method of the first argument.
 #[inline]
 pub fn call_method_with_names<'py>(
     name: &Bound<'py, PyString>,
@@ -236,7 +237,7 @@ pub(in crate::cpython) unsafe fn vectorcall(
     unsafe { ffi::PyObject_Vectorcall(callable, args, count, null_mut()) }
 }
 
-/// The same on 3.8, where it is an inline function that pyo3 has with the parameters of 3.9.
+/// `PyObject_Vectorcall` on 3.8, where it is an inline function that pyo3 declares with the parameters of 3.9.
 ///
 /// # Safety
 /// As the C function: live objects, as many as `count` says, and the GIL held.
@@ -261,7 +262,7 @@ pub(in crate::cpython) unsafe fn vectorcall(
 
 const TARGET: &CStr = c"sot.fastcall";
 
-/// What a callable owns.
+/// State of a callable.
 struct NativeCallable<F> {
     definition: ffi::PyMethodDef,
     function: F,
@@ -269,7 +270,7 @@ struct NativeCallable<F> {
     _doc: CString,
 }
 
-/// The C function of a callable over `F`.
+/// C entry point of a callable over `F`.
 ///
 /// # Safety
 /// Called by CPython for a function object made by [`fastcall`] with the same `F`.
@@ -303,7 +304,7 @@ unsafe extern "C" fn call<F: NativeFunction>(
     })
 }
 
-/// Frees what a callable owns.
+/// Frees the state of a callable.
 ///
 /// # Safety
 /// Called by CPython for a capsule made by [`fastcall`] with the same `F`.

@@ -1,6 +1,6 @@
-//! Fields of a C++ object that Python objects hold by pointer behind their header, read by the accessors the library
-//! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
-//! first: everything is found through samples, and memory is looked at in a way that cannot fault.
+//! Fields of a C++ object that a Python object holds by a pointer behind its header. They are read by accessors that
+//! the C++ library exports, in a few nanoseconds instead of the hundred that the Python attribute takes. No layout is
+//! assumed: everything is found with the help of samples, and memory is examined in a way that cannot fault.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -15,30 +15,30 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// Where instances of a Python type keep their C++ object, and the class that it must be of.
+/// Position of the C++ object in instances of a Python type, and the C++ class it has to be of.
 #[derive(Debug)]
 pub struct Embedded {
     owner: Py<PyType>,
-    /// One of the types derived from it, for which this need not be asked.
+    /// A derived type that is known, so that the type check can be skipped.
     derived: Option<Py<PyType>>,
-    /// Of the pointer in the Python object.
+    /// Offset of the pointer in the Python object.
     offset: usize,
     virtual_table: usize,
 }
 
-/// Where the C++ object keeps a number: an `int`, or an `enum` of one.
+/// Position of a number in the C++ object: an `int`, or an `enum` based on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptNumber {
     offset: usize,
 }
 
-/// Reads a number.
+/// Accessor of a number.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberField(NumberAccessor);
 
 type NumberAccessor = extern "C" fn(*const c_void) -> c_int;
 
-/// Reads a short array: `N` places of 64 bits, then how many of them are used.
+/// Accessor of a short array: `N` places of 64 bits, followed by the number of used places.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrayField<const N: usize>(ArrayAccessor<N>);
 
@@ -50,7 +50,7 @@ struct Array<const N: usize> {
     used: c_int,
 }
 
-/// How far into a C++ object its numbers are looked for.
+/// Number of bytes of a C++ object that are searched for a number.
 const NUMBERS_END: usize = 256;
 
 impl Embedded {
@@ -78,21 +78,21 @@ impl Embedded {
         })
     }
 
-    /// Knows a type derived from the owner without asking.
+    /// Adds a derived type, for which the type check is skipped.
     #[must_use]
     pub fn knowing(self, derived: &Bound<'_, PyType>) -> Embedded {
         let is_derived = derived.is_subclass(self.owner.bind(derived.py())).unwrap_or(false);
         Embedded { derived: is_derived.then(|| derived.clone().unbind()), ..self }
     }
 
-    /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
+    /// Finds the accessor of a number by its symbol. The caller has to compare its answers for samples with Python's.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
         let found = find_function(library, accessor)?;
         // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
         Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
     }
 
-    /// Where a number is kept that is this for each of the samples: the only place where they all have it.
+    /// Finds the position of a number by its values in samples. `None` unless there is exactly one such position.
     pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
         let memory = ProcessMemory::open()?;
         let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
@@ -106,8 +106,8 @@ impl Embedded {
         }
     }
 
-    /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
-    /// must be `expected`.
+    /// Finds the accessor of an array by its symbol. It has to return a reference. Its answer for `sample` is
+    /// examined here, and has to be `expected`.
     pub fn array<const N: usize>(
         &self,
         library: &Path,
@@ -129,13 +129,13 @@ impl Embedded {
         expected.iter().enumerate().all(same).then_some(ArrayField(read))
     }
 
-    /// The C++ object of `object`; `None` if it holds none of the class.
+    /// Returns the C++ object of `object`; `None` if there is none of this class.
     #[inline]
     pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<Held<'a>> {
         self.place(object).map(|place| Held { place, owner: PhantomData })
     }
 
-    /// The address of the pointer in `object`, which is what accessors work on.
+    /// Returns the address of the pointer in `object`, which accessors take.
     #[inline]
     fn place(&self, object: &Bound<'_, PyAny>) -> Option<*const c_void> {
         // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
@@ -161,23 +161,23 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Where the pointer to it is.
+    /// Address of the pointer to the C++ object.
     pub(in crate::cpython) fn pointer(self) -> *const usize {
         self.place.cast()
     }
 
-    /// Where it is. It begins with the address of its virtual table.
+    /// Address of the C++ object, which begins with the address of its virtual table.
     pub(in crate::cpython) fn address(self) -> usize {
         // SAFETY: the place in the Python object, which lives.
         unsafe { *self.pointer() }
     }
 
-    /// The word that a number is in.
+    /// The word that contains a number.
     pub(in crate::cpython) fn word_of_number(self, kept: KeptNumber) -> *const u64 {
         (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
     }
 
-    /// The words that make an array: its items, then the one with their number.
+    /// The words of an array: its items, and the word with their number.
     pub(in crate::cpython) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
         let array = (field.0)(self.place);
         let used = self.used(field)?.len();
@@ -187,13 +187,13 @@ impl Held<'_> {
         Some((0..used).map(|at| items.wrapping_add(at)).chain([end]).collect())
     }
 
-    /// A number.
+    /// Reads a number.
     #[inline]
     pub fn number(self, field: NumberField) -> c_int {
         (field.0)(self.place)
     }
 
-    /// Whether an array holds just this.
+    /// True if an array has exactly these items.
     #[inline]
     pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
         self.used(field) == Some(expected)
