@@ -10,9 +10,9 @@ use super::{BytecodeError, Op, Opcodes, OperandTable};
 /// name may occur several times.
 #[derive(Default)]
 pub struct Names<'py> {
-    /// Looked up among globals, then builtins.
+    /// Names looked up in the globals, then in the builtins.
     pub globals: Vec<Bound<'py, PyString>>,
-    /// Looked up elsewhere: attributes, modules, what is imported from them.
+    /// All other names: attributes, modules, names imported from modules.
     pub others: Vec<Bound<'py, PyString>>,
 }
 

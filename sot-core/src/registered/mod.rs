@@ -50,8 +50,8 @@ impl Parts {
 /// What a registration says about an object.
 #[derive(Debug)]
 pub enum Meaning {
-    /// Calls of it end the graph and run for real: of a class, those that make its instances and those of its
-    /// instances.
+    /// Calls of the object end the graph and run natively. For a class, this holds for creating instances and for
+    /// calling them.
     Break,
     /// Like `Break`. In addition its own frames are not translated and, if requested, neither are those it calls.
     Disabled,

@@ -37,7 +37,7 @@ pub struct TranslationReport {
     pub guard_steps: usize,
     /// Why the frame was broken or left to CPython.
     pub reason: Option<ReasonReport>,
-    /// Calls that ran it; `None` if there is no new code.
+    /// Number of calls that ran it; `None` if there is no new code.
     pub hits: Option<u64>,
     /// Time that calls take; `None` if there is no new code, or details are not switched on.
     pub times: Option<TimesReport>,
@@ -144,7 +144,7 @@ pub struct StackEntry {
     pub line: u32,
     /// The function.
     pub function: String,
-    /// First and last column of the expression, where known.
+    /// First and last column of the expression, if known.
     pub columns: Option<(u32, u32)>,
 }
 

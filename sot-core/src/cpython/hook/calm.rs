@@ -1,7 +1,7 @@
-//! Frames that are left to CPython with all that they call. From 3.11 on CPython calls functions without a new
-//! evaluation loop, unless somebody is in the evaluation slot. So the slot is CPython's while a frame runs below which
-//! the evaluator has found nothing to do for a while; each time that frames of the code have run so for a while, it is
-//! looked again.
+//! Frames that are left to CPython with all the functions they call. From 3.11 on, CPython calls Python functions
+//! without a new C evaluation loop, but only while its own evaluator is in the slot. So the slot is given back while
+//! such a frame runs: a frame below which the evaluator found nothing to do several times in a row. From time to
+//! time, the frames below it are checked again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -13,24 +13,25 @@ use crate::cpython::hook::session::Sleep;
 use crate::cpython::hook::{run, signals, Mode, Thread};
 use crate::cpython::layout::Frame;
 
-/// After so many frames of one code object below which nothing was found, the slot is CPython's while they run.
+/// Limits for code that the evaluator is not asked about.
 const CALM: CalmLimits = CalmLimits { after: 64, again: 64, frames: 1 };
-/// The same where the evaluator has to be asked about the frame itself. Much must have been called in it.
+/// Limits for code that the evaluator is asked about each time. Many frames have to be called below it to make this
+/// worthwhile.
 const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 10_000 };
 
-/// How soon frames are calm.
+/// When code becomes calm: nothing was found below its frames.
 struct CalmLimits {
     after: u32,
-    /// Every so many frames are looked at all the same.
+    /// Every frame of this number is checked again.
     again: u32,
-    /// So many frames must have been called below.
+    /// Minimum number of frames called below it for a frame to count.
     frames: u64,
 }
 
-/// What is known of the frames that those of one code object call.
+/// Knowledge about the frames that frames of one code object call.
 #[derive(Default)]
 pub(in crate::cpython) struct Calm {
-    /// How many of its frames in a row have called none that the evaluator had something for.
+    /// Number of its frames in a row that called no frame with other code.
     calm: Cell<u32>,
 }
 
@@ -47,7 +48,7 @@ impl Calm {
     }
 }
 
-/// The state of a frame's code, if the frame is left to CPython without a question.
+/// Returns the state of a frame's code, if the evaluator need not be asked about the frame.
 ///
 /// # Safety
 /// The GIL is held, and the frame is alive.
@@ -63,7 +64,7 @@ pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const 
 /// Runs a frame that the evaluator is not asked about.
 ///
 /// # Safety
-/// Called as CPython calls an evaluator, with what [`left_alone`] has found.
+/// Called as CPython calls an evaluator, with the result of [`left_alone`].
 #[inline]
 pub(in crate::cpython) unsafe fn leave(
     thread: &Thread,
@@ -97,10 +98,10 @@ pub(in crate::cpython) unsafe fn leave_asked(
     }
 }
 
-/// Runs a frame with which all that it calls is left to CPython.
+/// Runs a frame that is left to CPython together with all the frames it calls.
 ///
 /// # Safety
-/// Called as CPython calls an evaluator; the mode says that frames are not looked at.
+/// Called as CPython calls an evaluator, in a mode in which frames do not go to the evaluator.
 pub(in crate::cpython) unsafe fn leave_with_callees(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
@@ -115,7 +116,7 @@ pub(in crate::cpython) unsafe fn leave_with_callees(
     }
 }
 
-/// Runs a frame, and notes whether the evaluator had something for others meanwhile.
+/// Runs a frame, and notes whether frames below it ran other code.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator; `head` is the state of the frame's code.

@@ -1,5 +1,5 @@
-//! Frames from 3.11 on: they live on the thread's data stack, and a fresh one is on its top and seen by nobody else.
-//! Arguments hold their raw value, cells and free variables are not made yet. Code is replaced in place.
+//! Frames from 3.11 on: they are on the thread's data stack. A fresh frame is on its top, and nobody else can access
+//! it. Arguments hold their raw values; cells and free variables do not exist yet. Code is replaced in place.
 
 use std::ptr::null_mut;
 
@@ -14,10 +14,10 @@ const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
 /// `FRAME_OWNED_BY_THREAD`.
 const OWNED_BY_THREAD: u8 = 0;
 
-/// Whether the frame is that of a function about to run its first instruction; resumed generators are not.
+/// True if the frame belongs to a function about to run its first instruction. False for resumed generators.
 ///
 /// # Safety
-/// `frame` was handed to the hook.
+/// `frame` was passed to the hook.
 #[inline]
 pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
     // SAFETY: the caller's promise; what is handed to the hook runs a code object.
@@ -30,7 +30,7 @@ pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
     }
 }
 
-/// `FRAME_OWNED_BY_CSTACK`: no frame of a program's (from 3.12).
+/// `FRAME_OWNED_BY_CSTACK`: a frame that does not belong to the program (from 3.12 on).
 const OWNED_BY_C_STACK: u8 = 3;
 
 /// The frame that called this one; null if there is none.
@@ -57,7 +57,7 @@ struct FrameObject {
     frame: *mut Frame,
 }
 
-/// Whether it is the frame of a frame object.
+/// True if this is the frame of a frame object.
 ///
 /// # Safety
 /// `object` is a live frame object.
@@ -92,7 +92,7 @@ pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ff
     }
 }
 
-/// Argument `i`: borrowed, null if unbound.
+/// Argument `i`. Borrowed; null if unbound.
 ///
 /// # Safety
 /// `frame` is fresh and `i` is less than the number of its arguments.
@@ -116,7 +116,7 @@ pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *m
     }
 }
 
-/// The function the frame belongs to, borrowed.
+/// The frame's function, borrowed.
 ///
 /// # Safety
 /// `frame` is fresh.
@@ -125,7 +125,7 @@ pub(in crate::cpython) unsafe fn function(frame: *mut Frame) -> *mut ffi::PyFunc
     unsafe { (*frame).func }
 }
 
-/// The arguments as a vector to call with.
+/// The arguments as a vector for a call.
 ///
 /// # Safety
 /// `frame` is fresh and has `n` arguments; it outlives the result.
@@ -134,7 +134,7 @@ pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, _n: usize) -> Argu
     Arguments::Slots(unsafe { slots(frame) })
 }
 
-/// Whether the data stack has room to make this frame one of `code`.
+/// True if the data stack has room to turn this frame into a frame of `code`.
 ///
 /// # Safety
 /// `frame` is fresh and of this thread; `code` is a live code object.
@@ -151,11 +151,11 @@ pub(in crate::cpython) unsafe fn has_room(ts: *mut ffi::PyThreadState, frame: *m
     }
 }
 
-/// Makes the frame one of `code` (a reference is taken over) and runs it.
+/// Turns the frame into a frame of `code`, whose reference is taken over, and runs it.
 ///
 /// # Safety
-/// `frame` is fresh and [`has_room`]; `code` is a code object of flat signature with as many arguments and the same
-/// free variables, and neither it nor the frame's own is a generator.
+/// `frame` is fresh and [`has_room`]. `code` is a code object of flat signature with as many arguments and the same
+/// free variables. Neither `code` nor the frame's own code is a generator.
 pub(in crate::cpython) unsafe fn run_replaced(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
@@ -180,7 +180,7 @@ pub(in crate::cpython) unsafe fn run_replaced(
     }
 }
 
-/// Gives up a frame that will not be run.
+/// Releases a frame that will not be run.
 ///
 /// # Safety
 /// `frame` is fresh, of this thread, and not used afterwards.
@@ -189,7 +189,7 @@ pub(in crate::cpython) unsafe fn release(ts: *mut ffi::PyThreadState, frame: *mu
     unsafe { release_frame(ts.cast(), frame) }
 }
 
-/// What is wrong with the data stack around a fresh frame, for the self test.
+/// Returns an inconsistency of the data stack around a fresh frame, for the self test.
 ///
 /// # Safety
 /// `frame` is fresh and of this thread.

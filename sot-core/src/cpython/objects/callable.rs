@@ -109,7 +109,7 @@ pub(in crate::cpython) struct Given {
 }
 
 impl Given {
-    /// Drops the arguments that are left.
+    /// Drops the remaining arguments.
     ///
     /// # Safety
     /// They are owned, and the GIL is held.

@@ -54,8 +54,8 @@ struct Array<const N: usize> {
 const NUMBERS_END: usize = 256;
 
 impl Embedded {
-    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object
-    /// whose virtual table has the name `virtual_table` (of the symbol, mangled).
+    /// Examines `sample`, an instance of `owner`. Word `position` behind its header has to be a pointer to an object
+    /// whose virtual table has the (mangled) symbol `virtual_table`; otherwise `None`.
     pub fn find(
         owner: &Bound<'_, PyType>,
         sample: &Bound<'_, PyAny>,
@@ -205,7 +205,7 @@ impl Held<'_> {
         self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
     }
 
-    /// Whether each item of an array passes.
+    /// True if each item of an array passes.
     #[inline]
     pub fn all<const N: usize>(self, field: ArrayField<N>, passes: impl Fn(i64) -> bool) -> bool {
         self.used(field).is_some_and(|items| items.iter().all(|item| passes(*item)))
@@ -223,32 +223,32 @@ impl Held<'_> {
     }
 }
 
-/// A method that tells something about this thread, and nothing about the object it is called on.
+/// A C++ method that reports a flag of this thread, and reads nothing of the object it is called on.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadFlag(extern "C" fn(*const Blank) -> u8);
 
-/// Stands for the object. A method that reads it all the same finds zeros, which the caller's comparison shows.
+/// Stands for the object. If the method reads it all the same, it finds zeros, which the caller's comparison detects.
 #[repr(C, align(64))]
 struct Blank([u8; 4096]);
 
 static BLANK: Blank = Blank([0; 4096]);
 
 impl ThreadFlag {
-    /// The method of this name in a library that is loaded already. The caller compares the answers with what is known.
+    /// Finds the method by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
         let found = find_function(library, method)?;
         // SAFETY: a method without arguments takes the object and returns a `bool`.
         Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const Blank) -> u8>(found) }))
     }
 
-    /// What it says in this thread.
+    /// Reads the flag of this thread.
     #[inline]
     pub fn read(self) -> bool {
         (self.0)(&raw const BLANK) != 0
     }
 }
 
-/// An `int`, or an `enum` of one, that a library keeps for each thread.
+/// An `int`, or an `enum` based on it, that a library keeps for each thread.
 #[derive(Debug)]
 pub struct ThreadNumber {
     library: Library,
@@ -256,19 +256,18 @@ pub struct ThreadNumber {
 }
 
 thread_local! {
-    /// Where this thread has its number, by the address of the number's name: that of the one read last.
+    /// Address of this thread's number, with the address of the number's name. Only the number read last is kept.
     static PLACE: Cell<(*const c_char, *const c_int)> = const { Cell::new((null(), null())) };
 }
 
 impl ThreadNumber {
-    /// The number of this name in a library that is loaded already. The caller compares what is read with what is
-    /// known.
+    /// Finds the number by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, name: &'static CStr) -> Option<ThreadNumber> {
         let number = ThreadNumber { library: Library::loaded(library)?, name };
         number.read().map(|_| number)
     }
 
-    /// The number of this thread.
+    /// Reads the number of this thread.
     #[inline]
     pub fn read(&self) -> Option<c_int> {
         let (name, place) = PLACE.get();
@@ -289,7 +288,7 @@ fn basic_size(ty: &Bound<'_, PyType>) -> usize {
     unsafe { (*ty.as_type_ptr()).tp_basicsize as usize }
 }
 
-/// This process's memory as a file: reading where there is nothing is an error.
+/// This process's memory as a file, so that reading an unmapped address is an error and no fault.
 struct ProcessMemory(File);
 
 impl ProcessMemory {
@@ -328,7 +327,7 @@ extern "C" {
 const RTLD_LAZY: c_int = 1;
 const RTLD_NOLOAD: c_int = 4;
 
-/// The name of the symbol whose memory `address` lies in, if the dynamic linker knows one.
+/// Name of the symbol at an address, if the dynamic linker knows it.
 fn symbol_at(address: usize) -> Option<CString> {
     let mut info = SymbolInfo { file: null(), base: std::ptr::null_mut(), name: null(), address: std::ptr::null_mut() };
     // SAFETY: any address may be asked about; a name that is found belongs to a loaded library.
@@ -340,12 +339,12 @@ fn symbol_at(address: usize) -> Option<CString> {
     }
 }
 
-/// A library that stays loaded, as nothing ever gives back the share taken here.
+/// A library that stays loaded, because the reference taken here is never released.
 #[derive(Debug)]
 struct Library(usize);
 
 impl Library {
-    /// The library of this file, if it is loaded already.
+    /// Returns the library of this file, if it is loaded.
     fn loaded(file: &Path) -> Option<Library> {
         let file = CString::new(file.as_os_str().as_bytes()).ok()?;
         // SAFETY: a string that ends in NUL.
@@ -353,7 +352,7 @@ impl Library {
         (!library.is_null()).then_some(Library(library as usize))
     }
 
-    /// The address of a symbol, in this thread.
+    /// Returns the address of a symbol, in this thread.
     fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: a library that is loaded and a string that ends in NUL.
         let found = unsafe { dlsym(self.0 as *mut c_void, name.as_ptr()) };
@@ -361,7 +360,7 @@ impl Library {
     }
 }
 
-/// A function of a library that is loaded already.
+/// Returns a function of a loaded library.
 fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
     Library::loaded(library)?.symbol(name)
 }
