@@ -86,7 +86,7 @@ impl StateTest for IsInUse {
 
 /// A finished graph, as a compiler is given it.
 pub(crate) struct Finished<'a, 'py> {
-    /// Its statements.
+    /// The statements of the graph.
     pub(crate) ir: &'a StatementIR,
     /// The framework's program, if the backend has built one.
     pub(crate) program: Option<Bound<'py, PyAny>>,
@@ -94,8 +94,7 @@ pub(crate) struct Finished<'a, 'py> {
     pub(crate) inputs: Vec<Option<Bound<'py, PyAny>>>,
     /// The callable that runs the graph without a compiler.
     pub(crate) callable: &'a Py<PyAny>,
-    /// Checks the results of the callable that the compiler made. The check is thorough until the first correct
-    /// result, and cheap afterwards.
+    /// Checks the callable's results: their number at each call, and their metas until the metas were correct once.
     pub(crate) check: CheckResults,
 }
 

@@ -1,4 +1,5 @@
-//! The indices by which the values, trackers and tensors of one translation are named, and the names of its variables.
+//! Indices that name the variables, trackers and tensors of one translation, and the type of attribute and variable
+//! names.
 
 use std::rc::Rc;
 

@@ -37,22 +37,22 @@ pub fn set_hints(hints: Hints) {
     HINTS.set(hints).ok();
 }
 
-/// The result of simulating something.
+/// Result of simulating an operation.
 pub type Flow<T> = Result<T, Unwind>;
 
 /// Why the simulation of an instruction did not complete.
 #[derive(Debug)]
 pub enum Unwind {
-    /// The user's program raises this exception (a variable of the trace).
+    /// The user's program raises this exception, given as a variable of the trace.
     Raise(VarId),
-    /// The graph must end here; what follows needs real values. The instruction runs natively.
+    /// The graph has to end here, because the instruction needs real values. The instruction runs natively.
     BreakGraph(Box<Reason>),
-    /// The frame is left to CPython; functions it calls are still translated.
+    /// The frame is left to CPython. Functions that it calls are still translated.
     Fallback(Box<Reason>),
     /// Tracing changed an object that the trace has looked at: simulate again, and see the object in its present
     /// state. With a planned break, the new attempt breaks there.
     Restart(Option<Box<PlannedBreak>>),
-    /// Python raised where the tracer expected no error: a bug of ours, never the user's.
+    /// Python raised where the tracer expected no error. This is a bug of the tracer, never the user's.
     Internal(Box<PyErr>),
 }
 
@@ -61,7 +61,7 @@ pub enum Unwind {
 pub struct PlannedBreak {
     /// Number of instructions of the outermost frame that precede it.
     pub step: u64,
-    /// Why.
+    /// The reason of the break.
     pub reason: Reason,
     /// True if the instruction reads the variables of its frame, so that the frame has to be left to CPython.
     pub reads_frame: bool,
@@ -74,12 +74,12 @@ impl From<PyErr> for Unwind {
 }
 
 impl Unwind {
-    /// A graph break of the given kind.
+    /// Creates a graph break with the given reason.
     pub fn break_graph(id: ReasonId, text: impl Into<String>) -> Self {
         Unwind::BreakGraph(Box::new(Reason::new(id, text)))
     }
 
-    /// A fallback of the given kind.
+    /// Creates a fallback with the given reason.
     pub fn fallback(id: ReasonId, text: impl Into<String>) -> Self {
         Unwind::Fallback(Box::new(Reason::new(id, text)))
     }
@@ -87,12 +87,12 @@ impl Unwind {
 
 macro_rules! reasons {
     ($($(#[doc = $meaning:literal])+ $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
-        /// What stopped a graph. Ids are stable: tools and documents may refer to them.
+        /// Why a graph or a frame could not be translated. Ids are stable: tools and documents may refer to them.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         pub enum ReasonId { $($(#[doc = $meaning])+ $variant,)+ }
 
         impl ReasonId {
-            /// Every reason, in the order of their declaration.
+            /// Every reason, in the order of declaration.
             pub const ALL: &'static [ReasonId] = &[$(ReasonId::$variant,)+];
 
             /// The stable id.
@@ -101,13 +101,13 @@ macro_rules! reasons {
                 match self { $(ReasonId::$variant => $id,)+ }
             }
 
-            /// Which of the four kinds of break it is, or none of them.
+            /// The kind of break, or `Frame` for reasons that leave the whole frame to CPython.
             #[must_use]
             pub const fn kind(self) -> ReasonKind {
                 match self { $(ReasonId::$variant => ReasonKind::$kind,)+ }
             }
 
-            /// What it means: the text that documents the variant.
+            /// The meaning: the text that documents the variant.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+ }
@@ -135,13 +135,13 @@ impl ReasonId {
 pub enum ReasonKind {
     /// Data-dependent control flow: a branch on a tensor's value.
     Ddcf,
-    /// A call or operation that cannot be simulated.
+    /// A call or an operation that cannot be simulated.
     Unsps,
-    /// An API on the break list, or a break that the user or the framework asks for.
+    /// An API on a list of the user's or the framework's, or a break that the program itself asks for.
     Cdbl,
     /// An opcode without a handler.
     Unimp,
-    /// The frame as a whole is not translated.
+    /// CPython runs the frame as a whole.
     Frame,
 }
 
@@ -255,8 +255,8 @@ pub struct Reason {
     pub forbidden_by: Option<String>,
     /// True if a fallback leaves the functions that the frame calls to CPython, too.
     pub recursive: bool,
-    /// True if the reason concerns the frame as a whole. If such a reason comes up in an inlined call, that frame has
-    /// to meet it when it is translated by itself.
+    /// True if the reason concerns the frame as a whole. If it comes up in an inlined function, the graph breaks at
+    /// the call of that function, whose frame then meets the reason by itself.
     pub of_frame: bool,
     /// True if the graph ends between two instructions, so that no instruction runs natively.
     pub between: bool,
@@ -294,8 +294,8 @@ impl Reason {
         HINTS.get().and_then(|hints| hints(self.id)).unwrap_or_else(|| self.id.hint())
     }
 
-    /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and
-    /// what to do.
+    /// Formats the reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with source
+    /// lines, and advice.
     pub fn report(&self, py: Python<'_>) -> String {
         let mut report = format!("[{} {}] {}", self.id.kind().name(), self.id.id(), self.text);
         for place in self.stack.iter().rev() {
@@ -328,14 +328,14 @@ pub struct Location {
 }
 
 impl Location {
-    /// A line of a function.
+    /// A whole line of a function.
     #[must_use]
     pub fn line(file: String, function: String, line: u32) -> Self {
         Location { file, function, line, columns: None, end_line: line }
     }
 
-    /// The place as a traceback shows it: the line, and carets under the expression, or under all of the line where
-    /// columns are not known.
+    /// Shows the place as a traceback does: the source line, with carets under the expression, or under the whole
+    /// line where columns are not known.
     fn excerpt(&self, py: Python<'_>) -> Vec<String> {
         let mut lines = vec![format!("File \"{}\", line {}, in {}", self.file, self.line, self.function)];
         let source =
@@ -372,7 +372,7 @@ impl fmt::Display for Location {
 }
 
 impl CodeUnit {
-    /// The first line of the function.
+    /// Location of the function's first line.
     pub fn place(&self) -> Location {
         let code = &self.code;
         Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
@@ -386,7 +386,7 @@ impl CodeUnit {
 pub struct RegistrationError {
     /// What is wrong with the registration.
     pub what: String,
-    /// Where it stands.
+    /// Where the registration stands.
     pub origin: RegistrationOrigin,
 }
 

@@ -23,9 +23,9 @@ struct RegistrationChanges {
 /// What a cache has to drop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// Every translation.
+    /// Drop every translation.
     Everything,
-    /// Translations that met one of the objects at these addresses.
+    /// Drop the translations that met one of the objects at these addresses.
     Met(HashSet<usize>),
 }
 

@@ -18,7 +18,7 @@ pub const GRAPHS: u8 = 2;
 /// Code and each simulated instruction.
 pub const TRACE: u8 = 3;
 
-/// What a message is about.
+/// Subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Channel {
@@ -30,7 +30,7 @@ pub enum Channel {
     Recompiles,
     /// Guards.
     Guards,
-    /// Code, old and new.
+    /// The original and the new code.
     Code,
 }
 
@@ -107,7 +107,7 @@ pub fn ask_again() {
     LEVEL.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// Whether messages of a level are written.
+/// True if messages of this level are written to standard error.
 pub fn enabled(level: u8) -> bool {
     let mut now = LEVEL.load(Ordering::Relaxed);
     if now == UNKNOWN {
@@ -117,7 +117,7 @@ pub fn enabled(level: u8) -> bool {
     now >= level
 }
 
-/// Writes a message if its level is enabled.
+/// Writes a message to standard error if its level is enabled.
 pub fn write(level: u8, message: &str) {
     if enabled(level) {
         eprintln!("{message}");
@@ -140,7 +140,7 @@ pub fn say(channel: Channel, message: &str) {
     send(channel, || message.to_owned());
 }
 
-/// Keeps a message for the channel's logger alone.
+/// Keeps a message only for the channel's logger.
 pub fn send(channel: Channel, message: impl FnOnce() -> String) {
     if is_heard(channel) {
         let message = message();

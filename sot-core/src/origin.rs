@@ -4,14 +4,14 @@ use std::fmt;
 
 use linkme::distributed_slice;
 
-/// Crate, file and line of a registration; [`origin!`](crate::origin!) makes it.
+/// Crate, file and line of a registration, made by [`origin!`](crate::origin!).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegistrationOrigin {
     /// The crate.
     pub krate: &'static str,
-    /// Its version.
+    /// Version of the crate.
     pub version: &'static str,
-    /// The file, as the compiler was given it.
+    /// Path of the file, as the compiler was given it.
     pub file: &'static str,
     /// The line.
     pub line: u32,
@@ -23,7 +23,7 @@ impl fmt::Display for RegistrationOrigin {
     }
 }
 
-/// The crates of the tracer.
+/// The tracer's own crates.
 const OWN: [&str; 5] = ["sot_core", "sot_variables", "sot_opcodes_py38", "sot_opcodes_py312", "sot_python"];
 
 /// Crates of backends that are built and tested with the tracer. They do not count as plug-ins.
@@ -47,11 +47,11 @@ fn underscored(byte: u8) -> u8 {
 /// One registration of a linked crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Linked {
-    /// What it registers: `opcode`, `kind`, `builtin`, `backend`, an override of one of them, or `observer`.
+    /// The registry: `opcode`, `kind`, `builtin`, `backend`, an override of one of these, or `observer`.
     pub registry: &'static str,
-    /// Its name there.
+    /// Name in the registry.
     pub name: &'static str,
-    /// Where it stands.
+    /// Where the registration stands.
     pub origin: RegistrationOrigin,
 }
 

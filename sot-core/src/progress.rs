@@ -21,7 +21,7 @@ const CALLED: Duration = Duration::from_millis(500);
 /// Maximum width of the line in characters.
 const WIDTH: usize = 78;
 
-/// The translation that is being made.
+/// State of the translation in progress.
 struct Ongoing {
     function: String,
     phase: &'static str,

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use crate::cpython::{self, LruCache, Upcoming};
 use crate::foreign::Foreign;
 
-/// What a reader does with its arguments.
+/// Body of a reader.
 type Read = for<'py> fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>;
 
 /// Returns the function kept in the static, creating it at first use.

@@ -14,11 +14,11 @@ use crate::ir::StatementIR;
 pub struct Record {
     /// Qualified name of the function.
     pub name: String,
-    /// Its file.
+    /// File of the function.
     pub filename: String,
-    /// Its first line.
+    /// First line of the function.
     pub line: u32,
-    /// The graphs.
+    /// The graphs of the new code.
     pub graphs: Vec<StatementIR>,
     /// Texts of the guards.
     pub guards: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Record {
 /// The counters.
 #[derive(Clone, Default, Debug)]
 pub struct Stats {
-    /// Frames simulated.
+    /// Number of simulated frames.
     pub translations: u64,
     /// Cache misses: frames for which no entry was valid.
     pub misses: u64,
@@ -45,19 +45,19 @@ pub struct Stats {
     pub graph_errors: u64,
     /// Panics in translations and guards; the frame of each was left to CPython.
     pub panics: u64,
-    /// Instructions simulated.
+    /// Number of simulated instructions.
     pub instructions: u64,
     /// Opcodes simulated in frames that were not left to CPython.
     pub simulated: OpcodeSet,
-    /// How often each graph break was met, by reason id, text and place.
+    /// Number of times each graph break was met, by reason id, text and place.
     pub breaks: BTreeMap<String, u64>,
-    /// How often each fallback was met, by reason id, text and place.
+    /// Number of times each fallback was met, by reason id, text and place.
     pub fallbacks: BTreeMap<String, u64>,
     /// Calls that verify mode compared with a run of the program in CPython.
     pub verified: u64,
     /// Compared calls whose outcome differs from CPython's.
     pub differences: u64,
-    /// Calls that verify mode could not compare, by reason.
+    /// Number of calls that verify mode could not compare, by reason.
     pub not_verified: BTreeMap<String, u64>,
     /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
@@ -96,7 +96,7 @@ pub fn snapshot() -> (u64, Stats) {
     (HITS.load(Ordering::Relaxed), lock(&STATS).clone().unwrap_or_default())
 }
 
-/// Zeroes the counters and makes every cache forget what it holds.
+/// Sets the counters to zero, and makes every cache drop all its translations.
 pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
     *lock(&STATS) = None;
@@ -121,7 +121,7 @@ pub fn record_translations(on: bool) -> bool {
     RECORDING.swap(on, Ordering::Relaxed)
 }
 
-/// Whether translations are recorded.
+/// True if translations are recorded for `explain`.
 pub fn is_recording() -> bool {
     RECORDING.load(Ordering::Relaxed)
 }

@@ -80,7 +80,7 @@ fn as_function(py: Python<'_>, number: u32, arity: usize) -> PyResult<Bound<'_, 
     Ok(function)
 }
 
-/// CPython's name of an intrinsic.
+/// Returns CPython's name of an intrinsic.
 fn name(cx: &OpcodeExecutor<'_>, table: &str, number: u32) -> Flow<String> {
     Ok(cpython::import(cx.py, "opcode")?.getattr(table)?.get_item(number)?.extract()?)
 }

@@ -138,7 +138,7 @@ fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()>
     set_methods::update(cx, set, BinaryOp::Or, items)
 }
 
-/// The items of a list as a tuple.
+/// Returns the items of a list as a tuple.
 pub fn list_to_tuple(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<VarId> {
     let items = cx.unpack_all(list)?;
     Ok(cx.tuple(items))

@@ -41,7 +41,7 @@ fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
-/// `f'{value!s}'`, `!r` or `!a`, by the number of the conversion.
+/// Simulates `f'{value!s}'`, `!r` or `!a`, given by the number of the conversion.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Flow<VarId> {
     let function = conversion_function(cx, conversion)?;
     cx.call_directly(function, &CallArgs::positional(vec![value]))
@@ -57,7 +57,7 @@ fn conversion_function(cx: &mut OpcodeExecutor<'_>, conversion: u32) -> Flow<Var
     find_builtin(cx, name)
 }
 
-/// `f'{value:specification}'`
+/// Simulates `f'{value:specification}'`.
 pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
     match formatting(cx, value, specification)? {
         Some((function, args)) => cx.call_directly(function, &args),

@@ -50,7 +50,7 @@ pub enum CallPolicy {
     Listed(String),
 }
 
-/// What a method that changes a tensor in place returns.
+/// Result of a method that changes a tensor in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// The tensor itself.
@@ -62,7 +62,7 @@ pub enum Returns {
     AnotherObject,
 }
 
-/// What an attribute of a tensor means to the backend.
+/// Meaning of a tensor's attribute to the backend.
 #[derive(Debug)]
 pub enum TensorAttribute {
     /// Known while tracing: a plain Python object (`shape` as a list of ints).
@@ -82,7 +82,7 @@ pub enum TensorAttribute {
     },
     /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
     InPlace(Returns),
-    /// An attribute that is a tensor operation itself (such as `T`): reading it is one statement `getattr(tensor,
+    /// An attribute that is a tensor operation itself (such as `T`). Reading it is one statement: `getattr(tensor,
     /// name)`.
     Operation,
     /// A text that is not known before run time, and never empty.
@@ -116,7 +116,7 @@ pub enum TensorAttribute {
     Missing,
 }
 
-/// What writing to an attribute of a tensor means to the backend.
+/// Meaning of a write to a tensor's attribute to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenAttribute {
     /// Sets whether gradients flow through the tensor from then on.
@@ -130,7 +130,7 @@ pub enum WrittenAttribute {
     OfOutside,
     /// Written when the graph has run, to any tensor that is a single object by then.
     OfOneObject,
-    /// The framework has no rule of its own.
+    /// A plain attribute, for which the framework has no rule of its own.
     Plain,
 }
 

@@ -1,4 +1,4 @@
-//! GraphBuilder: a backend's graph while it is built.
+//! `GraphBuilder`: a backend's graph while it is built.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use pyo3::types::{PyDict, PyTuple};
 use super::{CallKind, SizesMatter, TensorMeta};
 use crate::guard::StateTest;
 
-/// A graph being built. Values are the backend's own Python objects; they may be put into argument structures freely.
+/// A graph while it is built. Values are the backend's own Python objects, which may appear anywhere in arguments.
 pub trait GraphBuilder {
-    // What enters the graph.
+    // Inputs and parameters.
 
     /// Adds a graph input like `tensor`, which is given at each call. Sizes may be open in `meta`. A later operation
     /// on an open size whose result depends on the size's value raises [`SizesMatter`].
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
-    /// A parameter or buffer: bound now, held weakly by the finished graph.
+    /// Adds a parameter or buffer. It is bound now, and the finished graph holds it weakly.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
     /// Adds a graph input that is a Python `int` or `float`, given at each call. Its value is a tensor without
     /// dimensions.

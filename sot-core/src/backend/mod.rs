@@ -32,7 +32,7 @@ pyo3::create_exception!(
 /// backend that answers such questions names itself as the protocol (`fn models(&self) -> &dyn Models { self }`) and
 /// implements the methods whose default does not fit.
 pub trait Backend: Send + Sync {
-    // The framework.
+    // Identity of the framework.
 
     /// Short name, unique among backends.
     fn name(&self) -> &'static str;
@@ -45,7 +45,7 @@ pub trait Backend: Send + Sync {
 
     // Tensors.
 
-    /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
+    /// Returns the Python type of eager tensors, for `type(x)` and `isinstance`.
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
     /// True if `object` is an eager tensor of this framework; parameters and buffers are included.
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;

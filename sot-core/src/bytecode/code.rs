@@ -9,7 +9,7 @@ use crate::version::PyVersion;
 const VARARGS: u32 = 0x04;
 const VARKEYWORDS: u32 = 0x08;
 
-/// A code object with its instructions taken apart.
+/// A decoded code object.
 #[derive(Debug)]
 pub struct Code {
     /// `co_filename`. Text that is not valid Unicode is shown with replacement characters, and unchanged on encode.
@@ -46,7 +46,7 @@ pub struct Code {
     pub handlers: Vec<Handler>,
 }
 
-/// One instruction with its whole operand.
+/// One instruction with its complete operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instruction {
     /// The opcode's number in the running interpreter.
@@ -62,7 +62,7 @@ pub struct Instruction {
     pub extended: u8,
 }
 
-/// An index into [`Code::instructions`]; as the end of a range it may be one past the last.
+/// An index into [`Code::instructions`]. As the end of a range it may be one behind the last instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Debug)]
 pub struct Label(pub u32);
 

@@ -59,7 +59,7 @@ pub(super) fn line_table(code: &Bound<'_, PyCode>) -> Result<Vec<u8>, BytecodeEr
     bytes(code, LineTable::of(PyVersion::BUILT_FOR).attribute())
 }
 
-/// The raw exception table; empty before 3.11, which has none.
+/// Reads the raw exception table; empty before 3.11, which has none.
 pub(super) fn exception_table(code: &Bound<'_, PyCode>) -> Result<Vec<u8>, BytecodeError> {
     if PyVersion::BUILT_FOR < PyVersion(11) {
         return Ok(Vec::new());

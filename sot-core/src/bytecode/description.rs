@@ -73,7 +73,7 @@ pub enum BranchTest {
     NoMatch,
 }
 
-/// A branch.
+/// A conditional jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The condition.
@@ -184,7 +184,7 @@ pub struct Description {
     pub locals: Locals,
     /// How the stack items move.
     pub movement: Movement,
-    /// Where it is quiet.
+    /// Where the instruction is quiet.
     pub quiet: Quiet,
     /// Special methods of its operands that it may call.
     pub asks: &'static [&'static str],

@@ -97,7 +97,7 @@ impl Code {
         if PyVersion::BUILT_FOR < PyVersion(11) && !self.handlers.is_empty() {
             return Err(BytecodeError::NoExceptionTable { count: self.handlers.len() });
         }
-        // The interpreter searches the table by start.
+        // The interpreter searches the table by the start of ranges.
         let mut handlers: Vec<_> = self.handlers.iter().filter(|handler| handler.start < handler.end).collect();
         handlers.sort_by_key(|handler| handler.start);
         if let Some(pair) = handlers.windows(2).find(|pair| pair[1].start < pair[0].end) {
@@ -147,12 +147,12 @@ impl Layout {
         }
     }
 
-    /// The byte offset of every opcode.
+    /// Byte offsets of all opcodes.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
         self.starts.iter().zip(&self.prefixes).map(|(&start, &prefixes)| 2 * (start as usize + usize::from(prefixes)))
     }
 
-    /// The operand that is written for an instruction.
+    /// The operand written for an instruction.
     pub(super) fn arg(&self, at: Label) -> u32 {
         self.args[at.index()]
     }

@@ -29,7 +29,7 @@ pub(super) struct Run {
     pub(super) position: Position,
 }
 
-/// An instruction as the line table sees it: its size with prefixes and caches, in bytes, and its position.
+/// An instruction in the line table's view: size in bytes with prefixes and inline caches, and position.
 pub(super) type Span = (usize, Position);
 
 impl LineTable {

@@ -1,7 +1,7 @@
 //! The opcodes that generated code is written in, by CPython's names. The names are resolved once for the running
 //! interpreter, which may lack some of them.
 
-/// Declares the enumeration, all of it in order, and the names.
+/// Declares the enumeration, the list of its variants, and their names.
 macro_rules! opcodes {
     ($($name:ident)*) => {
         /// An opcode by CPython's name. Each version has only some of them.
@@ -13,7 +13,7 @@ macro_rules! opcodes {
             /// All opcodes of the enumeration, in its order.
             pub(super) const ALL: &'static [Op] = &[$(Op::$name),*];
 
-            /// CPython's name.
+            /// Returns CPython's name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Op::$name => stringify!($name)),* }

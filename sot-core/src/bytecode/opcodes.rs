@@ -119,7 +119,7 @@ impl Opcodes {
         self.find(op) == Some(opcode)
     }
 
-    /// The name of an opcode; `<17>` for a number without one.
+    /// Returns the name of an opcode; `<17>` for a number without name.
     pub fn name(&self, opcode: u8) -> &str {
         &self.info(opcode).name
     }
@@ -129,7 +129,7 @@ impl Opcodes {
         &self.infos[usize::from(opcode)]
     }
 
-    /// The number of `EXTENDED_ARG`.
+    /// Returns the number of `EXTENDED_ARG`.
     pub(super) const fn extended_arg(&self) -> u8 {
         self.extended_arg
     }

@@ -54,7 +54,7 @@ fn start_depth(code: &Code) -> i64 {
     i64::from(generator && PyVersion::BUILT_FOR == PyVersion(10))
 }
 
-/// A walk over all paths that keeps the largest depth at each instruction.
+/// A walk over all paths that keeps the largest depth for each instruction.
 struct DepthWalk<'a, 'py> {
     py: Python<'py>,
     code: &'a Code,

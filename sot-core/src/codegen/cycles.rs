@@ -156,7 +156,7 @@ impl Components {
         let members = self.open.split_off(at);
         self.closed += 1;
         for member in &members {
-            // Values with no entry here are not open any more.
+            // A value without an entry in `lowest` is not open any more.
             self.lowest.remove(member);
             if members.len() > 1 || self.cycles.contains_key(member) {
                 self.cycles.insert(*member, self.closed);

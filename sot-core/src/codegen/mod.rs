@@ -33,17 +33,17 @@ use cycles::Unfilled;
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
-/// A finished translation of a frame.
+/// Result of code generation for a frame.
 pub struct NewCode {
     /// The code object.
     pub code: Py<PyAny>,
-    /// The graphs it calls.
+    /// The graphs that the code calls.
     pub graphs: Vec<StatementIR>,
     /// Addresses of the codes of its resume functions.
     pub resumes: Vec<usize>,
 }
 
-/// Writes the new code of one frame.
+/// The generator of new code for one frame.
 pub struct CodeGen<'a, 'py> {
     /// The simulation that the code is written from.
     pub cx: &'a OpcodeExecutor<'py>,

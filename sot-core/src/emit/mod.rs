@@ -274,7 +274,7 @@ impl Emitter {
         self.op(Op::LOAD_CONST, index as u32)
     }
 
-    /// Index of a name in `co_names`.
+    /// Returns the index of a name in `co_names`, adding the name if need be.
     pub fn name(&mut self, name: &str) -> u32 {
         let index = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());

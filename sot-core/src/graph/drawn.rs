@@ -15,7 +15,7 @@ pub(crate) struct StatementPlace {
 }
 
 impl FunctionGraph<'_> {
-    /// Notes where the last statement was made.
+    /// Notes the place of the last statement.
     pub(crate) fn note_place(&mut self, place: StatementPlace) {
         self.places.push(place);
     }

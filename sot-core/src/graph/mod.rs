@@ -75,7 +75,7 @@ pub struct FunctionGraph<'py> {
     pub is_stale: bool,
     /// Variables of the sizes that are values of the graph, by name of the tensor and axis.
     sizes: HashMap<(String, usize), VarId>,
-    /// The folder the graph is exported to.
+    /// The folder that the graph is exported to.
     export_to: Option<PathBuf>,
     /// The framework's program of the finished graph, if the user's compiler may ask for it.
     pub(crate) program: Option<Py<PyAny>>,
@@ -191,12 +191,12 @@ impl<'py> FunctionGraph<'py> {
         (id, is_new)
     }
 
-    /// The name of a symbol in the StatementIR.
+    /// Returns the name of a symbol in the StatementIR.
     pub fn name(&self, symbol: SymbolId) -> &str {
         &self.symbols[symbol.0 as usize].name
     }
 
-    /// The backend's value of a symbol.
+    /// Returns the backend's value of a symbol.
     pub fn value(&self, symbol: SymbolId) -> Bound<'py, PyAny> {
         self.symbols[symbol.0 as usize].value.bind(self.py).clone()
     }
@@ -222,7 +222,7 @@ impl<'py> FunctionGraph<'py> {
         &self.ir
     }
 
-    /// The variables that must be given at each call, in the order of the graph's inputs.
+    /// Variables that new code passes to the graph, in the order of the graph's inputs.
     pub fn inputs(&self) -> Vec<VarId> {
         self.inputs.iter().map(|(_, variable)| *variable).collect()
     }

@@ -120,7 +120,7 @@ impl Identity {
         Identity { address: key.as_ptr() as usize, holder: Holder::Strong(key.clone().unbind()) }
     }
 
-    /// The referent, if it is alive.
+    /// Returns the referent, if it is alive.
     #[inline]
     pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match &self.holder {
@@ -129,7 +129,7 @@ impl Identity {
         }
     }
 
-    /// Whether `object` is the referent.
+    /// True if `object` is the referent.
     #[inline]
     pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
         match &self.holder {
@@ -138,7 +138,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent is the type of `object`.
+    /// True if the referent is the type of `object`.
     #[inline]
     pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
         match &self.holder {
@@ -147,7 +147,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent is in the method resolution order of a type.
+    /// True if the referent is in the method resolution order of `object`, which is a type.
     pub fn is_base_of(&self, object: &Bound<'_, PyAny>) -> bool {
         let py = object.py();
         let Ok(ty) = object.cast::<PyType>() else { return false };
@@ -196,7 +196,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent still lives.
+    /// True if the referent is alive.
     pub fn is_alive(&self, py: Python<'_>) -> bool {
         match &self.holder {
             Holder::Weak(weak) => weak.is_alive(py),
@@ -240,7 +240,7 @@ impl Guard {
             | Test::LacksLookup(_)
             | Test::LacksPart(_)
             | Test::PlainReads => false,
-            Test::LacksKey(_) => !trackers.is_globals(self.subject), // else the name is one of the builtins
+            Test::LacksKey(_) => !trackers.is_globals(self.subject), // of globals: the name is a builtin
             _ => true,
         }
     }
@@ -399,7 +399,7 @@ impl Guards {
         self.state.push(test);
     }
 
-    /// The guards in the order in which they are tested, with the trackers they are about.
+    /// The texts of the guards in the order in which they are tested, each with its tracker.
     pub fn described(&self, py: Python<'_>, trackers: &Trackers) -> Vec<(String, Option<TrackerId>)> {
         let state = self.state.iter().map(|test| (test.describe(), None));
         let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));

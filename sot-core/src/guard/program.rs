@@ -18,7 +18,7 @@ use crate::value_path::ValuePath;
 
 /// What guards may read of a frame that is about to run.
 pub trait FrameView<'py> {
-    /// The interpreter token.
+    /// Returns the interpreter token.
     fn py(&self) -> Python<'py>;
     /// Argument `slot`; `None` if unbound.
     fn argument(&self, slot: usize) -> Option<Bound<'py, PyAny>>;
@@ -235,7 +235,7 @@ impl GuardProgram {
         self.steps.len() + self.state.len()
     }
 
-    /// Whether the program assumes nothing.
+    /// True if the program assumes nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -35,9 +35,9 @@ pub(super) enum Fetch {
     /// An attribute as `object.__getattribute__` finds it, so that no method of the program's runs.
     Own(Register, Py<PyString>),
     /// The cached result of a `functools.lru_cache` function for a key, positional and keyword arguments. A result
-    /// that the cache has dropped is computed again. In a full cache this would drop another result, so it is done
-    /// only if the flag is set: for the program's first fetch from this cache. Which result a full cache drops
-    /// depends on earlier calls.
+    /// that the cache has dropped is computed again. In a full cache this would drop another result, and which one
+    /// depends on earlier calls. So in a full cache it is done only if the flag is set, for the first fetch from this
+    /// cache.
     Cached(Register, [Py<PyAny>; 3], bool),
     Type(Register),
     Index(Register, usize),

@@ -14,7 +14,7 @@ pub struct TensorMeta {
     pub gradient: GradientFlow,
 }
 
-/// Whether a gradient may flow through a tensor, and how the framework spells that.
+/// Whether a gradient may flow through a tensor, and how the framework expresses it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GradientFlow {
     /// True if a gradient may flow.

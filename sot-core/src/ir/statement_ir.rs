@@ -46,7 +46,7 @@ impl StatementKind {
 /// One call in the graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
-    /// What is called.
+    /// Kind of the callee.
     pub kind: StatementKind,
     /// Name of the callee.
     pub callee: String,
@@ -67,7 +67,7 @@ pub struct StatementIR {
     pub inputs: Vec<String>,
     /// Symbols returned.
     pub outputs: Vec<String>,
-    /// The calls in order.
+    /// The statements in order.
     pub statements: Vec<Statement>,
     /// Why the statements are called one by one, if they are.
     pub replayed: Option<&'static str>,
@@ -132,8 +132,8 @@ pub struct Exported<'a> {
     pub ir: &'a StatementIR,
     /// For each statement the target that its result is assigned to.
     pub targets: &'a [String],
-    /// The symbols given at each call.
+    /// Symbols given at each call, with metas.
     pub inputs: Vec<(String, TensorMeta)>,
-    /// The symbols of parameters and buffers.
+    /// Symbols of parameters and buffers, with metas.
     pub parameters: Vec<(String, TensorMeta)>,
 }

@@ -62,7 +62,7 @@ pub enum Meaning {
     ConstantResult,
     /// This function is followed in its place.
     Substitute(Py<PyAny>),
-    /// A call of it is one statement of the graph.
+    /// A call of it becomes one statement of the graph.
     Statement,
     /// Instances of the class are immutable, and compared by value.
     Value,

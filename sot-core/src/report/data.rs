@@ -15,7 +15,7 @@ pub struct TranslationReport {
     pub file: String,
     /// First line of the function; for a resume function, the line where it continues.
     pub line: u32,
-    /// `translated`, or `fallback` if the frame was left to CPython.
+    /// `translated`; or `fallback` if the frame was left to CPython.
     pub outcome: &'static str,
     /// Where the original code continues, if the code is a resume function.
     pub resume: Option<ResumeReport>,
@@ -93,7 +93,7 @@ impl PhaseSeconds {
     }
 }
 
-/// One simulation of a frame.
+/// One attempt: a simulation of the frame.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AttemptReport {
     /// Seconds of all phases together.
@@ -191,7 +191,7 @@ pub struct ValueReport {
     pub shape: Option<Vec<Option<i64>>>,
     /// The element type.
     pub dtype: Option<String>,
-    /// Where it comes from.
+    /// Where the value comes from.
     pub from: Option<String>,
 }
 
@@ -254,7 +254,7 @@ pub struct FunctionReport {
 pub struct PlaceReport {
     /// Index of the place that called the function; `None` for the outermost function.
     pub parent: Option<u32>,
-    /// Index of the function.
+    /// Index of the function in `functions`.
     pub function: u32,
     /// The line.
     pub line: u32,
@@ -271,7 +271,7 @@ pub struct CodeReport {
     pub id: String,
     /// Listing of the original code.
     pub old: String,
-    /// The listing of the new code.
+    /// The listing of the new code, if there is any.
     pub new: Option<String>,
     /// Identifiers of the resume functions' codes that the new code hands over to.
     pub resumes: Vec<String>,

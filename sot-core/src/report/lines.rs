@@ -19,7 +19,7 @@ pub enum LineStatus {
     Replayed,
     /// Its operations are part of a program.
     Program,
-    /// Its function is left to CPython.
+    /// The function is left to CPython.
     Fallback,
     /// A graph ends in it.
     Break,

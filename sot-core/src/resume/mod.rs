@@ -258,7 +258,7 @@ pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(release.unbind())
 }
 
-/// Runs resume functions until one returns.
+/// Runs resume functions in a loop until one returns a result.
 fn drive<'py>(
     py: Python<'py>,
     mut target: Arc<ResumeTarget>,

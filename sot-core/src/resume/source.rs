@@ -42,7 +42,7 @@ impl<'py> ResumeSource<'py> {
         Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
     }
 
-    /// The cache of the original code.
+    /// Returns the cache of the original code.
     pub fn cache(&self) -> &CodeCache {
         &self.cache
     }

@@ -151,7 +151,7 @@ static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the operator, and what was asked for it")]
 pub enum Operation {
-    /// Arithmetic.
+    /// An arithmetic operator.
     Binary { op: BinaryOp, inplace: bool, asked: Asked },
     /// A comparison.
     Compare { op: CompareOp, asked: Asked },

@@ -57,7 +57,7 @@ impl Key {
         }
     }
 
-    /// The key as Python text.
+    /// The key as the text of a Python expression.
     pub fn text(&self, py: Python<'_>) -> String {
         match self {
             Key::Index(index) => index.to_string(),

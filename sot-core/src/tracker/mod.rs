@@ -84,7 +84,7 @@ impl Computation {
     }
 }
 
-/// Where a value comes from.
+/// Where a value of the trace comes from.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Tracker {
     /// Argument of the translated frame.
@@ -151,7 +151,7 @@ pub enum Tracker {
     Item {
         /// The container.
         of: TrackerId,
-        /// What stands between the brackets.
+        /// The expression between the brackets.
         key: Key,
     },
     /// Contents of a cell.
@@ -163,7 +163,7 @@ pub enum Tracker {
     Part {
         /// The function or method.
         of: TrackerId,
-        /// Which part.
+        /// The part.
         part: Part,
     },
     /// The same object, seen as an instance of its builtin base class: items and attributes are read by the base
@@ -241,7 +241,7 @@ impl Tracker {
 /// The root of the chain of trackers that leads to a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The frame: the value may differ at the next call.
+    /// The frame, or a part of a constant: the value may differ at the next call.
     Frame,
     /// A constant.
     Constant,

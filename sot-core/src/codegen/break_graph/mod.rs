@@ -46,7 +46,8 @@ fn innermost_try(at: &BreakPoint) -> Option<usize> {
     at.frames.iter().rposition(|frame| catcher(frame).is_some() || stops(frame))
 }
 
-/// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
+/// Depth of the stack to which an exception of the frame's instruction unwinds; `None` if the frame does not catch
+/// it.
 fn catcher(frame: &Checkpoint) -> Option<usize> {
     let blocks = &frame.blocks;
     let innermost = blocks.last().filter(|_| blocks.iter().any(|block| !block.in_handler));

@@ -22,7 +22,7 @@ const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 1
 /// When code becomes calm: nothing was found below its frames.
 struct CalmLimits {
     after: u32,
-    /// Every frame of this number is checked again.
+    /// Every frame whose count is a multiple of this number is checked again.
     again: u32,
     /// Minimum number of frames called below it for a frame to count.
     frames: u64,
@@ -54,7 +54,7 @@ impl Calm {
 /// The GIL is held, and the frame is alive.
 #[inline]
 pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const Head> {
-    // SAFETY: the caller's promise; an entry is alive while the code refers to it.
+    // SAFETY: guaranteed by the caller; an entry is alive while the code refers to it.
     unsafe {
         let head: *const Head = read((*frame).code)?.as_ptr();
         (*head).leaves_alone().then_some(head)
@@ -72,7 +72,7 @@ pub(in crate::cpython) unsafe fn leave(
     frame: *mut Frame,
     head: *const Head,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let result = unsafe { run_and_learn(thread, ts, frame, head, &CALM) };
     if result.is_null() {
         signals::release_held();
@@ -89,7 +89,7 @@ pub(in crate::cpython) unsafe fn leave_asked(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the frame's code is alive until it runs.
+    // SAFETY: guaranteed by the caller; the frame's code is alive until it runs.
     unsafe {
         match read((*frame).code) {
             Some(head) => run_and_learn(thread, ts, frame, head.as_ptr(), &CALM_THOUGH_ASKED),
@@ -107,7 +107,7 @@ pub(in crate::cpython) unsafe fn leave_with_callees(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let sleep = Sleep::begin(thread);
         let result = run(ts, frame, 0);
@@ -128,7 +128,8 @@ unsafe fn run_and_learn(
     head: *const Head,
     patience: &CalmLimits,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise. The code may die with its frame: the state is held until it has been written to.
+    // SAFETY: guaranteed by the caller. The code may die with its frame, so the state is held until it has been
+    // written to.
     unsafe {
         (*head).hold();
         let calm = &(*head).calm;

@@ -38,8 +38,8 @@ pub(in crate::cpython) unsafe fn step_back(py: Python<'_>) -> *mut Frame {
 #[inline]
 pub(in crate::cpython) unsafe fn step_off(frame: *mut Frame) {
     if !frame.is_null() {
-        // SAFETY: the caller's promise; the caller of a running frame is alive, if there is one. A frame restores what
-        // it found when it ends, so what is run meanwhile leaves the chain as it is now.
+        // SAFETY: guaranteed by the caller. The caller of a running frame, if any, is alive. A frame that ends
+        // restores the chain it found, so code that runs meanwhile leaves the chain as it is now.
         unsafe { *running(ffi::PyThreadState_Get()) = frames::caller(frame) };
     }
 }
@@ -51,7 +51,7 @@ pub(in crate::cpython) unsafe fn step_off(frame: *mut Frame) {
 #[inline]
 pub(in crate::cpython) unsafe fn go_back(frame: *mut Frame) {
     if !frame.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *running(ffi::PyThreadState_Get()) = frame };
     }
 }
@@ -61,7 +61,7 @@ pub(in crate::cpython) unsafe fn go_back(frame: *mut Frame) {
 pub(in crate::cpython) fn chain_agrees(py: Python<'_>) -> PyResult<bool> {
     let Some(object) = current_frame(py) else { return Ok(false) };
     let back = object.getattr("f_back")?;
-    // SAFETY: the state of an attached thread; what it says is only compared until it is known to be a frame.
+    // SAFETY: the state of an attached thread. The pointer in it is only compared until it is known to be a frame.
     Ok(unsafe {
         let frame = *running(ffi::PyThreadState_Get());
         frames::is_frame_of(frame, object.as_ptr()) && frames::is_frame_of(frames::caller(frame), back.as_ptr())

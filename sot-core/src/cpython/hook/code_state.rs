@@ -33,7 +33,7 @@ impl CodeState for () {}
 pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, T>> {
     // SAFETY: a code object has the layout of one, and the GIL is held.
     let entry = unsafe { read(code.as_ptr().cast())? };
-    // SAFETY: what is under our index is an entry, alive while the code object refers to it.
+    // SAFETY: the value under our index is an entry, which is alive while the code object refers to it.
     unsafe { StateRef::share(entry) }
 }
 
@@ -66,7 +66,7 @@ pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) ->
 pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
     let index = INDEX.load(Ordering::Relaxed);
     let Some(_old) = Kept::of(code) else { return Ok(()) };
-    // SAFETY: the index is ours; CPython calls `release` on what was there.
+    // SAFETY: the index is ours. CPython calls `release` with the old entry.
     if unsafe { ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, null_mut()) } < 0 {
         return Err(PyErr::fetch(code.py()));
     }
@@ -86,7 +86,7 @@ impl<T> StateRef<'_, T> {
     /// `entry` is alive and the GIL is held for as long as the result lives.
     #[inline]
     unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
-        // SAFETY: the caller's promise; an entry of this kind is a `StateEntry<T>`.
+        // SAFETY: guaranteed by the caller; an entry of this kind is a `StateEntry<T>`.
         unsafe {
             let head = entry.as_ref();
             if head.kind != TypeId::of::<T>() {
@@ -200,7 +200,7 @@ impl Drop for Kept<'_> {
 /// # Safety
 /// `entry` is a `StateEntry<T>` that nobody holds any more.
 unsafe fn destroy<T>(entry: NonNull<Head>) {
-    // SAFETY: the caller's promise; entries are made by `Box`.
+    // SAFETY: guaranteed by the caller; entries are made by `Box`.
     drop(unsafe { Box::from_raw(entry.cast::<StateEntry<T>>().as_ptr()) });
 }
 
@@ -209,7 +209,7 @@ unsafe fn destroy<T>(entry: NonNull<Head>) {
 /// # Safety
 /// `entry` is a live `StateEntry<T>`.
 unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { entry.cast::<StateEntry<T>>().as_ref().state.leaves_alone() }
 }
 
@@ -219,7 +219,7 @@ unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
 /// The share is counted, and the GIL is held.
 #[inline]
 pub(in crate::cpython) unsafe fn give_back(entry: NonNull<Head>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let head = entry.as_ref();
         let left = head.holders.get() - 1;
@@ -254,7 +254,7 @@ fn index(_py: Python<'_>) -> PyResult<isize> {
 #[inline]
 pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
     let index = INDEX.load(Ordering::Relaxed);
-    // SAFETY: the caller's promise; a table has as many entries as its size says.
+    // SAFETY: guaranteed by the caller; a table has as many entries as its size says.
     unsafe {
         let table = (*code).extra;
         if table.is_null() || index < 0 || (*table).size <= index {
@@ -283,7 +283,8 @@ pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<
 unsafe extern "C" fn release(entry: *mut c_void) {
     let Some(entry) = NonNull::new(entry.cast::<Head>()) else { return };
     let given_back = catch_unwind(AssertUnwindSafe(|| {
-        // Attached, so that references in the state are dropped now; an interpreter on its way out refuses.
+        // Attached, so that references in the state are dropped now. An interpreter that is shutting down refuses to
+        // attach.
         // SAFETY: the code object's share is counted, and CPython holds the GIL here.
         let drop_share = || unsafe { give_back(entry) };
         if Python::try_attach(|_| drop_share()).is_none() {

@@ -47,8 +47,8 @@ impl EvalSlot {
     /// The GIL is held, and code of the interpreter's runs.
     #[inline]
     pub(in crate::cpython) unsafe fn get(self) -> EvalFrame {
-        // SAFETY: the interpreter is alive as its code runs; the signature pyo3 declares differs only in the opaque
-        // frame type; the answer is never null, where nothing is set it is the default.
+        // SAFETY: the interpreter is alive because its code runs. The signature that pyo3 declares differs only in
+        // the opaque frame type. The result is never null: if nothing is set it is the default evaluator.
         unsafe { transmute::<Declared, EvalFrame>(ffi::_PyInterpreterState_GetEvalFrameFunc(self.0)) }
     }
 
@@ -77,6 +77,6 @@ pub(in crate::cpython) unsafe fn call_eval(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { eval(ts, frame, throwflag) }
 }

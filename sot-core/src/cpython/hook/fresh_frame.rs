@@ -21,7 +21,7 @@ pub struct FreshFrame<'f, 'py> {
 }
 
 impl<'py> FreshFrame<'_, 'py> {
-    /// Wraps a frame.
+    /// Creates the view of a frame.
     ///
     /// # Safety
     /// `frame` is fresh, is not touched otherwise while the view lives, and outlives it.
@@ -29,7 +29,7 @@ impl<'py> FreshFrame<'_, 'py> {
         FreshFrame { py, ts, frame, lives: PhantomData }
     }
 
-    /// The token of the thread the frame runs on.
+    /// Returns the interpreter token of the thread that the frame runs on.
     pub fn py(&self) -> Python<'py> {
         self.py
     }
@@ -123,7 +123,7 @@ impl fmt::Debug for FreshFrame<'_, '_> {
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn total_args(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (positional, kwonly, flags) = unsafe { ((*code).argcount, (*code).kwonlyargcount, (*code).flags) };
     let starred = i32::from(flags & ffi::CO_VARARGS != 0) + i32::from(flags & ffi::CO_VARKEYWORDS != 0);
     (positional + kwonly + starred) as usize

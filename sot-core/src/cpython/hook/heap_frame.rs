@@ -17,7 +17,7 @@ const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
 /// `frame` was passed to the hook.
 #[inline]
 pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise; a frame's code is alive.
+    // SAFETY: guaranteed by the caller; a frame's code is alive.
     unsafe { is_unstarted(frame) && (*frame).generator.is_null() && (*(*frame).code).flags & FUNCTION == FUNCTION }
 }
 
@@ -27,7 +27,7 @@ pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
 /// `frame` runs.
 #[inline]
 pub(in crate::cpython) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).back }
 }
 
@@ -50,7 +50,7 @@ unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise; the field is always a tuple.
+    // SAFETY: guaranteed by the caller; the field is always a tuple.
     unsafe { ffi::PyTuple_GET_SIZE((*code).freevars) as usize }
 }
 
@@ -59,7 +59,7 @@ pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
 /// # Safety
 /// `code` is a live code object and `i < free_count(code)`.
 pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ffi::PyTuple_GET_ITEM((*code).freevars, i as isize) }
 }
 
@@ -70,7 +70,8 @@ unsafe fn cell_count(code: *mut Code) -> usize {
 
 /// Index of the argument that cell `k` holds, if it holds one.
 unsafe fn argument_of_cell(code: *mut Code, k: usize) -> Option<usize> {
-    // SAFETY: the caller passes a live code object and `k < cell_count(code)`; the table, if any, has an entry a cell.
+    // SAFETY: the caller passes a live code object and `k < cell_count(code)`. The table, if there is one, has an
+    // entry for each cell.
     unsafe {
         let table = (*code).cell2arg;
         if table.is_null() {
@@ -96,7 +97,7 @@ unsafe fn cell_slot_of_argument(frame: *mut Frame, i: usize) -> Option<*mut *mut
 /// # Safety
 /// `frame` is fresh and `i` is less than the number of its arguments.
 pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a slot that stands for a cell holds one.
+    // SAFETY: guaranteed by the caller; a slot that stands for a cell holds one.
     unsafe {
         let value = *slots(frame).add(i);
         if !value.is_null() {
@@ -114,7 +115,7 @@ pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut f
 /// # Safety
 /// `frame` is fresh and `i < free_count(its code)`.
 pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; free variables follow the cells and are set when the frame is made.
+    // SAFETY: guaranteed by the caller; free variables follow the cells and are set when the frame is made.
     unsafe {
         let code = (*frame).code;
         *slots(frame).add((*code).nlocals as usize + cell_count(code) + i)
@@ -134,7 +135,7 @@ pub(in crate::cpython) unsafe fn function(_frame: *mut Frame) -> *mut ffi::PyFun
 /// # Safety
 /// `frame` is fresh and has `n` arguments; it outlives the result.
 pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, n: usize) -> Arguments {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if (*(*frame).code).cell2arg.is_null() {
             return Arguments::Slots(slots(frame));
@@ -161,7 +162,7 @@ pub(in crate::cpython) unsafe fn run_replaced(
     frame: *mut Frame,
     code: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the new frame's slots are all null when it is made.
+    // SAFETY: guaranteed by the caller; the new frame's slots are all null when it is made.
     unsafe {
         let shadow =
             ffi::PyFrame_New(ffi::PyThreadState_Get(), code.cast(), (*frame).globals, null_mut()).cast::<Frame>();
@@ -192,8 +193,8 @@ unsafe fn share_builtins(frame: *mut Frame, shadow: *mut Frame) {
 /// Moves arguments, argument cells and free variables, and creates the other cells. Returns false with an exception
 /// set if memory runs out.
 unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
-    // SAFETY: the caller's promise (see `run_replaced`): both frames have the slots their codes say; the old frame's
-    // dealloc copes with slots that are null.
+    // SAFETY: guaranteed by the caller (see `run_replaced`). Both frames have the slots that their codes declare. The
+    // deallocation of the old frame accepts null slots.
     unsafe {
         let (old, new) = ((*frame).code, (*shadow).code);
         let (from, to) = (slots(frame), slots(shadow));
@@ -223,7 +224,7 @@ unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
 /// Returns a cell for argument `i`: its present cell, or a new one that takes the value out of `local`. The reference
 /// is owned.
 unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `run_replaced`); `local` is the argument's slot in the new frame.
+    // SAFETY: guaranteed by the caller (see `run_replaced`); `local` is the argument's slot in the new frame.
     unsafe {
         if let Some(slot) = cell_slot_of_argument(frame, i) {
             if !(*slot).is_null() {
@@ -240,7 +241,7 @@ unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: us
 
 /// Moves arguments out of old cells that the new code does not have.
 unsafe fn unwrap_cells(frame: *mut Frame, shadow: *mut Frame) {
-    // SAFETY: the caller's promise (see `run_replaced`); a cell that was moved has left its slot null.
+    // SAFETY: guaranteed by the caller (see `run_replaced`); a cell that was moved has left its slot null.
     unsafe {
         let old = (*frame).code;
         for k in 0..cell_count(old) {

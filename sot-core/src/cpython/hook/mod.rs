@@ -209,7 +209,7 @@ pub(in crate::cpython) fn give(given: *mut Given) -> *mut Given {
 /// `frame` was passed to the hook, and the given arguments are alive.
 #[inline]
 unsafe fn take_given(thread: *const Thread, frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let given = (*thread).given.get();
         if given.is_null() || (*given).code != (*frame).code {
@@ -252,9 +252,9 @@ pub(in crate::cpython) unsafe fn on_frame(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // The destructor-free thread local outlives every thread that runs Python.
+    // The thread local has no destructor, so it outlives all Python code of the thread.
     let thread: *const Thread = THREAD.with(std::ptr::from_ref);
-    // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
+    // SAFETY: the thread local lives as long as the thread; the rest is guaranteed by the caller.
     unsafe {
         let waiting = take_given(thread, frame);
         let here = c_stack::here();
@@ -278,7 +278,7 @@ pub(in crate::cpython) unsafe fn on_frame(
 /// Called as CPython calls an evaluator.
 #[cold]
 unsafe fn run_or_raise(ts: *mut ffi::PyThreadState, frame: *mut Frame, here: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a frame that is thrown into has the exception set.
+    // SAFETY: guaranteed by the caller; a frame that is thrown into has the exception set.
     unsafe {
         match Python::try_attach(|py| c_stack::overflow(here).map(|error| error.restore(py))).flatten() {
             None => run(ts, frame, 0),
@@ -301,7 +301,7 @@ pub(in crate::cpython) unsafe fn run(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call_eval(default_eval, ts, frame, throwflag) }
 }
 
@@ -321,7 +321,7 @@ unsafe fn run_foreign(
         return unsafe { run(ts, frame, throwflag) };
     }
     thread.passed_on.set(frame);
-    // SAFETY: what is kept there was read out of the evaluation slot.
+    // SAFETY: the pointer was read from the evaluation slot.
     let result = unsafe { call_eval(std::mem::transmute::<*mut (), EvalFrame>(foreign), ts, frame, throwflag) };
     thread.passed_on.set(null_mut());
     result
@@ -346,8 +346,9 @@ unsafe fn evaluate(
     frame: *mut Frame,
     waiting: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a fresh frame of this thread, and the one that waits for it, if any. What runs while
-    // the evaluator is asked, a module that it imports, is called by that one: the fresh one is in no chain yet.
+    // SAFETY: the caller passes a fresh frame of this thread and the frame that waits for it, if any. Code that runs
+    // while the evaluator is asked, such as a module it imports, is called by the waiting frame, because the fresh
+    // frame is not in the chain yet.
     unsafe {
         if thread.direct.get() == (*frame).code {
             thread.direct.set(null_mut());
@@ -397,12 +398,12 @@ unsafe fn evaluate(
 /// Calls the evaluator, and handles its panics.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.evaluate(frame)) }
     }));
     asked.unwrap_or_else(|payload| {
         note_panic(&*payload);
-        // SAFETY: the caller's promise; the GIL is held.
+        // SAFETY: guaranteed by the caller; the GIL is held.
         unsafe {
             ffi::PyErr_Clear();
             tell_of_panic(mode, ts, frame, &panic_text(&*payload))
@@ -414,7 +415,7 @@ unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Raw
 #[cold]
 unsafe fn tell_of_panic(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame, text: &str) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.panicked(frame, text)) }
     }));
     asked.unwrap_or_else(|payload| {
@@ -432,7 +433,7 @@ unsafe fn ask_with(
     frame: *mut Frame,
     verdict: impl FnOnce(&dyn FrameEvaluator, &FreshFrame<'_, '_>) -> Verdict,
 ) -> RawVerdict {
-    // SAFETY: CPython holds the GIL where it evaluates a frame, and attached code has opened the section that the frame
+    // SAFETY: CPython holds the GIL while it evaluates a frame. Attached code has opened the section that the frame
     // runs in, as `enter` demands.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.

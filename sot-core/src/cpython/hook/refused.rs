@@ -58,7 +58,8 @@ pub(in crate::cpython) unsafe fn run_or_refuse(
     frame: *mut Frame,
     throwflag: std::ffi::c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; what is refused lives until the work is done, in which the frame is.
+    // SAFETY: guaranteed by the caller. The refused code lives until the work is done, and the frame runs within this
+    // work.
     unsafe {
         let text = (*thread.refused.get()).0.get(&((*frame).code as usize));
         let Some(text) = text.filter(|_| throwflag == 0 && frames::is_fresh(frame)) else {

@@ -69,7 +69,7 @@ pub(in crate::cpython) unsafe fn replace(
     frame: *mut Frame,
     code: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; what is a code object has its layout.
+    // SAFETY: guaranteed by the caller. A code object has this layout.
     unsafe {
         let own = (*frame).code;
         let new = code.cast::<Code>();
@@ -94,7 +94,7 @@ unsafe fn natively_or_called(
     frame: *mut Frame,
     new: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         if same_free_variables((*frame).code, new) && frames::has_room(ts, frame, new) {
             Tally::bump(&TALLY.native);
@@ -115,7 +115,7 @@ unsafe fn unusually(
 ) -> *mut ffi::PyObject {
     let asked = UNUSUAL.load(Ordering::Relaxed);
     let begun = (asked & TIMED != 0 && plain).then(Instant::now);
-    // SAFETY: the caller's promise (see `replace`). What is kept meanwhile has no destructor.
+    // SAFETY: guaranteed by the caller (see `replace`). No value with a destructor is kept meanwhile.
     let result = unsafe {
         if plain && asked & REFERENCE == 0 {
             natively_or_called(thread, ts, frame, new)
@@ -158,7 +158,7 @@ unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
 
 /// Calls a function created from `code` (an owned reference) with the frame's arguments, and releases the frame.
 unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let function = match make_function(frame, code) {
             BoundFunction::Function(function) => function,
@@ -205,7 +205,7 @@ enum BoundFunction {
 
 /// Creates a function of `code` with the frame's globals and closure, and with the names of the frame's function.
 unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let closure = match make_closure(frame, code) {
             Ok(closure) => closure,
@@ -216,7 +216,7 @@ unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
             ffi::Py_XDECREF(closure);
             return BoundFunction::Failed;
         }
-        // The field is null in a new function and takes the reference over.
+        // The field is null in a new function, and takes over the reference.
         (*function.cast::<ffi::PyFunctionObject>()).func_closure = closure;
         copy_names(frames::function(frame), function.cast());
         BoundFunction::Function(function)
@@ -241,7 +241,7 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
 
 /// Creates a closure tuple for `code` from the frame's free variables, found by name. Null if it needs none.
 unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, BoundFunction> {
-    // SAFETY: the caller's promise (see `replace`); a new tuple's items are null until set, each once.
+    // SAFETY: guaranteed by the caller (see `replace`); a new tuple's items are null until set, each once.
     unsafe {
         let n = frames::free_count(code);
         if n == 0 {
@@ -265,7 +265,7 @@ unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::P
 
 /// The cell of the frame's free variable with this name, borrowed.
 unsafe fn find_cell(frame: *mut Frame, name: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let own = (*frame).code;
         let i = (0..frames::free_count(own)).find(|&i| same_name(frames::free_name(own, i), name))?;

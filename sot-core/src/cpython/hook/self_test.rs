@@ -32,7 +32,7 @@ use crate::version::PyVersion;
 /// Why the hook must not be used in this interpreter.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The library was built for another minor version.
+    /// The library was built for another minor version of CPython.
     #[error("built for CPython {built}, but this is CPython {running}")]
     Version {
         /// Version it was built for.
@@ -40,7 +40,7 @@ pub enum LayoutError {
         /// Version that is running.
         running: PyVersion,
     },
-    /// A struct differs.
+    /// A struct has another layout.
     #[error("CPython {}: {field} is not where it is expected", PyVersion::BUILT_FOR)]
     Field {
         /// The field, or the fact it determines.
@@ -195,7 +195,7 @@ fn check_frame(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutError> {
     expect(answered?, "what a hooked function returns")
 }
 
-/// Replaces one frame.
+/// Makes the hook replace one frame.
 fn check_replacement(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutError> {
     let code = flatten_signature(&function_code(&probes.replacement))?;
     let original = function_code(&probes.original).unbind();

@@ -84,7 +84,7 @@ pub(in crate::cpython) fn has_slot(_: Python<'_>) -> bool {
     unsafe { EvalSlot::find().is_ok_and(|slot| address(slot.get()) == address(hook_entry)) }
 }
 
-/// An open section.
+/// An open section, which ends when this is dropped.
 #[must_use = "the section ends when this is dropped"]
 #[derive(Debug)]
 pub struct Active<'py> {
@@ -99,8 +99,8 @@ pub struct Active<'py> {
 impl Drop for Active<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the token says the GIL is held, and keeps the section in the thread that has opened it, whose state
-        // outlives all that the thread runs.
+        // SAFETY: the token says that the GIL is held, and keeps the section in the thread that opened it. The state
+        // of the thread outlives all code that the thread runs.
         unsafe {
             let thread = &*self.thread;
             thread.mode.set(self.before);
@@ -129,7 +129,7 @@ impl Drop for Suspended<'_> {
 pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
     let slot = unsafe { EvalSlot::find()? };
-    // SAFETY: as above; code of the interpreter's has called.
+    // SAFETY: as above. Code of the interpreter is the caller.
     let displaced = unsafe { install(py, slot) };
     Ok(THREAD.with(|thread| {
         measure_of(thread);
@@ -147,7 +147,7 @@ pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>,
 #[inline]
 pub(in crate::cpython) unsafe fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     if THREAD.with(|thread| thread.open.get() > 0) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         work(unsafe { Python::assume_attached() })
     } else {
         Python::attach(work)
@@ -168,7 +168,7 @@ static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 /// The GIL is held, and the slot is that of the interpreter that runs.
 unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
     let ours = address(hook_entry);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let found = address(unsafe { slot.get() });
     let open = OPEN.load(Ordering::Relaxed);
     let mut displaced = null_mut();
@@ -179,7 +179,7 @@ unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
             displaced = foreign;
         }
         FOREIGN.store(foreign, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { slot.set(hook_entry) };
     }
     if open == 0 {
@@ -201,7 +201,7 @@ unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
     let open = OPEN.load(Ordering::Relaxed) - 1;
     OPEN.store(open, Ordering::Relaxed);
     if open > 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if !displaced.is_null() && address(slot.get()) == address(hook_entry) {
                 slot.set(std::mem::transmute::<*mut (), EvalFrame>(displaced));
@@ -209,11 +209,11 @@ unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
         }
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let found = unsafe { slot.get() };
     if address(found) == address(hook_entry) || address(found) == address(default_eval) {
         let before = BEFORE.load(Ordering::Relaxed);
-        // SAFETY: what is kept there was read out of the slot.
+        // SAFETY: the pointer was read from the slot.
         unsafe { slot.set(std::mem::transmute::<*mut (), EvalFrame>(before)) };
     }
 }
@@ -232,7 +232,7 @@ impl Sleep {
     /// The GIL is held.
     #[inline]
     pub(in crate::cpython) unsafe fn begin(thread: &Thread) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let is_alone =
                 OPEN.load(Ordering::Relaxed) == thread.open.get() && FOREIGN.load(Ordering::Relaxed).is_null();
@@ -250,7 +250,7 @@ impl Sleep {
     /// The GIL is held.
     #[inline]
     pub(in crate::cpython) unsafe fn end(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(slot) = self.slot.filter(|slot| address(slot.get()) == address(default_eval)) {
                 slot.set(hook_entry);

@@ -138,7 +138,7 @@ pub(in crate::cpython) fn release_held() {
 #[cold]
 fn remind() {
     #[cfg(not(Py_3_9))]
-    // SAFETY: what the C handler of a signal does, but for noting which one.
+    // SAFETY: this is what the C handler of a signal does, except for recording the signal's number.
     unsafe {
         _PyEval_SignalReceived(field(crate::cpython::layout::CEVAL));
     }
@@ -170,7 +170,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     let number = module.getattr("SIGINT")?;
     let deferred = defer_signals(py);
     if deferred.thread.is_some() {
-        // Refused outside the main thread; otherwise it changes nothing.
+        // `signal.signal` is refused outside the main thread; otherwise this call changes nothing.
         let set = module.call_method1("signal", (&number, module.call_method1("getsignal", (&number,))?));
         if !set.is_err_and(|error| error.is_instance_of::<PyValueError>(py)) {
             return Ok(Some("_PyRuntime.main_thread"));

@@ -20,7 +20,7 @@ const OWNED_BY_THREAD: u8 = 0;
 /// `frame` was passed to the hook.
 #[inline]
 pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise; what is handed to the hook runs a code object.
+    // SAFETY: guaranteed by the caller. A frame passed to the hook has a code object.
     unsafe {
         let code = (*frame).code;
         (*frame).owner == OWNED_BY_THREAD
@@ -39,7 +39,7 @@ const OWNED_BY_C_STACK: u8 = 3;
 /// `frame` runs.
 #[inline]
 pub(in crate::cpython) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise; frames that run are alive, and end with null.
+    // SAFETY: guaranteed by the caller. Running frames are alive, and their chain ends with null.
     unsafe {
         let mut caller = (*frame).previous;
         while !caller.is_null() && (*caller).owner == OWNED_BY_C_STACK {
@@ -62,7 +62,7 @@ struct FrameObject {
 /// # Safety
 /// `object` is a live frame object.
 pub(in crate::cpython) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi::PyObject) -> bool {
-    // SAFETY: the caller's promise; the object is larger than that.
+    // SAFETY: guaranteed by the caller; the object is larger than that.
     unsafe { (*object.cast::<FrameObject>()).frame == frame }
 }
 
@@ -76,7 +76,7 @@ unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).nfreevars as usize }
 }
 
@@ -85,7 +85,7 @@ pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
 /// # Safety
 /// `code` is a live code object and `i < free_count(code)`.
 pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; free variables are the last of the names.
+    // SAFETY: guaranteed by the caller; free variables are the last of the names.
     unsafe {
         let first = (*code).nlocalsplus - (*code).nfreevars;
         ffi::PyTuple_GET_ITEM((*code).localsplusnames, first as isize + i as isize)
@@ -97,7 +97,7 @@ pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ff
 /// # Safety
 /// `frame` is fresh and `i` is less than the number of its arguments.
 pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { *slots(frame).add(i) }
 }
 
@@ -106,7 +106,7 @@ pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut f
 /// # Safety
 /// `frame` is fresh and `i < free_count(its code)`.
 pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a function whose code has free variables has a closure of that many cells.
+    // SAFETY: guaranteed by the caller; a function whose code has free variables has a closure of that many cells.
     unsafe {
         let closure = (*(*frame).func).func_closure;
         if closure.is_null() || i as isize >= ffi::PyTuple_GET_SIZE(closure) {
@@ -121,7 +121,7 @@ pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *m
 /// # Safety
 /// `frame` is fresh.
 pub(in crate::cpython) unsafe fn function(frame: *mut Frame) -> *mut ffi::PyFunctionObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).func }
 }
 
@@ -130,7 +130,7 @@ pub(in crate::cpython) unsafe fn function(frame: *mut Frame) -> *mut ffi::PyFunc
 /// # Safety
 /// `frame` is fresh and has `n` arguments; it outlives the result.
 pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, _n: usize) -> Arguments {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Arguments::Slots(unsafe { slots(frame) })
 }
 
@@ -139,7 +139,7 @@ pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, _n: usize) -> Argu
 /// # Safety
 /// `frame` is fresh and of this thread; `code` is a live code object.
 pub(in crate::cpython) unsafe fn has_room(ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> bool {
-    // SAFETY: the caller's promise; a fresh frame lies in the current chunk, which ends at the limit.
+    // SAFETY: guaranteed by the caller; a fresh frame lies in the current chunk, which ends at the limit.
     unsafe {
         let (new, old) = (frame_size(code), frame_size((*frame).code));
         if new == old {
@@ -161,8 +161,8 @@ pub(in crate::cpython) unsafe fn run_replaced(
     frame: *mut Frame,
     code: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise: the frame is on top of the data stack, which has room for the new size, and nobody
-    // else sees it; slots beyond the arguments own nothing.
+    // SAFETY: guaranteed by the caller. The frame is on top of the data stack, which has room for the new size, and
+    // nobody else can access it. Slots behind the arguments own no references.
     unsafe {
         let old = (*frame).code;
         if frame_size(code) != frame_size(old) {
@@ -185,7 +185,7 @@ pub(in crate::cpython) unsafe fn run_replaced(
 /// # Safety
 /// `frame` is fresh, of this thread, and not used afterwards.
 pub(in crate::cpython) unsafe fn release(ts: *mut ffi::PyThreadState, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { release_frame(ts.cast(), frame) }
 }
 
@@ -194,7 +194,7 @@ pub(in crate::cpython) unsafe fn release(ts: *mut ffi::PyThreadState, frame: *mu
 /// # Safety
 /// `frame` is fresh and of this thread.
 pub(in crate::cpython) unsafe fn stack_problem(ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Option<&'static str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let ts = ts.cast::<ThreadState>();
         let end = frame.cast::<*mut ffi::PyObject>().add(frame_size((*frame).code));

@@ -63,14 +63,14 @@ impl Taker {
                 orphans.clear();
             }
         }
-        // SAFETY: the handler touches atomics and a mutex that it does not wait for.
+        // SAFETY: the handler uses atomics, and a mutex for which it does not wait.
         WATCHED.call_once(|| unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
         });
         let orphans = ORPHANS.try_lock().map(|mut orphans| std::mem::take(&mut *orphans)).unwrap_or_default();
         for orphan in orphans {
             let orphan = orphan.into_inner();
-            // SAFETY: the GIL is held; the state has run nothing and its thread, which knew it alone, has ended.
+            // SAFETY: the GIL is held. The state has run nothing, and only its thread knew it, which has ended.
             unsafe {
                 ffi::PyThreadState_Clear(orphan);
                 ffi::PyThreadState_Delete(orphan);
@@ -110,7 +110,7 @@ fn known() -> Option<*mut ffi::PyThreadState> {
 /// The state is alive.
 #[inline]
 unsafe fn waiting(state: *mut ffi::PyThreadState) -> *mut *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the word lies inside the struct, as the self test has seen.
+    // SAFETY: guaranteed by the caller; the word lies inside the struct, as the self test has seen.
     unsafe { state.cast::<*mut ffi::PyObject>().add(THREAD_EXCEPTION) }
 }
 
@@ -120,7 +120,7 @@ unsafe fn waiting(state: *mut ffi::PyThreadState) -> *mut *mut ffi::PyObject {
 /// The state is alive.
 #[inline]
 unsafe fn number(state: *mut ffi::PyThreadState) -> *mut c_ulong {
-    // SAFETY: the caller's promise; it comes right behind, as the self test has seen.
+    // SAFETY: guaranteed by the caller; it comes right behind, as the self test has seen.
     unsafe { waiting(state).add(1).cast() }
 }
 
@@ -163,7 +163,7 @@ impl Drop for HeldExceptions<'_> {
     #[inline]
     fn drop(&mut self) {
         let Some(taker) = self.taker else { return };
-        // The process has been forked meanwhile: a child does not have the state.
+        // If the process has been forked meanwhile, the child does not have the state.
         if known() != Some(taker) {
             return;
         }
@@ -183,7 +183,7 @@ impl Drop for HeldExceptions<'_> {
 /// The GIL is held, and the state is alive.
 #[cold]
 unsafe fn raise_later(taker: *mut ffi::PyThreadState) {
-    // SAFETY: the caller's promise; the exception belongs to the state, and CPython takes a reference of its own.
+    // SAFETY: guaranteed by the caller; the exception belongs to the state, and CPython takes a reference of its own.
     unsafe {
         let exception = std::mem::replace(&mut *waiting(taker), null_mut());
         PyThreadState_SetAsyncExc(thread_number(), exception);
@@ -214,7 +214,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str>
     let raised = py.run(c"for _ in range(9): pass", None, None);
     let is_raised = raised.is_err_and(|error| error.is_instance(py, &sample));
     if !before.is_null() || !is_raised {
-        // SAFETY: the GIL is held; null takes back what was not raised, and what waited before is alive.
+        // SAFETY: the GIL is held. Null clears an exception that was not raised, and the exception set before is
+        // alive.
         unsafe {
             PyThreadState_SetAsyncExc(thread_number(), before);
             ffi::Py_XDECREF(before);

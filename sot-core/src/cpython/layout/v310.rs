@@ -77,7 +77,7 @@ struct ThreadState {
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
 }
 
@@ -114,7 +114,7 @@ const CREATED: i8 = -2;
 /// `frame` is a live frame.
 #[inline]
 pub(in crate::cpython) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).state == CREATED }
 }
 

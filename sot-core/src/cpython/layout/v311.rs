@@ -93,7 +93,7 @@ struct CFrame {
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; there is always a C frame.
+    // SAFETY: guaranteed by the caller; there is always a C frame.
     unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
 }
 
@@ -129,7 +129,7 @@ const FRAME_SPECIALS: usize = 9;
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).nlocalsplus as usize + (*code).stacksize as usize + FRAME_SPECIALS }
 }
 
@@ -139,7 +139,7 @@ pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
 }
 

@@ -107,7 +107,7 @@ struct Chunk {
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; there is always a C frame.
+    // SAFETY: guaranteed by the caller; there is always a C frame.
     unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
 }
 
@@ -151,7 +151,7 @@ pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).framesize as usize }
 }
 
@@ -161,7 +161,7 @@ pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
 }
 
@@ -189,8 +189,8 @@ pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut
 /// # Safety
 /// `base` is the topmost frame of this thread's data stack.
 unsafe fn pop(ts: *mut ThreadState, base: *mut *mut ffi::PyObject) {
-    // SAFETY: the caller's promise; a chunk that is not the first has a predecessor, and the first one never starts
-    // with a frame (CPython leaves its slot 0 unused).
+    // SAFETY: guaranteed by the caller; a chunk that is not the first has a predecessor, and the first one never
+    // starts with a frame (CPython leaves its slot 0 unused).
     unsafe {
         let chunk = (*ts).chunk;
         if base != (&raw mut (*chunk).data).cast() {

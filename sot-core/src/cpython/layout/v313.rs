@@ -91,7 +91,7 @@ const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).current }
 }
 
@@ -139,7 +139,7 @@ pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).framesize as usize }
 }
 
@@ -149,7 +149,7 @@ pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive)) }
 }
 
@@ -163,7 +163,7 @@ extern "C-unwind" {
 /// # Safety
 /// `frame` is fresh (see `stack_frame::is_fresh`), was passed to the hook on this thread, and is not used afterwards.
 pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { clear_and_pop(ts, frame) }
 }
 

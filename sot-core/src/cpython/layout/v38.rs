@@ -83,7 +83,7 @@ struct ThreadState {
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
 }
 
@@ -129,7 +129,7 @@ pub(in crate::cpython) unsafe fn call_eval(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { eval(frame, throwflag) }
 }
 
@@ -174,7 +174,7 @@ impl EvalSlot {
     /// # Safety
     /// The GIL is held.
     pub(in crate::cpython) unsafe fn find() -> Result<EvalSlot, HookError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { slot().map(EvalSlot) }
     }
 
@@ -203,7 +203,7 @@ impl EvalSlot {
 /// `frame` is a live frame.
 #[inline]
 pub(in crate::cpython) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).lasti == -1 }
 }
 

@@ -37,7 +37,7 @@ where
 
 /// True if the callable was made by `fastcall` or `fastcall_taking`.
 pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: a live object, which is looked into if it is a C function; what that is bound to may be null.
+    // SAFETY: a live object. Its `self` is read only if it is a C function, and may be null.
     unsafe {
         let is_function = ffi::PyCFunction_Check(callable.as_ptr()) != 0;
         is_function && ffi::PyCapsule_IsValid(ffi::PyCFunction_GetSelf(callable.as_ptr()), TARGET.as_ptr()) != 0
@@ -73,7 +73,8 @@ where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>> {
-        // SAFETY: the places are the caller's value stack, and hold another object from here on.
+        // SAFETY: the places are on the caller's value stack. Each is given another object, so the old reference is
+        // owned.
         let take = |place: usize| unsafe { Bound::from_owned_ptr(py, args.add(place).replace(py.None().into_ptr())) };
         (self.0)(py, (0..count).map(take).collect())
     }
@@ -84,8 +85,8 @@ where
 /// runs.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
-    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called
-    // waits.
+    // SAFETY: a live function and live arguments. Arguments still given away are taken back before the vector is
+    // dropped. The calling frame waits.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
         let waiting = chain::step_back(function.py());
@@ -112,10 +113,10 @@ impl Given {
     /// Drops the remaining arguments.
     ///
     /// # Safety
-    /// They are owned, and the GIL is held.
+    /// The arguments are owned, and the GIL is held.
     pub(in crate::cpython) unsafe fn drop_all(&mut self) {
         for place in 0..std::mem::take(&mut self.count) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { ffi::Py_DECREF(*self.args.add(place)) };
         }
     }
@@ -132,8 +133,8 @@ fn make<'py, F: NativeFunction>(py: Python<'py>, name: &str, doc: &str, f: F) ->
         ml_doc: doc.as_ptr(),
     };
     let target = Box::into_raw(Box::new(NativeCallable { definition, function: f, _name: name, _doc: doc }));
-    // SAFETY: the capsule takes the target over and frees it; the function object keeps the capsule alive, and does not
-    // look at its definition once it has let go of it.
+    // SAFETY: the capsule takes over the target and frees it. The function object keeps the capsule alive, and does
+    // not read its definition after releasing the capsule.
     unsafe {
         let capsule = ffi::PyCapsule_New(target.cast(), TARGET.as_ptr(), Some(free::<F>));
         let Some(capsule) = Bound::from_owned_ptr_or_opt(py, capsule) else {
@@ -183,8 +184,8 @@ pub fn call_with_names<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let named = keywords.map_or(0, PyTupleMethods::len);
     #[cfg(Py_3_9)]
-    // SAFETY: live objects; a `Bound` is a pointer; as many arguments as said, and a tuple of the last ones' names or
-    // null.
+    // SAFETY: live objects. A `Bound` is a pointer. There are `count` positional arguments, then one for each name in
+    // the tuple, which may be null.
     unsafe {
         let (tuple, count) = (keywords.map_or(null_mut(), Bound::as_ptr), args.len() - named);
         let result = ffi::PyObject_Vectorcall(callable.as_ptr(), args.as_ptr().cast(), count, tuple);
@@ -233,7 +234,7 @@ pub(in crate::cpython) unsafe fn vectorcall(
     args: *const *mut ffi::PyObject,
     count: usize,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ffi::PyObject_Vectorcall(callable, args, count, null_mut()) }
 }
 
@@ -256,7 +257,7 @@ pub(in crate::cpython) unsafe fn vectorcall(
             keywords: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(callable, args, count, null_mut()) }
 }
 
@@ -314,7 +315,8 @@ unsafe extern "C" fn free<F>(capsule: *mut ffi::PyObject) {
     let freed = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as above.
         let free = || drop(unsafe { Box::from_raw(target) });
-        // Attached, so that references in the closure are dropped now; an interpreter on its way out refuses.
+        // Attached, so that references in the closure are dropped now. An interpreter that is shutting down refuses
+        // to attach.
         if Python::try_attach(|_| free()).is_none() {
             free();
         }

@@ -138,8 +138,8 @@ impl Embedded {
     /// Returns the address of the pointer in `object`, which accessors take.
     #[inline]
     fn place(&self, object: &Bound<'_, PyAny>) -> Option<*const c_void> {
-        // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
-        // address of its virtual table, as was seen for a sample.
+        // SAFETY: an instance of the type has the pointer. It is null, or points to an object that begins with the
+        // address of its virtual table, as a sample has shown.
         unsafe {
             let ty = object.get_type_ptr();
             let known = self.derived.as_ref().is_some_and(|derived| derived.as_ptr().cast() == ty);
@@ -199,7 +199,7 @@ impl Held<'_> {
         self.used(field) == Some(expected)
     }
 
-    /// Whether an array holds this, and from `least` on where anything below zero is expected.
+    /// True if an array has these items. Where a negative item is expected, any item from `least` on fits.
     pub fn array_fits<const N: usize>(self, field: ArrayField<N>, expected: &[i64], least: i64) -> bool {
         let fits = |(item, expected): (&i64, &i64)| if *expected < 0 { *item >= least } else { item == expected };
         self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
@@ -216,8 +216,8 @@ impl Held<'_> {
     where
         Self: 'a,
     {
-        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is
-        // not dropped, and the GIL keeps it from being changed.
+        // SAFETY: the accessor returns a reference into the object, as a sample has shown. The object is not dropped,
+        // and the GIL prevents changes.
         let array = unsafe { &*(field.0)(self.place) };
         array.items.get(..array.used as usize)
     }

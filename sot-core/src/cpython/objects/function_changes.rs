@@ -39,7 +39,7 @@ unsafe extern "C" fn set<const AT: usize>(
     value: *mut ffi::PyObject,
     closure: *mut c_void,
 ) -> c_int {
-    // SAFETY: called as CPython calls a setter, with the GIL held; what is there is the setter that was found.
+    // SAFETY: called as CPython calls a setter, with the GIL held. The pointer is that of the setter found before.
     unsafe {
         let own: ffi::setter = transmute(SETTERS[AT].load(Ordering::Relaxed));
         let result = own(function, value, closure);
@@ -62,8 +62,8 @@ pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
         let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else {
             return false;
         };
-        // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name,
-        // which is compared, lies before the setter.
+        // SAFETY: a getset descriptor has this layout, and its definition lasts as long as the process. The name,
+        // which is compared, precedes the setter in the definition.
         unsafe {
             if ffi::Py_IS_TYPE(found.as_ptr(), &raw mut ffi::PyGetSetDescr_Type) == 0 {
                 return false;

@@ -38,8 +38,8 @@ pub fn is_imported(name: &Bound<'_, PyString>) -> bool {
 /// Imports a module without calling `builtins.__import__`.
 fn import_by_name<'py>(name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyModule>> {
     let py = name.py();
-    // SAFETY: a live string; the first answer, the outermost package, is owned or null with an exception, and so is the
-    // second, but for the exception.
+    // SAFETY: a live string. The first result, the outermost package, is owned, or null with an exception. The second
+    // result is owned, or null with or without an exception.
     let found = unsafe {
         Bound::from_owned_ptr_or_err(
             py,

@@ -27,7 +27,7 @@ struct SequencePosition<'py> {
 /// # Safety
 /// `iterator` iterates over a list or tuple.
 unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<SequencePosition<'py>> {
-    // SAFETY: the caller's promise; the self test compares the layout. The sequence is held by the iterator.
+    // SAFETY: guaranteed by the caller; the self test compares the layout. The sequence is held by the iterator.
     let (index, sequence) = unsafe {
         let raw = iterator.as_ptr().cast::<SequenceIteratorObject>();
         ((*raw).index, Bound::from_borrowed_ptr_or_opt(iterator.py(), (*raw).sequence)?)
@@ -40,7 +40,7 @@ unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<SequencePosition
 /// # Safety
 /// `iterator` iterates over a list or tuple.
 pub(in crate::cpython) unsafe fn upcoming_item<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Upcoming<'py> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let position = unsafe { position(iterator) };
     let item = position.and_then(|SequencePosition { sequence, index }| {
         let index = index.checked_add(after)?;
@@ -61,7 +61,7 @@ pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
     iterator: &Bound<'py, PyAny>,
     after: usize,
 ) -> Option<Upcoming<'py>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(SequencePosition { sequence, index }) = (unsafe { position(iterator) }) else {
         return Some(Upcoming::End);
     };
@@ -82,7 +82,7 @@ pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
 /// # Safety
 /// `iterator` iterates over a range whose numbers fit into a C `long`.
 pub(in crate::cpython) unsafe fn upcoming_number<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Upcoming<'py> {
-    // SAFETY: the caller's promise; the self test compares the layout.
+    // SAFETY: guaranteed by the caller; the self test compares the layout.
     let (next, step, left) = unsafe { (*iterator.as_ptr().cast::<RangeIterator>()).left() };
     match std::ffi::c_long::try_from(after) {
         Ok(after) if after < left => {
@@ -98,8 +98,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let mut iterator = sequence.try_iter()?;
         iterator.next().transpose()?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
-        // over.
+        // SAFETY: even if the layout differs, these fields are inside the object, because it holds an index and a
+        // sequence.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where an iterator of a list or tuple stands"));
@@ -109,8 +109,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let iterator = reversed.call1((sequence,))?;
         iterator.call_method0("__next__")?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
-        // over.
+        // SAFETY: even if the layout differs, these fields are inside the object, because it holds an index and a
+        // sequence.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where a reversed iterator of a list or tuple stands"));

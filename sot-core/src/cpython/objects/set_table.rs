@@ -101,7 +101,8 @@ fn entries<'a>(set: &'a Bound<'_, PyAny>) -> Option<&'a [setentry]> {
     if !set.is_instance_of::<PySet>() && !set.is_instance_of::<PyFrozenSet>() {
         return None;
     }
-    // SAFETY: it is a set, whose table has one place more than the mask says; it stays while nobody writes to the set.
+    // SAFETY: it is a set. Its table has one place more than the mask, and stays valid while nobody writes to the
+    // set.
     unsafe {
         let raw = set.as_ptr().cast::<PySetObject>();
         Some(std::slice::from_raw_parts((*raw).table, usize::try_from((*raw).mask).ok()? + 1))
@@ -121,8 +122,8 @@ fn removed(py: Python<'_>) -> Option<*mut ffi::PyObject> {
 /// # Safety
 /// `set` is a set, and the new entries hold its elements, each once.
 unsafe fn put(set: *mut PySetObject, entries: &[setentry], finger: isize) -> bool {
-    // SAFETY: the caller's promise; a table that is not in the object itself is one allocation of its own, made and
-    // freed by these functions.
+    // SAFETY: guaranteed by the caller; a table that is not within the object itself is a separate allocation, made
+    // and freed by these functions.
     unsafe {
         let small = (&raw mut (*set).smalltable).cast::<setentry>();
         let table = if entries.len() <= ffi::PySet_MINSIZE {

@@ -141,8 +141,8 @@ pub fn forget_subclass(class: &Bound<'_, PyType>) {
     let py = class.py();
     let Ok(bases) = class.getattr("__bases__").and_then(|bases| Ok(bases.cast_into::<PyTuple>()?)) else { return };
     for base in bases.iter().filter_map(|base| base.cast_into::<PyType>().ok()).filter(is_heap_type) {
-        // SAFETY: a heap type keeps its subclasses in a dict by their addresses, if it has any; a key that is missing
-        // is an error that is cleared.
+        // SAFETY: a heap type keeps its subclasses, if any, in a dict by their addresses. The error of a missing key
+        // is cleared.
         unsafe {
             let subclasses = (*base.as_type_ptr()).tp_subclasses.cast::<ffi::PyObject>();
             if subclasses.is_null() || ffi::PyDict_CheckExact(subclasses) == 0 {

@@ -110,7 +110,7 @@ impl Snapshot {
         const AT_ONCE: usize = 8;
         let turns = self.probes.chunks_exact(AT_ONCE);
         let rest = turns.remainder();
-        // SAFETY: the caller's promise; the probes before each one have found their way to it from the roots.
+        // SAFETY: guaranteed by the caller; the probes before each one have found their way to it from the roots.
         let changed = |probes: &[Probe]| probes.iter().position(|probe| !unsafe { probe.holds(&self.items) });
         for (turn, probes) in turns.enumerate() {
             let Ok(probes) = <&[Probe; AT_ONCE]>::try_from(probes) else { continue };
@@ -139,14 +139,14 @@ impl Probe {
     /// The memory looked at is that of a live object of the kind it was recorded for, and the GIL is held.
     #[inline]
     unsafe fn holds(self, items: &[DictItem]) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *(self.at as *const u64) == self.is || self.is_look_that_holds(items) }
     }
 
     #[cold]
     unsafe fn is_look_that_holds(self, items: &[DictItem]) -> bool {
         let item = (self.at == look_address()).then(|| items.get(self.is as usize)).flatten();
-        // SAFETY: the promise of the caller of `holds`.
+        // SAFETY: guaranteed by the caller of `holds`.
         item.is_some_and(|item| unsafe { item.holds() })
     }
 }
@@ -156,7 +156,7 @@ impl DictItem {
     /// The dict is alive, and the GIL is held.
     unsafe fn holds(self) -> bool {
         let dict = self.dict as *mut ffi::PyObject;
-        // SAFETY: the caller's promise. A dict whose keys are all strings compares them without running code.
+        // SAFETY: guaranteed by the caller. A dict whose keys are all strings compares them without running code.
         unsafe {
             has_string_keys(dict.cast())
                 && ffi::PyDict_GetItemWithError(dict, self.key as *mut ffi::PyObject) as usize == self.is

@@ -81,7 +81,7 @@ impl Recorder {
     unsafe fn word<T>(&mut self, at: *const T) {
         const { assert!(size_of::<T>() == size_of::<u64>()) };
         let at = at.cast::<u64>();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let is = unsafe { *at };
         self.probe(Probe { at: at as usize, is });
     }
@@ -101,8 +101,8 @@ impl Recorder {
     pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
         let held = embedded.of(&place.object)?;
         self.type_of(place);
-        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual
-        // table.
+        // SAFETY: an object of the type has the pointer, which is not null. The C++ object begins with the address of
+        // its virtual table.
         unsafe {
             self.word(held.pointer());
             self.word(held.address() as *const usize);

@@ -1,4 +1,4 @@
-//! CPython 3.8 to 3.10.
+//! CPython 3.8 to 3.10: one opcode for each operator, no NULL in calls, and blocks for exception handlers.
 
 use pyo3::prelude::*;
 
