@@ -146,7 +146,7 @@ pub enum ReasonKind {
 }
 
 impl ReasonKind {
-    /// The abbreviation that PaddleSOT's users know.
+    /// The abbreviation that users know.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

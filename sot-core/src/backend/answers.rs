@@ -123,7 +123,7 @@ pub enum WrittenAttribute {
     Gradient {
         /// True if gradients flow.
         flows: bool,
-        /// Name of the method that detaches a result of the graph from gradients.
+        /// Name of the method that returns a result of the graph without gradients.
         stopped_by: &'static str,
     },
     /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute.

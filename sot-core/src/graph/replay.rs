@@ -35,7 +35,7 @@ pub fn said_min_size() -> Option<usize> {
 }
 
 impl MinSize {
-    /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
+    /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
     const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 };
 
     /// Returns the minimum sizes: `MIN_GRAPH_SIZE` for all graphs, or the measured ones.

@@ -2,9 +2,9 @@
 //! guards depended on. While these words are unchanged, only the steps that memory does not decide are run. If a word
 //! has changed, all guards run, and the words are recorded again.
 //!
-//! Two kinds of memory change at each call, and are found out and left out: a dict that is written to between calls
-//! (the globals of a script) is read by key, and an object that differs from call to call (an argument) is fetched
-//! and tested.
+//! Two kinds of memory change at nearly every call. Once they have made notes useless, they are treated differently:
+//! a dict that is written to between calls (the globals of a script) is read by key, and an object that differs from
+//! call to call (an argument) is fetched and tested.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

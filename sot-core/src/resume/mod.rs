@@ -67,7 +67,8 @@ impl ResumeTarget {
             let code = self.code.get(py)?.cast_into::<PyCode>().ok()?;
             let cells = code.getattr("co_freevars").ok()?.extract::<Vec<String>>().ok()?;
             let raised = error.value(py);
-            // Before 3.12, the error becomes attached to the exception object at the place where it is caught.
+            // Before 3.12, `__traceback__` is set on the exception only where it is caught, so it is taken from the
+            // error.
             let traceback = error.traceback(py)?;
             let here = traceback.getattr("tb_next").ok()?.is_none();
             let is_name_error = here && error.get_type(py).is(py.get_type::<PyNameError>());

@@ -368,7 +368,7 @@ impl Trackers {
         }
     }
 
-    /// True for an argument of the frame, an item of an argument, or an item of an iterator.
+    /// True for an argument of the frame, for an item of an iterator, and for an item of such a value.
     pub fn is_argument(&self, id: TrackerId) -> bool {
         match self.get(id) {
             Tracker::Local { .. } | Tracker::Upcoming { .. } => true,

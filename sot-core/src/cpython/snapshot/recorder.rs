@@ -308,7 +308,7 @@ impl Recorder {
         Some(cpython::cell_contents(&place.object).map(Place::of))
     }
 
-    /// Records a part of a function or method; `None` for other objects and parts.
+    /// Records a part of a function or method; `None` for other objects, other parts and an absent part.
     pub fn part<'py>(&mut self, place: &Place<'py>, part: Part) -> Option<Place<'py>> {
         let object = place.object.as_ptr();
         let fits = match part {
