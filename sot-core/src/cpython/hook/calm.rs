@@ -1,7 +1,7 @@
 //! Frames that are left to CPython with all the functions they call. From 3.11 on, CPython calls Python functions
 //! without a new C evaluation loop, but only while its own evaluator is in the slot. So the slot is given back while
-//! such a frame runs: a frame below which the evaluator found nothing to do several times in a row. From time to
-//! time, the frames below it are checked again.
+//! calm code runs: code below whose frames the evaluator has found nothing to do several times in a row. From time to
+//! time the frames below it are checked again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -19,7 +19,8 @@ const CALM: CalmLimits = CalmLimits { after: 64, again: 64, frames: 1 };
 /// worthwhile.
 const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 10_000 };
 
-/// When code becomes calm: nothing was found below its frames.
+/// When code is calm, so that the slot is CPython's while its frames run: after `after` frames in a row below which
+/// the evaluator found nothing to do.
 struct CalmLimits {
     after: u32,
     /// Every frame whose count is a multiple of this number is checked again.
@@ -31,7 +32,7 @@ struct CalmLimits {
 /// Knowledge about the frames that frames of one code object call.
 #[derive(Default)]
 pub(in crate::cpython) struct Calm {
-    /// Number of its frames in a row that called no frame with other code.
+    /// Number of its frames in a row below which the evaluator found nothing to do.
     calm: Cell<u32>,
 }
 
@@ -116,7 +117,7 @@ pub(in crate::cpython) unsafe fn leave_with_callees(
     }
 }
 
-/// Runs a frame, and notes whether frames below it ran other code.
+/// Runs a frame, and notes whether the evaluator found something to do below it.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator; `head` is the state of the frame's code.
