@@ -165,11 +165,11 @@ fn python_translate(function: &Bound<'_, PyAny>) -> PyResult<Translated> {
 /// Counts since the last reset.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Translations made.
+    /// Frames that were simulated.
     pub translations: u64,
-    /// Calls of translated frames for which an entry of the cache held.
+    /// Frames that ran the code of an existing entry.
     pub hits: u64,
-    /// Calls of translated frames for which no entry held.
+    /// Frames for which no entry held.
     pub misses: u64,
     /// Graphs compiled.
     pub graphs: u64,

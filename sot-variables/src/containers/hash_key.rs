@@ -152,7 +152,8 @@ impl HashKey {
         self.equality.is_of_stand_in()
     }
 
-    /// True if the real key has the hash that the key has in CPython, so that the order in a real set is CPython's.
+    /// True if the real key, or its stand-in, has the hash that the key has in CPython. Then it can represent the key
+    /// in a real set, whose order is CPython's.
     pub fn stands_for_hash(&self, py: Python<'_>) -> bool {
         self.equality == Equality::Real
             || self.equality == Equality::Followed && self.bind(py).is_exact_instance_of::<StandIn>()

@@ -60,7 +60,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     }
 }
 
-/// Charges the trace's budget for the memory of a copy.
+/// Charges the trace's patience for the memory and time of a copy.
 fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = object.call_method0("__sizeof__")?.extract()?;
     cx.patience.charge_memory(bytes);

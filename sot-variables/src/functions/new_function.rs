@@ -112,8 +112,8 @@ pub(crate) fn parts_of_new(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow
     }
 }
 
-/// Makes a real function that stands for one made in the trace. Clears `exact` if the real function lacks some
-/// values.
+/// Makes a real function that stands for one made in the trace. Clears `exact` if a part of the function had to be
+/// approximated.
 pub(crate) fn stand_in<'py>(
     cx: &mut OpcodeExecutor<'py>,
     function: VarId,

@@ -115,7 +115,7 @@ fn rest_of_extreme<'py>(of: RestOf, args: &Bound<'py, PyTuple>) -> PyResult<Boun
     }
 }
 
-/// Finishes `min` or `max`: over the remaining items of an iterator, given an item with its key and the best item so
+/// Finishes `min` or `max` over the remaining items of an iterator, given an item with its key and the best item so
 /// far with its key. `direct` allows a claim, so that a break in the key function can be resumed.
 fn best_of(
     cx: &mut OpcodeExecutor<'_>,
@@ -144,7 +144,7 @@ fn best_of(
     }
 }
 
-/// Computes `min` or `max` by keys of `first` and the remaining items of an iterator.
+/// Simulates `min` or `max` by keys, over `first` and the remaining items of an iterator.
 pub(crate) fn extreme(
     cx: &mut OpcodeExecutor<'_>,
     largest: bool,

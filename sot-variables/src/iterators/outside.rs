@@ -1,7 +1,7 @@
 //! Iterators of C types from outside, such as that of a loop behind a graph break. Nothing is assumed about their
-//! position except for the upcoming items of the traced steps. The first traces of a resume function take all steps
-//! up to the next break. If these differ from call to call, a trace takes a single step, so that one translation
-//! serves all loop iterations.
+//! position except that the traced steps find an item or the end. The first traces of a resume function take all
+//! steps up to the next break. If these differ from call to call, a trace takes a single step, so that one
+//! translation serves all loop iterations.
 
 use std::collections::HashSet;
 use std::rc::Rc;

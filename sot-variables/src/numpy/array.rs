@@ -113,7 +113,7 @@ pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Boun
     cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
 }
 
-/// Charges the trace's budget for copying an array.
+/// Charges the trace's patience for copying an array, as if for instructions.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
     cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())

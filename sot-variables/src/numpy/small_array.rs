@@ -234,8 +234,8 @@ fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -
 }
 
 /// Makes the array an input of the graph, for statements that accept arrays, so its contents may differ from call to
-/// call. Returns `None` if the array is not reached from an argument of the program and is small enough that its
-/// contents are guarded instead.
+/// call. Returns `None` for other objects, and for small arrays that are not arguments of the program: their contents
+/// are guarded.
 pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<GraphArgument>> {
     let Some(object) = cx.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
     let tracker = cx.vars.tracker(array);

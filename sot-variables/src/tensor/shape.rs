@@ -30,8 +30,8 @@ impl ShapeVariable {
         cx.produce(Rc::new(ShapeVariable { ty, items }))
     }
 
-    /// Breaks the graph, and asks for known sizes in the next translation, for an operation that open sizes do not
-    /// support.
+    /// Makes another attempt with known sizes, for an operation that open sizes do not support; breaks the graph if
+    /// no size was left open.
     fn needs_sizes<T>(&self, cx: &mut OpcodeExecutor<'_>, what: &str) -> Flow<T> {
         Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, format!("{what} a shape of open sizes"))))
     }
