@@ -1,6 +1,6 @@
 //! The how-tos of `docs`: each leads its reader from an empty folder to a passing test. A code block is either a file
-//! that the reader writes, or an excerpt of a file of the checkout; the line above it names the file. `cargo xtask
-//! plugins` writes the files and runs the commands outside of the checkout. A test here compares the excerpts.
+//! that the reader writes, or an excerpt of a file of the checkout; the line above it names the file. The files are
+//! written and the commands run by `cargo xtask plugins`, outside of the checkout. A test here compares the excerpts.
 
 use std::fmt::Write as _;
 use std::fs;
