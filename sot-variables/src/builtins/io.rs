@@ -103,7 +103,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
     Ok(())
 }
 
-/// True if `file` is `None`, and the trace has not replaced `sys.stdout`.
+/// True if `file` is `None`, the trace has not replaced `sys.stdout`, and writing there runs no code of the program.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx, None)?)

@@ -142,7 +142,7 @@ impl BuiltinFunctionVariable {
             let of_dict = owner.is_some_and(|owner| {
                 owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
             });
-            // The C function that makes the dict does not see which class it was called on.
+            // The builtin for `dict.fromkeys` is not given the class that it was called on.
             if name == "fromkeys"
                 && of_dict
                 && cx.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))

@@ -98,7 +98,8 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
 }
 
 /// Resumes the outer generator when the inner one has ended: behind the `yield from` if there is a value, else with
-/// the exception. From 3.12 on bytecode (`CLEANUP_THROW`) tells the two apart; before, the interpreter moves the frame.
+/// the exception. From 3.12 on bytecode (`CLEANUP_THROW`) tells the two apart; before, the interpreter moves the
+/// frame.
 fn end_delegation(
     cx: &mut OpcodeExecutor<'_>,
     generator: VarId,
