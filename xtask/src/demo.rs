@@ -7,15 +7,15 @@ use crate::python::{self, Interpreter, Minor};
 use crate::venv::{self, Venv};
 use crate::Failure;
 
-/// What the demo shows, in order.
+/// Scripts of the demo, in order.
 const SCRIPTS: &[&str] = &["examples/first.py", "examples/demo_models.py"];
 
-/// Runs the demo.
+/// Runs the demo on each interpreter.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     on_each_python(options, SCRIPTS)
 }
 
-/// Builds the extension for each interpreter and runs the scripts there, with the arguments passed on.
+/// Builds the extension for each interpreter and runs the scripts with it. Arguments are passed on to the scripts.
 pub(crate) fn on_each_python(options: &Options, scripts: &[&str]) -> Result<(), Failure> {
     venv::require_c_compiler()?;
     let found = python::find(&options.pythons)?;
