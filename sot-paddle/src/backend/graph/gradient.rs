@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Operands of these names say where or how, in all operations, and no gradient flows to them.
+/// Names of operands that give positions or settings, in all operations: no gradient flows to them.
 const POSITIONS: &[&str] =
     &["axis", "condition", "ends", "index", "indices", "mask", "repeats", "shape", "shifts", "starts", "steps"];
 

@@ -14,7 +14,7 @@ use crate::backend::paddle::meta::dtype_name;
 use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
-/// The element types that not all kernels have.
+/// The element types for which some operations have no kernel.
 const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128"];
 
 /// The element types of each operation's kernels.

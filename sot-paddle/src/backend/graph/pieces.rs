@@ -156,7 +156,7 @@ impl<'py> Operation<'py> {
 struct Cutter<'a, 'py> {
     paddle: &'a Paddle,
     operations: &'a [Operation<'py>],
-    /// Which operation gives a value that each piece has anew.
+    /// For each value that pieces make anew (inputs, parameters, constants), the index of its operation.
     renewed: HashMap<u64, usize>,
     inputs: HashMap<u64, usize>,
     parameters: HashMap<u64, usize>,
