@@ -9,8 +9,7 @@ from ._registration import register
 
 
 def disable(function: Any = None, *, recursive: bool = True) -> Any:
-    """Leave a function to CPython, and return it. With `recursive`, the functions that it calls are left to CPython,
-    too.
+    """Leave a function to CPython, and return it. With `recursive`, also the functions that it calls.
 
     Without a function, return a decorator with these options, which is also a context manager: in its block no frame
     of the thread is translated.

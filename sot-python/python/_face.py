@@ -42,8 +42,7 @@ __all__ = [
 
 
 def start(install: Callable[[], None] = lambda: None) -> None:
-    """Apply the environment variables and load plug-ins. `install` puts the tracer behind the framework's own
-    compiler."""
+    """Apply the environment variables and load plug-ins. `install` installs the tracer in the framework if asked."""
     _config.start()
     install()
     begin_if_asked()

@@ -1,4 +1,4 @@
-"""`python -m sot plugins`: the registrations that are linked into this build, and the installed plug-ins in Python."""
+"""`python -m sot plugins`: the linked registrations of this build, and the installed plug-ins in Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED = ("backend", "opcode override", "kind override", "builtin override", "ob
 
 
 def text(every: bool) -> str:
-    """Return the registrations by crate: their number, or with `every`, each registration with its source location."""
+    """Return the registrations by crate: their number, or with `every`, each with its source location."""
     lines = []
     registrations = _sot._registrations()
     for registry, title in _TITLES.items():

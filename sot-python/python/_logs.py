@@ -22,8 +22,7 @@ _chosen: List[str] = []
 
 
 class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error if the program has set up no handler of its own. One handler serves all backends of a
-    process."""
+    """Writes to standard error if the program has no handler of its own. One handler serves all backends."""
 
     is_sots = True
 

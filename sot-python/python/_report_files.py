@@ -36,8 +36,7 @@ def report(path: Path) -> None:
 
 
 def collect(on: bool) -> bool:
-    """Collect, or stop collecting, everything that reports show of new translations; return whether it was collected
-    before."""
+    """Start or stop collecting everything that reports show of new translations. Return the former state."""
     return _sot.report_details(on)
 
 
@@ -212,8 +211,7 @@ def _counts() -> dict[str, Any]:
 
 
 def _files(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the source of the files whose lines the data refers to: the program's files whole, of libraries the
-    functions."""
+    """Return the sources of the files that the data refers to: the program's whole, of libraries the functions."""
     ranges: dict[str, set[tuple[int, int]]] = {}
     for translation in told["translations"]:
         for function in translation["functions"]:

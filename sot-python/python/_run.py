@@ -101,8 +101,7 @@ def _set_first_path(folder: str) -> None:
 
 
 def _fresh_main() -> types.ModuleType:
-    """Make the module `__main__` as a script finds it. It stays until the process ends, because exit handlers use
-    it."""
+    """Make the module `__main__` as a script finds it. It stays until the process ends, for exit handlers."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     if sys.version_info < (3, 14):

@@ -25,14 +25,12 @@ __all__ = [
 
 
 def assert_true(input: Any) -> None:
-    """Assert a condition that is known while tracing. The condition is guarded, so translated code does not test it
-    again."""
+    """Assert a condition that is known while tracing. It is guarded, so translated code does not test it again."""
     assert input
 
 
 def print(*args: Any, **kwargs: Any) -> None:
-    """Print without breaking the graph, tensors too. The prefix says who prints: `[SOT]` translated code, `[Dygraph]`
-    CPython."""
+    """Print, also tensors, without breaking the graph. The prefix is `[SOT]` in translated code, else `[Dygraph]`."""
     builtins.print("[Dygraph]", *args, **kwargs)
 
 
@@ -57,8 +55,7 @@ def in_sot() -> bool:
 
 
 def check_no_breakgraph(fn: _F) -> _F:
-    """Raise `sot.GraphBreakError` at a graph break in the function, or in functions inlined into it. Also a
-    decorator."""
+    """Raise `sot.GraphBreakError` at a graph break in the function or in inlined functions. Also a decorator."""
     from . import _sot
 
     return _sot.forbid(fn, "breakgraph")

@@ -132,7 +132,7 @@ def trace(module: ModuleType | str) -> Registration:
 
 
 def disable(function: Callable[..., Any], *, recursive: bool = True) -> Registration:
-    """Leave a function to CPython. With `recursive`, the functions that it calls, too. `sot.disable` is the
+    """Leave a function to CPython; with `recursive`, also the functions that it calls. `sot.disable` is the
     decorator."""
     return register("disable", function, below=recursive)
 
@@ -183,8 +183,7 @@ def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
 
 
 def _shape(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """Return what callers depend on: the kind of the parameter, its name if it can be passed by name, and its
-    default."""
+    """Return what callers depend on: kind, default, and the name if the parameter can be passed by name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     name = None if parameter.kind in unnamed else parameter.name
     return (parameter.kind, name, parameter.default)

@@ -46,21 +46,18 @@ def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bo
 
 @overload
 def disable(function: _F, *, recursive: bool = ...) -> _F:
-    """Leave a function to CPython, and return it. With `recursive`, the functions that it calls are left to CPython,
-    too."""
+    """Leave a function to CPython, and return it. With `recursive`, also the functions that it calls."""
 
 @overload
 def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
-    """Without a function: return a decorator, which is also a context manager in whose block no frame of the thread is
-    translated."""
+    """Without a function: return a decorator and context manager: no frame of the thread is translated in its
+    block."""
 
 class GraphBreakError(RuntimeError):
-    """A function translated with `fullgraph=True` cannot become one graph. The message says where, why and what to
-    do."""
+    """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""
 
 class RecompileError(RuntimeError):
-    """No translation fits a call, and the stance `fail_on_recompile` forbids a new one. The message names the failed
-    guards."""
+    """No translation fits a call, and the stance `fail_on_recompile` forbids another one; says which guards failed."""
 
 def reset() -> None:
     """Forget every translation and set the counters to zero."""

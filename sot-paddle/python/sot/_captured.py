@@ -44,8 +44,7 @@ _REFUSED = (
 
 
 def statement_of(function: Any) -> Optional[tuple[Callable[..., Any], list[str]]]:
-    """Return the function to call while the program is built, and the globals that it reads; `None` if it may have
-    side effects."""
+    """Return the function to call, and the globals that it reads; `None` if it may have side effects."""
     reads = _reads(function)
     if reads is None:
         return None

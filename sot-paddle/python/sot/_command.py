@@ -91,8 +91,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":
-    """Split the arguments into those of `run`, and those of the program: the script with its arguments, or the
-    module's arguments."""
+    """Split the arguments into those of `run` and the rest: the script and its arguments, or those of the module."""
     if arguments[:1] != ["run"]:
         return arguments, []
     at = 1
@@ -111,8 +110,7 @@ def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":
 
 
 def before_import() -> None:
-    """Run what must work before the package is imported, or where it cannot be imported: `--version`, `doctor`,
-    variables."""
+    """Do what must be done before the package is imported: `--version`, `doctor`, environment variables."""
     asked = parse(sys.argv[1:])
     if asked.version:
         from . import _doctor

@@ -42,8 +42,7 @@ class Installation:
 
 
 def install() -> Installation:
-    """Let `paddle.jit.to_static` use this tracer, also for functions that are converted already. A second call does
-    nothing."""
+    """Let `paddle.jit.to_static` use this tracer, also for functions converted already. A second call does nothing."""
     global _paddles_own
     was_installed = _paddles_own is not None
     if not was_installed:
@@ -106,8 +105,7 @@ def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _sizes_left_open(function: Callable[..., Any], has_receiver: bool, specs: Sequence[Any]) -> Callable[..., Any]:
-    """Return the function to translate: a copy that serves all sizes of the dimensions that specs leave open, or
-    `function` itself."""
+    """Return the function to translate: if specs leave dimensions open, a copy that serves all sizes of these."""
     code = getattr(function, "__code__", None)
     if code is None or not any(True for _ in _open_dimensions(specs)):
         return function
@@ -150,8 +148,7 @@ def _open_dimensions(spec: Any) -> Iterator[tuple[list[Any], int]]:
 
 
 def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Keep the specs of the last call's arguments, which `paddle.jit.save` needs. They are made anew only if they
-    differ."""
+    """Keep the specs of the last call's arguments, for `paddle.jit.save`. They are made anew only if they differ."""
     signature = _signature([*args, *kwargs.items()])
     if signature is not None and signature == translated.signature:
         return
@@ -160,8 +157,7 @@ def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], k
         unified = function._function_spec.unified_args_and_kwargs(args, dict(kwargs))
         function.last_call_input_spec = function._function_spec.args_to_input_spec(*unified)[0]
     except (ValueError, NotImplementedError):
-        # Paddle has no specs for `*args`, nor for a receiver that is not called `self`. The call itself needs no
-        # specs.
+        # Paddle has no specs for `*args`, nor for a receiver that is not called `self`. The call needs no specs.
         function.last_call_input_spec = None
 
 

@@ -78,9 +78,8 @@ def _keep(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
 
 
 def apart(call: Call, inputs: Iterable[Any], parameters: Iterable[paddle.Tensor]) -> Optional[Tensors]:
-    """Call statements on leaves that share the memory of the inputs and parameters. A pass through the results goes no
-    further
-    than the leaves, and meets no hook of the inputs."""
+    """Call statements on leaves that share the memory of the inputs and parameters. A pass through the results ends at
+    the leaves, and meets no hook of the inputs."""
     leaves: Dict[int, paddle.Tensor] = {}
     themselves = []
     for parameter in parameters:
@@ -149,8 +148,7 @@ def _changes_nothing(gradient: paddle.Tensor) -> bool:
 
 
 class LateHooks:
-    """The hooks on the results of one run. Hooks on results in `through` must see the gradients of other results,
-    too."""
+    """The hooks on the results of one run. Hooks on results in `through` also see the gradients of other results."""
 
     def __init__(
         self,
@@ -167,9 +165,8 @@ class LateHooks:
         self._take_aside = take_aside
         self._prepared = False
         self._hooks: List[Tuple[int, Hook]] = []
-        # Number of times that statements were called for results. Of the last call of a hook: the pass, and the number
-        # of that time; 0 for
-        # the program's own results.
+        # `_stand_ins`: number of times that statements were called for results. `_called`: the pass in which a hook
+        # was called last, and for which of these times; 0 for the program's own results.
         self._stand_ins = 0
         self._called: Tuple[int, int] = (0, 0)
         # The results that have a hook of this class.
@@ -270,15 +267,13 @@ class LateHooks:
         return hook(gradient)
 
     def instead(self, at: int) -> Optional[paddle.Tensor]:
-        """Return the gradient that goes on from a result of the program instead; `None` for the one that has
-        arrived."""
+        """Return the gradient that replaces the arrived one at a result of the program, or `None`."""
         if self._instead is None:
             self._instead = self._called_on_statements()
         return self._instead.get(at)
 
     def _called_on_statements(self) -> Tensors:
-        """Call the hooks on the results of the statements. Return the gradients that differ from those that have
-        arrived."""
+        """Call the hooks on the results of the statements. Return the gradients that differ from the arrived ones."""
         results = self._again()
         called, self._called = self._called, (_sot._pass(), 0)
         if called[0] == self._called[0] and called != self._called:

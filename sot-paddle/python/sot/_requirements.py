@@ -19,8 +19,7 @@ def check() -> None:
 
 
 def is_run_as_command() -> bool:
-    """Return whether the package is imported for `python -m sot`, by the function of `runpy` that looks for the
-    module."""
+    """Return whether `runpy` imports the package for `python -m sot`, in its function that looks for the module."""
     frame = sys._getframe()  # type: Optional[FrameType]
     while frame is not None:
         code = frame.f_code
@@ -31,8 +30,7 @@ def is_run_as_command() -> bool:
 
 
 def check_interpreter(implementation: str, version: Tuple[int, int]) -> None:
-    """Raise ImportError unless the interpreter is supported: the tracer knows the layout of CPython's frames in these
-    versions only."""
+    """Raise ImportError unless the tracer knows the layout of this interpreter's frames: CPython in these versions."""
     supported = "CPython {}.{} to {}.{}".format(*(OLDEST_PYTHON + NEWEST_PYTHON))
     if implementation != "cpython":
         raise ImportError(
@@ -47,8 +45,7 @@ def check_interpreter(implementation: str, version: Tuple[int, int]) -> None:
 
 
 def check_paddle() -> None:
-    """Import Paddle. Raise ImportError if it is older than the first release with the program format that the tracer
-    builds."""
+    """Import Paddle. Raise ImportError if it is older than the first release with the tracer's program format."""
     try:
         import paddle
     except ModuleNotFoundError as error:
@@ -65,8 +62,7 @@ def check_paddle() -> None:
 
 
 def is_too_old(version: str) -> bool:
-    """Return whether a version such as `2.6.2` is below the oldest supported one. Builds from source have the version
-    `0.0.0`."""
+    """Return whether a version such as `2.6.2` is too old. Builds from source have the version `0.0.0`."""
     numbers = []
     for part in version.split(".")[:2]:
         digits = "".join(c for c in part if c.isdigit())

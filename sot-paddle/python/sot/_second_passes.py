@@ -19,8 +19,7 @@ Gradients = List[Optional[paddle.Tensor]]
 # A result of a program: the number of the run, and its index.
 Result = Tuple[int, int]
 # A gradient that has reached a program: number of the run (greater for later runs), function that calls its statements
-# again,
-# index of the result, gradient.
+# again, index of the result, gradient.
 Met = Tuple[int, Callable[[], Optional[Dict[int, paddle.Tensor]]], int, paddle.Tensor]
 
 
@@ -238,8 +237,7 @@ def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
 # The arguments of a pass: outputs, inputs, weights.
 Arguments = Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]]
 # A function like `paddle.grad` that stops at programs, and also returns the gradients that have reached these. Its
-# additional arguments are the
-# tensors that no gradient flows through, and whether hooks are called.
+# additional arguments are the tensors that no gradient flows through, and whether hooks are called.
 UpToPrograms = Callable[..., Tuple[Gradients, List[Met]]]
 
 
@@ -350,8 +348,7 @@ def _through_statements(
         if any(at not in results or results[at].stop_gradient for at in needed):
             raise _NotTheSame
         # Copies are needed: if a gradient is used as a weight itself, Paddle's second gradients of products are wrong,
-        # and if a tensor is both output and
-        # input, Paddle's result depends on the order.
+        # and if a tensor is both output and input, Paddle's result depends on the order.
         weights = [varying(gradient).clone() for gradient in came.values()]
         with paddle.enable_grad():
             outputs = [paddle.assign(results[at]) for at in came]

@@ -50,15 +50,13 @@ def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     """Call with the frames of this thread left to CPython."""
 
 def _set_verifier(verifier: Callable[..., Any] | None) -> None:
-    """Set the callable that verify mode asks for the code to run in the place of a frame; `None` turns verify mode
-    off."""
+    """Set the callable that verify mode asks for the code to run in a frame's place; `None` turns verify mode off."""
 
 def _call_verified(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with frames translated; the call itself is not verified."""
 
 def _call_rehearsed(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Like `_call_verified`, for a run that is taken back: it does not count as the first run of the graphs that it
-    calls."""
+    """Like `_call_verified`, for a run that is taken back: it is no first run of the graphs that it calls."""
 
 def _call_uncounted(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Like `_call_verified`, for the run after a rehearsal: statistics have counted the rehearsal."""
@@ -74,8 +72,7 @@ def _ask_log_level_again() -> None:
     """Make the next message read `SOT_LOG_LEVEL` anew."""
 
 def _add_progress_callback(callback: Callable[[str, str, int, float], object]) -> int:
-    """Add a callback that is given function, phase, statements and seconds. Return the number by which it is
-    removed."""
+    """Add a callback, which is given function, phase, statements and seconds. Return the number that removes it."""
 
 def _remove_progress_callback(number: int) -> None: ...
 def _registrations() -> List[Tuple[str, str, str, str, str, int]]:
@@ -97,8 +94,7 @@ def report_kept() -> int:
     """Return the number of translations that are kept for reports."""
 
 def report_data(since: int) -> str:
-    """Return the translations without the first `since`, as JSON: `translations`, `failures`, `lines` and
-    `dropped`."""
+    """Return the translations after the first `since` as JSON: `translations`, `failures`, `lines`, `dropped`."""
 
 def report_forget(since: int | None = ...) -> None:
     """Forget the translations after the first `since`, or all of them."""
@@ -113,8 +109,7 @@ def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
     """Copy the marks that turn breaks and fallbacks into errors from a function to its copy."""
 
 def _late_hooks(tensor: paddle.Tensor) -> tuple[LateHooks, int] | None:
-    """Return the object that takes hooks on a result of a program, and the index of the result; `None` if Paddle takes
-    them."""
+    """Return the object that takes hooks on a result of a program, and the result's index; else `None`."""
 
 def _is_muted() -> bool:
     """Return whether the running backward pass must not call hooks."""

@@ -19,8 +19,8 @@ _TOLERANCE = {
     "float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7,
 }  # fmt: skip
 
-# Attributes in which Paddle's layers note calls, and their automatic names; like names of tensors, they are a known
-# divergence.
+# Attributes in which Paddle's layers note calls, and their automatic names. Both differ between runs, as names of
+# tensors do (a known divergence).
 _PRIVATE = ("_built", "_full_name")
 
 
@@ -101,8 +101,7 @@ class Image:
             self.entries += self._entry(kind, path + suffix, part, walk)
 
     def _entry(self, kind: str, path: str, part: Any, walk: Walk) -> List[_Entry]:
-        """Return the entry of a part without looking into it: a plain value, or the path of an object that was met
-        before."""
+        """Return the entry of a part without looking into it: a plain value, or the path of an object met before."""
         if is_a(part, (bool, int, str, bytes, type(None))) and type(part).__module__ == "builtins":
             return [(kind, path, (type(part).__name__, part))]
         if type(part) in (float, complex):
@@ -116,8 +115,7 @@ class Image:
 
 
 def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """Return gradients of a result, for weights that differ from element to element. The graph of the result is used
-    up.
+    """Return gradients of a result, for weights that differ from element to element. They use the result's graph up.
 
     Returns none if the call reads results of other calls that have gradients, because that history belongs to the
     program.
@@ -148,8 +146,7 @@ def _tensors_in(result: Any) -> List[Any]:
 
 
 def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
-    """Return the parts of an object that are compared. Unlike `Walk.parts`, this does not depend on what has been met
-    before."""
+    """Return the parts of an object that are compared: as `Walk.parts`, but parts met before are included."""
     if is_a(found, type):
         return [(f".{name}", value) for name, value in attributes_of_class(found).items()]
     if is_a(found, types.ModuleType):

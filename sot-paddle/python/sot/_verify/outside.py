@@ -1,5 +1,4 @@
-"""Keeps a run from doing what cannot be taken back, and restores the process state that it changes, such as random
-numbers."""
+"""Keeps a run from doing what cannot be taken back, and restores process state such as random numbers."""
 
 from __future__ import annotations
 

@@ -65,8 +65,7 @@ def is_programs(file: str) -> bool:
 
 
 def is_programs_module(module: types.ModuleType) -> bool:
-    """Return whether a module belongs to the program: by its file, or because it has no file and is in no package with
-    files."""
+    """Return whether a module belongs to the program: by its file, or if it and its package have none."""
     file = getattr(module, "__file__", None)
     if isinstance(file, str):
         return is_programs(file)
@@ -199,8 +198,7 @@ class Walk:
 
 
 def is_of_c(kind: type) -> bool:
-    """Return whether objects of a class have memory that only C code reads: more than the slots that the class
-    declares."""
+    """Return whether objects of a class have memory that only C code reads, beyond the slots that it declares."""
     if not kind.__flags__ & _HEAP_TYPE or kind.__base__ is None:
         return True
     own = vars(kind)
