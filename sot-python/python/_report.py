@@ -48,12 +48,12 @@ class Record:
 
     @property
     def is_break(self) -> bool:
-        """Whether translated code ends in a graph break."""
+        """True if the translated code ends in a graph break."""
         return self.outcome == "translated" and self.reason is not None
 
     @property
     def is_fallback(self) -> bool:
-        """Whether the frame was left to CPython."""
+        """True if the frame was left to CPython."""
         return self.outcome == "fallback"
 
     def __str__(self) -> str:

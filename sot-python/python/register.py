@@ -132,8 +132,7 @@ def trace(module: ModuleType | str) -> Registration:
 
 
 def disable(function: Callable[..., Any], *, recursive: bool = True) -> Registration:
-    """Leave a function to CPython; with `recursive`, also the functions that it calls. `sot.disable` is the
-    decorator."""
+    """Leave a function to CPython; with `recursive`, also what it calls. `sot.disable` is the decorator."""
     return register("disable", function, below=recursive)
 
 

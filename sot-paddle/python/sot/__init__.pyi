@@ -50,8 +50,7 @@ def disable(function: _F, *, recursive: bool = ...) -> _F:
 
 @overload
 def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
-    """Without a function: return a decorator and context manager: no frame of the thread is translated in its
-    block."""
+    """Without a function: return a decorator and context manager: its block runs without the tracer in this thread."""
 
 class GraphBreakError(RuntimeError):
     """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""

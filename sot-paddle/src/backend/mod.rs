@@ -298,7 +298,7 @@ impl UserInterface for PaddleBackend {
     }
 }
 
-/// The type of `object` if it is exactly `expected`.
+/// True if the type of `object` is exactly `expected`.
 fn has_exact_type(object: &Bound<'_, PyAny>, expected: &Py<PyType>) -> bool {
     object.get_type_ptr() == expected.as_ptr().cast()
 }

@@ -26,7 +26,7 @@ _PRIVATE = ("_built", "_full_name")
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two runs differ."""
+    """A difference between two runs."""
 
     kind: str
     """`result`, `gradient`, `write`, `exception` or `random state`."""
@@ -56,7 +56,8 @@ _Entry = Tuple[str, str, Any]
 
 
 class Image:
-    """The objects reached from the roots, the result, gradients of the result, the exception and random numbers."""
+    """An image of a run: the objects reached from the roots, the result, its gradients, the exception, random
+    numbers."""
 
     def __init__(
         self, roots: Dict[str, Any], result: Any, error: Optional[BaseException]

@@ -63,8 +63,8 @@ class Snapshot:
         return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
     def writes_with_gradients(self) -> bool:
-        """Return whether the run on copies wrote what cannot be taken back: a gradient, or what a backward pass
-        reads."""
+        """Return whether the run on copies wrote a gradient, or what a backward pass reads. That cannot be taken
+        back."""
         return any(
             _backward_state(self._copies[key]) != state or _has_other_gradient(self._copies[key], self._pristine[key][1])
             for key, state in self._states.items()

@@ -317,7 +317,8 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArgu
     Ok(StandIn { value: receiver.clone(), again: None })
 }
 
-/// Stands for `_to(device, dtype, blocking)`, which `to` calls. The arguments have been converted to a place already.
+/// Stands for `_to(device, dtype, blocking)`, which `to` calls. Unlike those of `to`, its arguments have fixed
+/// positions.
 fn to_by_place<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,

@@ -14,7 +14,7 @@ use crate::backend::paddle::Paddle;
 const METHODS: [&str; 3] = ["__bool__", "__nonzero__", "__array__"];
 const DEFINED_IN: &str = "paddle.base.dygraph.tensor_patch_methods";
 
-/// The element types whose numbers have the same truth in Python as in numpy.
+/// The element types whose numbers compare with zero in Python as they do in numpy.
 const REAL: [&str; 9] = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
 
 /// Conditions under which the number alone decides the truth.

@@ -25,8 +25,8 @@ pub(super) fn switch_off(py: Python<'_>, leaves: &[Py<PyAny>]) -> PyResult<()> {
         let gradient = leaf.bind(py).getattr(intern!(py, "grad"))?;
         if !gradient.is_none() && is_on(&gradient)? {
             gradient.setattr(intern!(py, "stop_gradient"), false)?;
-            // `grad` returns another handle of the same memory. The flag belongs to the handle, so that handle is
-            // stored.
+            // `grad` returns another handle of the same memory. Paddle makes a handle's flags when they are first set,
+            // so this handle is stored.
             leaf.bind(py).setattr(intern!(py, "grad_"), gradient)?;
         }
     }

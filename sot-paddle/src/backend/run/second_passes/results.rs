@@ -1,6 +1,6 @@
 //! Gradients with respect to results of a graph. A program is one node of the backward pass. The gradient of one
 //! result with respect to another is not visible, and with respect to one of several results Paddle gives no gradient,
-//! or a wrong one.
+//! or that with respect to another result.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, Weak};
