@@ -50,7 +50,7 @@ impl Collector {
     }
 }
 
-/// True if all results that a run of `program` computes take few bytes together.
+/// True if all results that a run of `program` computes take at most [`SMALL`] bytes together.
 fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut bytes = 0_i64;
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {

@@ -69,7 +69,7 @@ pub(crate) struct Program {
     pub(crate) forces_grad: bool,
     /// Indices of the inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
-    /// Inputs that the caller gives as Python numbers.
+    /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
 }
 

@@ -3,9 +3,9 @@
 //! its program and scope have gone. With consecutive ids, the keys of programs collide whose scopes lie 260 bytes
 //! apart: one program then runs the other's executor, in a scope that no longer exists.
 //!
-//! So ids are chosen such that `65 * id` is a Fibonacci sequence (Knuth, The Art of Computer Programming 3, section
-//! 6.4): `n` of these products are at least `2^64 / 3n` apart. Up to 80,000 programs, that is more than the range of
-//! all addresses of a process.
+//! So ids are chosen such that `65 * id` are consecutive multiples of 2^64 / golden ratio, as in Fibonacci hashing
+//! (Knuth, The Art of Computer Programming 3, section 6.4): `n` of these products are at least `2^64 / 3n` apart. Up to
+//! 80,000 programs, that is more than the range of all addresses of a process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

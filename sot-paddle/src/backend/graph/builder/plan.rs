@@ -66,7 +66,7 @@ impl PaddleBuilder {
         Ok((planned, parameters.tensors))
     }
 
-    /// Appends the values that are written back to the results. Each of them leaves the graph as the input that has
+    /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input that has
     /// this value at the end.
     fn plan_writes(&self, known: &mut Known, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
         let py = results.py();

@@ -121,7 +121,7 @@ impl PaddleBuilder {
         }
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
-        // If this fails with symbolic numbers for sizes, it may succeed with the numbers themselves.
+        // If this fails with open numbers, it may succeed with the numbers themselves.
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
         let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
         self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;

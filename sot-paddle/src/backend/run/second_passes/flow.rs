@@ -42,7 +42,7 @@ impl GradientFlow {
         })
     }
 
-    /// True if backward passes must find the single operations. That is so if two results have no differentiable
+    /// True if each operation must be a node of backward passes. That is so if two results have no differentiable
     /// operation in common. It is also so if an output is a view of an input and other outputs are computed from that
     /// view: the view is made outside the program.
     pub(super) fn must_be_replayed(&self, plan: &[Output]) -> bool {

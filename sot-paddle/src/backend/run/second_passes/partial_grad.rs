@@ -96,7 +96,7 @@ fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
     }
 }
 
-/// A result of a program that a gradient with respect to is asked for, and its index among all inputs.
+/// A result of a program with respect to which a gradient is asked for, and its index among all inputs.
 struct Wanted {
     run: Weak<PastRun>,
     at: usize,

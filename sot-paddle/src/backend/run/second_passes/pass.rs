@@ -87,7 +87,7 @@ pub(super) struct Running {
     pub(super) pass: Pass,
     /// While it lives, executors are made with the collector of the last program that the pass reached.
     pub(super) stretch: Option<Stretch>,
-    /// Copies of what programs were given, as it was.
+    /// `sot._second_passes.Kept` of the tensors that programs were given, by identity.
     pub(super) given: Option<Py<PyDict>>,
     /// The runs of programs that it has gone through and keeps.
     pub(super) kept: Vec<Arc<PastRun>>,
