@@ -1,4 +1,4 @@
-"""Backends in Python: functions that make the callables of graphs, by name or given to `symbolic_translate`."""
+"""Backends in Python: functions that compile graphs, registered by name or given to `symbolic_translate`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._registration import Registration
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a graph: what is called, with which symbols and literals, and the symbols of the results."""
+    """One statement of a graph: the callee, its arguments (symbols and literals), and the symbols of the results."""
 
     kind: str
     """`api`, `method`, `layer`, `inplace`, or `sir` for a StatementIR that is called."""
@@ -50,7 +50,7 @@ _named: dict[str, Compiler] = {}
 
 
 class Compiler:
-    """A backend as the tracer calls it."""
+    """A backend as the tracer calls it: it makes a `Graph` from the tracer's data."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -63,12 +63,12 @@ class Compiler:
         return f"<backend {getattr(self._backend, '__qualname__', self._backend)}>"
 
 
-# Of one function there is one, so that translations are shared.
+# Compilers by the id of the backend function: one for each function, so that translations are shared.
 _of_functions: dict[int, Compiler] = {}
 
 
 def register(name: str, backend: Backend) -> Registration:
-    """Give a backend a name."""
+    """Register a backend under a name."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"backend() takes a name and a function; {name!r} is no name")
     if name in _sot._own_compilers:
@@ -95,7 +95,7 @@ def _of(backend: Backend) -> Compiler:
 
 
 def find(backend: Any) -> Compiler | None:
-    """The compiler that `symbolic_translate(backend=...)` means; `None` for the framework's own words."""
+    """Return the compiler that `symbolic_translate(backend=...)` means; `None` for the framework's own compilers."""
     if isinstance(backend, Compiler):
         return backend
     if isinstance(backend, str):
@@ -112,11 +112,11 @@ def find(backend: Any) -> Compiler | None:
 
 
 def _check(backend: Any) -> None:
-    """Raise if a backend tells that it does not take what it is called with."""
+    """Raise `TypeError` if the signature of a backend does not take a graph and example inputs."""
     try:
         signature = inspect.signature(backend)
     except (ValueError, TypeError):
-        return  # Not every callable tells.
+        return  # Not every callable has a signature.
     try:
         signature.bind("graph", "example_inputs")
     except TypeError:

@@ -1,4 +1,4 @@
-"""The counters: what the tracer did so far, in a form to read."""
+"""`sot.stats`: counters of what the tracer did so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _sot
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts since the start or the last `reset()`. Reasons carry the source location they apply to."""
+    """Counts since the start or the last `reset()`. Reasons carry the source location that they apply to."""
 
     translations: int = 0
     """Code objects that were translated, once for each set of guards."""
@@ -40,7 +40,7 @@ class Stats:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Breaks and fallbacks by the stable id of their reason, wherever they were met."""
+        """Breaks and fallbacks by the stable id of their reason, at all source locations together."""
         counts: dict[str, int] = {}
         for placed in (self.breaks, self.fallbacks):
             for reason, count in placed.items():
@@ -74,13 +74,13 @@ class Stats:
 
 
 def stats() -> Stats:
-    """Return what the tracer counted so far."""
+    """Return the counts so far."""
     counted = _sot.stats()
     return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number of things, for people."""
+    """Return a number with its noun, for people."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 

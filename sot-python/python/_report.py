@@ -1,4 +1,4 @@
-"""One call, looked at: what was made of it, graph by graph and break by break."""
+"""`sot.explain`: what the tracer made of one call, graph by graph and break by break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._counts import counted
 
 @dataclass(frozen=True)
 class Record:
-    """What became of one code object in one translation."""
+    """What one translation made of one code object."""
 
     name: str
     filename: str
@@ -48,12 +48,12 @@ class Record:
 
     @property
     def is_break(self) -> bool:
-        """Whether translated code ends in a graph break."""
+        """True if the translated code ends in a graph break."""
         return self.outcome == "translated" and self.reason is not None
 
     @property
     def is_fallback(self) -> bool:
-        """Whether the frame was left to CPython."""
+        """True if the frame was left to CPython."""
         return self.outcome == "fallback"
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One call, looked at: its result and a record for each code object that was translated for it."""
+    """The explanation of one call: its result, and a record for each code object that was translated for it."""
 
     result: Any
     records: tuple[Record, ...]
@@ -87,17 +87,17 @@ class Explanation:
 
     @property
     def subgraphs(self) -> int:
-        """How many subgraphs the call was made of."""
+        """Number of subgraphs of the call."""
         return sum(1 for record in self.records if record.statements)
 
     @property
     def statements(self) -> int:
-        """Statements in all subgraphs."""
+        """Number of statements in all subgraphs."""
         return sum(record.statements for record in self.records)
 
     @property
     def guards(self) -> int:
-        """Guards of all translations."""
+        """Number of guards of all translations."""
         return sum(len(record.guards) for record in self.records)
 
     @property
@@ -124,9 +124,9 @@ class Explanation:
 
 
 def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
-    """Return a function that calls `fn` translated and explains what was made of the call.
+    """Return a function that calls `fn` translated, and returns an `Explanation` of the call.
 
-    Every translation is forgotten first, as what was translated before would leave nothing to report.
+    The function forgets all translations first, because what is translated already would leave nothing to report.
     """
 
     @functools.wraps(fn, updated=())
@@ -153,7 +153,7 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
 
 @contextlib.contextmanager
 def _forward_kept(fn: Any) -> Iterator[None]:
-    """Translating a layer replaces its `forward`; looking at it must not."""
+    """Keep the `forward` of a layer: translating the layer replaces it, and explaining a call must not."""
     attributes = getattr(fn, "__dict__", {})
     kept = attributes.get("forward", _ABSENT)
     try:
