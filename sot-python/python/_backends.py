@@ -28,17 +28,17 @@ class Graph:
 
     name: str
     inputs: tuple[str, ...]
-    """The symbols that are given at each call, in order."""
+    """The symbols of the tensors that each call gives, in order."""
     outputs: tuple[str, ...]
-    """The symbols that the callable gives, in order."""
+    """The symbols of the tensors that the callable returns, in order."""
     statements: tuple[Statement, ...]
     text: str
-    """The StatementIR as people read it, with those that it calls."""
+    """The StatementIR as people read it, with the StatementIRs that it calls."""
     program: Any
-    """What the statements were appended to, in the framework's terms (Paddle: a `paddle.static.Program`), or `None`. Look, but
-    leave it as it is: `run` uses it."""
+    """The framework's object that holds the statements (Paddle: a `paddle.static.Program`), or `None`. Read it only:
+    `run` uses it."""
     run: Callable[..., Sequence[Any]]
-    """What calls the graph without the backend: it takes the inputs and gives a sequence of the outputs."""
+    """Runs the graph without the backend: takes the inputs and returns a sequence of the outputs."""
 
     def __str__(self) -> str:
         return self.text

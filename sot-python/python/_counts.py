@@ -12,19 +12,20 @@ class Stats:
     """Counts since the start or the last `reset()`. Reasons carry the source location that they apply to."""
 
     translations: int = 0
-    """Code objects that were translated, once for each set of guards."""
+    """Translations of code objects: a code object counts once for each set of guards."""
     hits: int = 0
-    """Calls that ran translated code found by its guards."""
+    """Calls that ran translated code, because the guards of an entry held."""
     misses: int = 0
-    """Calls for which no guard held, so that a translation was tried."""
+    """Calls for which the guards of no entry held, so that a translation was tried."""
     graphs: int = 0
     """Subgraphs built."""
     replayed: int = 0
-    """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
+    """Subgraphs that are called operation by operation, because they are smaller than `MIN_GRAPH_SIZE`."""
     graph_errors: int = 0
-    """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
+    """Runs of subgraphs that raised. Each of these frames ran again in CPython, where the operation raises in its
+    place."""
     panics: int = 0
-    """Panics in translations and guards, of the tracer's or a plug-in's; the frames were left to CPython."""
+    """Panics of the tracer or of a plug-in, in translations and guards; the frames were left to CPython."""
     breaks: dict[str, int] = field(default_factory=dict)
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Stats:
     verified: int = 0
     """Calls that verify mode compared with the program's own run."""
     differences: int = 0
-    """Those of them that differ from it."""
+    """Verified calls whose result or effects differ from the program's own run."""
     not_verified: dict[str, int] = field(default_factory=dict)
     """Calls that verify mode could not compare, by reason."""
     seconds: dict[str, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 GROUP = f"{__package__}.plugins"
 
 called: list[tuple[str, str, str, str | None]] = []
-"""The entry points that were called: distribution and version, name, the function, and why it cannot be used."""
+"""The entry points that were called: distribution and version, name, function, and the error if there was one."""
 
 
 def load() -> None:

@@ -17,9 +17,9 @@ class Progress:
     phase: str
     """`simulate`, `compile`, or `done`."""
     statements: int
-    """Statements of its graph so far."""
+    """Number of statements of its graph so far."""
     seconds: float
-    """Time since it began."""
+    """Time since the translation began."""
 
     def __str__(self) -> str:
         return f"{__package__} translates {self.function}: {self.statements} statements, {self.phase}, {self.seconds:.1f} s"

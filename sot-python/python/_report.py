@@ -21,23 +21,23 @@ class Record:
     outcome: str
     """`translated`, or `fallback` if the frame was left to CPython."""
     sir: str = ""
-    """The statements of its subgraph, as text; empty if there is none."""
+    """The statements of the subgraph, as text; empty if there is none."""
     statements: int = 0
-    """Operations of its subgraph: statements, with those of the StatementIRs it calls."""
+    """Number of operations of the subgraph: its statements, and those of the StatementIRs that it calls."""
     guards: tuple[str, ...] = ()
     reason: str | None = None
-    """Why the frame was left to CPython, or why the graph ended before the code did."""
+    """Why the frame was left to CPython, or why the graph ended before the code object did."""
     reason_line: int | None = None
     reason_id: str | None = None
     """The stable id of the reason; docs/graph-breaks.md lists them."""
     kind: str | None = None
-    """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if it is about the frame as a whole."""
+    """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if the reason concerns the frame as a whole."""
     hint: str | None = None
-    """What to do about it."""
+    """What to do about the break or fallback."""
     report: str | None = None
-    """Kind, id, reason, the stack with source and carets, and what to do, as `GraphBreakError` says it."""
+    """Kind, id, reason, the stack with source and carets, and what to do: the text of a `GraphBreakError`."""
     stack: tuple[tuple[str, int, str, tuple[int, int] | None], ...] = ()
-    """Where it happened, innermost call first: file, line, function, columns of the expression where known."""
+    """Where it happened, innermost call first: file, line, function, and the columns of the expression where known."""
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> Record:
@@ -79,7 +79,7 @@ class Explanation:
     result: Any
     records: tuple[Record, ...]
     data: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The same with all that a report shows; docs/report-schema.json describes it."""
+    """The records with everything else that a report shows; docs/report-schema.json describes it."""
 
     def save(self, path: _report_files.Path) -> None:
         """Write a report: a page if `path` ends in `.html`, its data if it ends in `.json`."""

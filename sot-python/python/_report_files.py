@@ -18,7 +18,7 @@ from ._config import config
 from ._counts import stats
 
 SCHEMA = 1
-"""The version of the JSON, which docs/report-schema.json describes."""
+"""The version of the JSON's schema, which docs/report-schema.json describes."""
 
 Path = Union[str, "os.PathLike[str]"]
 

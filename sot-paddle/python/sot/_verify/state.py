@@ -25,7 +25,7 @@ from .. import _sot
 from .outside import NotVerifiable
 
 MOST_OBJECTS = 100_000
-"""A call that reaches more is not verified."""
+"""Maximum number of objects that a verified call may reach."""
 
 MISSING = object()
 _HEAP_TYPE = 1 << 9
