@@ -124,21 +124,21 @@ pub const MAX_EMPTY: u32 = 4;
 /// Maximum number of traces of one code object that are given up because a signal waits.
 pub const MAX_GIVEN_WAY: u32 = 3;
 /// Number of frames left to CPython by entries without new code after which the code is left alone.
-pub const MAX_LEFT: u32 = 64;
+pub const MAX_FRAMES_LEFT: u32 = 64;
 /// Maximum number of simulations of one frame. A simulation is repeated when tracing has changed an object, or when a
 /// value that was left open matters.
 pub const MAX_RESTARTS: usize = 16;
 
 /// Number of translations of one code object that need not be paid for by the hits of earlier ones.
-pub const FREE: u64 = 6;
-/// [`FREE`] for code that was inlined into a caller that has settled.
-pub const FREE_BELOW: u64 = 2;
-/// Added to [`FREE`] or [`FREE_BELOW`] for each resume function of the code, which shares the account of
-/// translations.
-pub const FREE_BEHIND: u64 = 2;
+pub const FREE_TRANSLATIONS: u64 = 6;
+/// [`FREE_TRANSLATIONS`] for code that was inlined into a caller that has settled.
+pub const FREE_TRANSLATIONS_INLINED: u64 = 2;
+/// Added to [`FREE_TRANSLATIONS`] or [`FREE_TRANSLATIONS_INLINED`] for each resume function of the code, which shares
+/// the account of translations.
+pub const FREE_TRANSLATIONS_PER_RESUME_FUNCTION: u64 = 2;
 /// Number of translations that specialise on values that differ. The next one, which is the last free one, does not:
 /// its graph breaks where such a value is needed.
-pub const ASSUMING: u64 = 5;
+pub const SPECIALISING_TRANSLATIONS: u64 = 5;
 /// Number of frames left to CPython that count as one hit, so that code that has stopped changing is translated again
 /// at some time.
 pub const LEFT_PER_HIT: u64 = 1_024;

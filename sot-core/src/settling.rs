@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
 
-use crate::policy::{ASSUMING, FREE, FREE_BEHIND, FREE_BELOW, LEFT_PER_HIT};
+use crate::policy::{
+    FREE_TRANSLATIONS, FREE_TRANSLATIONS_INLINED, FREE_TRANSLATIONS_PER_RESUME_FUNCTION, LEFT_PER_HIT,
+    SPECIALISING_TRANSLATIONS,
+};
 
 /// Maximum number of accounts that are kept by source text. Beyond it all of them are forgotten.
 const MAX_PLACES: usize = 4_096;
@@ -27,7 +30,7 @@ pub struct Settling {
     /// Frames left to CPython, since the last translation that had to be paid for.
     left: AtomicU64,
     /// True if the code was inlined into a caller that has settled.
-    is_below: AtomicBool,
+    is_inlined_into_settled: AtomicBool,
     /// The accounts of the code that was inlined.
     followed: Mutex<Vec<Weak<Settling>>>,
     is_of_place: bool,
@@ -42,7 +45,7 @@ impl Settling {
 
     /// Counts a translation. One that is not free uses up the hits counted so far.
     pub fn note_translation(&self) {
-        if u64::from(self.translations.fetch_add(1, Ordering::Relaxed)) >= FREE {
+        if u64::from(self.translations.fetch_add(1, Ordering::Relaxed)) >= FREE_TRANSLATIONS {
             self.hits.store(0, Ordering::Relaxed);
             self.left.store(0, Ordering::Relaxed);
         }
@@ -85,12 +88,12 @@ impl Settling {
 
     /// Notes that the code needs ever new translations. The reason may lie in the code that was inlined, so that gets
     /// fewer free translations, too.
-    pub fn goes_on_changing(&self) {
+    pub fn mark_inlined_as_unstable(&self) {
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         for account in
             followed.iter().filter_map(Weak::upgrade).filter(|account| !std::ptr::eq(Arc::as_ptr(account), self))
         {
-            account.is_below.store(true, Ordering::Relaxed);
+            account.is_inlined_into_settled.store(true, Ordering::Relaxed);
         }
     }
 
@@ -98,17 +101,21 @@ impl Settling {
     /// objects that last, such as models.
     pub fn allows(&self, lasting: usize) -> bool {
         let made = self.made().saturating_sub(lasting as u64);
-        let free = if self.is_below.load(Ordering::Relaxed) { FREE_BELOW } else { FREE };
-        let free = free + FREE_BEHIND * u64::from(self.places.load(Ordering::Relaxed));
+        let free = if self.is_inlined_into_settled.load(Ordering::Relaxed) {
+            FREE_TRANSLATIONS_INLINED
+        } else {
+            FREE_TRANSLATIONS
+        };
+        let free = free + FREE_TRANSLATIONS_PER_RESUME_FUNCTION * u64::from(self.places.load(Ordering::Relaxed));
         let hits = self.hits.load(Ordering::Relaxed) + self.left.load(Ordering::Relaxed) / LEFT_PER_HIT;
         // The price grows with the number of translations: the more there are, the more hits each must have had.
-        let price = made.max(FREE);
+        let price = made.max(FREE_TRANSLATIONS);
         made < free || hits * 2 >= price * price
     }
 
     /// True if the next translation should serve all values instead of specialising on the present ones.
     pub fn should_generalize(&self) -> bool {
-        self.made() >= ASSUMING && self.hits.load(Ordering::Relaxed) < self.made() * self.made()
+        self.made() >= SPECIALISING_TRANSLATIONS && self.hits.load(Ordering::Relaxed) < self.made() * self.made()
     }
 
     fn made(&self) -> u64 {

@@ -4,7 +4,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
-use sot_core::resume::AnswerUse;
+use sot_core::resume::SpecialResultUse;
 use sot_core::variable::{Form, VarId};
 use sot_opcodes_py38::compare::{compare, compare_to_test, COMPARISONS};
 
@@ -21,7 +21,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
         return compare(cx, op, lhs, rhs);
     }
     let result = compare_to_test(cx, op, lhs, rhs)?;
-    cx.claims.truth(result, AnswerUse::Leave, Vec::new());
+    cx.claims.truth(result, SpecialResultUse::Leave, Vec::new());
     match to_bool(cx, result) {
         // The truth of a tensor is not known here. The following branch asks for it again. But if a function of the
         // program's was inlined to compute the truth, the break is in that function, or that function has taken the
@@ -37,7 +37,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
 }
 
 fn ask(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
-    cx.claims.truth(value, AnswerUse::Leave, Vec::new());
+    cx.claims.truth(value, SpecialResultUse::Leave, Vec::new());
     to_bool(cx, value)
 }
 

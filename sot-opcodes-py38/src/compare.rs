@@ -5,7 +5,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Operand, Quiet};
-use sot_core::resume::{Answer, AnswerUse, Finish};
+use sot_core::resume::{Finish, SpecialResult, SpecialResultUse};
 use sot_core::variable::VarId;
 
 use crate::bug;
@@ -61,8 +61,8 @@ fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: V
 }
 
 fn contains(cx: &mut OpcodeExecutor<'_>, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-    let then = if invert { AnswerUse::Not } else { AnswerUse::Leave };
-    cx.claims.direct(container, Finish::Answer(Answer::Found, then));
+    let then = if invert { SpecialResultUse::Not } else { SpecialResultUse::Leave };
+    cx.claims.direct(container, Finish::SpecialResult(SpecialResult::Found, then));
     cx.contains(container, item, invert)
 }
 

@@ -104,7 +104,7 @@ fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 /// block.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.stack.pop_many(3)?;
-    let gap = cx.bookkeeping(BookkeepingVariable::Fallen);
+    let gap = cx.bookkeeping(BookkeepingVariable::NormalEntry);
     let frame = cx.stack.frame_mut();
     frame.stack.push(gap);
     frame.stack.extend(raised);
@@ -122,8 +122,8 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
         cx.stack.abandon_handler()?;
-        let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
-        cx.stack.push(fallen);
+        let normal_entry = cx.bookkeeping(BookkeepingVariable::NormalEntry);
+        cx.stack.push(normal_entry);
     }
     Ok(Next::Continue)
 }

@@ -45,8 +45,8 @@ opcode! {
 }
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
-    let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
-    cx.stack.push(fallen);
+    let normal_entry = cx.bookkeeping(BookkeepingVariable::NormalEntry);
+    cx.stack.push(normal_entry);
     Ok(Next::Continue)
 } }
 opcode! {
@@ -86,7 +86,7 @@ fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
     /// From the `try` body, without exception.
-    Fallen,
+    NormalEntry,
     /// By `CALL_FINALLY`; the body returns to the label.
     Called(sot_core::bytecode::Label),
     /// By an exception, whose three items are on the stack.
@@ -97,7 +97,7 @@ pub(crate) enum Entry {
 pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
     match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
         Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
-        Some(BookkeepingVariable::Fallen) => Entry::Fallen,
+        Some(BookkeepingVariable::NormalEntry) => Entry::NormalEntry,
         _ => Entry::Raised,
     }
 }
@@ -112,7 +112,7 @@ fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.pop()?;
     match entry_of(cx, top) {
-        Entry::Fallen => Ok(Next::Continue),
+        Entry::NormalEntry => Ok(Next::Continue),
         Entry::Called(label) => Ok(Next::Jump(label)),
         Entry::Raised => {
             let [traceback, exception] = cx.stack.pop_array()?;

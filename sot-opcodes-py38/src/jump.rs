@@ -4,7 +4,7 @@ use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{BranchTest, Next, Operand, Quiet};
-use sot_core::resume::AnswerUse;
+use sot_core::resume::SpecialResultUse;
 use sot_core::variable::VarId;
 
 opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) .quiet(Quiet::Always) => |_cx, op| op.jump().map(Next::Jump) }
@@ -42,7 +42,7 @@ fn jump_if_above(
     wanted: bool,
     below: Vec<VarId>,
 ) -> Flow<Next> {
-    cx.claims.truth(value, AnswerUse::Branch, below);
+    cx.claims.truth(value, SpecialResultUse::Branch, below);
     let truth = cx.truth(value)?;
     jump_when(op, truth == wanted)
 }

@@ -3,7 +3,7 @@
 use sot_core::error::Flow;
 use sot_core::executor::{OpcodeExecutor, UnaryOp};
 use sot_core::opcode;
-use sot_core::resume::{AnswerUse, Finish};
+use sot_core::resume::{Finish, SpecialResultUse};
 use sot_core::variable::VarId;
 
 opcode! { UNARY_POSITIVE [3.8..3.12] (value -- result) => |cx, _| unary(cx, UnaryOp::Positive, value) }
@@ -12,7 +12,7 @@ opcode! { UNARY_INVERT [3.8..3.14] (value -- result) .asks(&["__invert__"]) => |
 opcode! { UNARY_NOT [3.8..3.14] (value -- result) => |cx, _| not(cx, value) }
 
 fn not(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
-    cx.claims.truth(value, AnswerUse::Not, Vec::new());
+    cx.claims.truth(value, SpecialResultUse::Not, Vec::new());
     cx.not(value)
 }
 

@@ -15,6 +15,6 @@ def disable(function: Any = None, *, recursive: bool = True) -> Any:
     of the thread is translated.
     """
     if function is None:
-        return _sot.DisabledStretch(recursive)
+        return _sot.DisabledBlock(recursive)
     register("disable", function, below=recursive)
     return function

@@ -13,7 +13,7 @@ use crate::extension::add_class;
 use crate::translated::Translated;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_class::<DisabledStretch>(module)?;
+    add_class::<DisabledBlock>(module)?;
     module.add_function(wrap_pyfunction!(register_meaning, module)?)?;
     module.add_function(wrap_pyfunction!(undo_registration, module)?)
 }
@@ -67,24 +67,24 @@ fn undo_registration(py: Python<'_>, token: u64) -> PyResult<()> {
 
 /// A `with` block in which no frame of the thread is translated.
 #[pyclass(module = "sot", frozen)]
-struct DisabledStretch {
+struct DisabledBlock {
     recursive: bool,
     // One item for each block that is open: the state to go back to.
     were_active: Mutex<Vec<bool>>,
 }
 
-impl DisabledStretch {
+impl DisabledBlock {
     fn lock(&self) -> MutexGuard<'_, Vec<bool>> {
         self.were_active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
-impl DisabledStretch {
+impl DisabledBlock {
     #[new]
     #[pyo3(signature = (recursive=true))]
     fn new(recursive: bool) -> Self {
-        DisabledStretch { recursive, were_active: Mutex::default() }
+        DisabledBlock { recursive, were_active: Mutex::default() }
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

@@ -135,15 +135,15 @@ pub enum WrittenAttribute {
 }
 
 /// What a method does that depends on the memory layout of a tensor from outside.
-pub struct OfLayout {
+pub struct LayoutPolicy {
     /// What the method does.
-    pub does: LayoutAnswer,
+    pub effect: LayoutEffect,
     /// Test that passes for tensors for which the method does the same.
     pub test: Box<dyn ObjectTest>,
 }
 
 /// What a method does that looks at a tensor's memory layout.
-pub enum LayoutAnswer {
+pub enum LayoutEffect {
     /// Returns this object.
     Known(Py<PyAny>),
     /// Returns the tensor itself.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use self::protocols::DefaultAnswers;
 
 pub use self::answers::{
-    CallPolicy, GivenArguments, LayoutAnswer, MarkedDimensions, NoArguments, OfLayout, Returns, TensorAttribute,
+    CallPolicy, GivenArguments, LayoutEffect, LayoutPolicy, MarkedDimensions, NoArguments, Returns, TensorAttribute,
     WrittenAttribute,
 };
 pub use self::builder::GraphBuilder;

@@ -6,7 +6,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use super::{CallKind, MarkedDimensions, OfLayout, TensorMeta, WrittenAttribute};
+use super::{CallKind, LayoutPolicy, MarkedDimensions, TensorMeta, WrittenAttribute};
 use crate::error::{Forbidden, ReasonId};
 use crate::guard::{ObjectTest, ObjectsTest};
 use crate::ir::Exported;
@@ -24,7 +24,7 @@ pub trait EagerTensors: Send + Sync {
     }
     /// Says what a method without arguments does to a tensor from outside, if it depends on the tensor's memory
     /// layout.
-    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+    fn layout_policy(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<LayoutPolicy>> {
         let _ = (tensor, method);
         Ok(None)
     }

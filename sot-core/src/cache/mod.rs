@@ -20,7 +20,7 @@ use crate::error::{Flow, Forbidden};
 use crate::forgetting::{self, Forgotten};
 use crate::guard::{Differing, FrameView, UnmetGuard};
 use crate::open_sizes::Sizes;
-use crate::policy::{MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
+use crate::policy::{MAX_EMPTY, MAX_ENTRIES, MAX_FRAMES_LEFT, MAX_GIVEN_WAY, MAX_OBJECTS};
 use crate::report::FailedGuard;
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
@@ -80,7 +80,7 @@ pub struct CodeOrigin {
     /// The instruction of the prologue that calls the function below the result of that call on the stack.
     pub applies: Option<Label>,
     /// True if a resume function of the caller calls this one.
-    pub nested: bool,
+    pub drives_itself: bool,
     /// Number of the function's own cells, which are the first of the free variables.
     pub own_cells: usize,
 }
@@ -166,12 +166,12 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
-    /// Counts a frame that an entry was found for. After [`MAX_LEFT`] frames for an entry without new code, the code
-    /// is left alone unless it has met tensors.
+    /// Counts a frame that an entry was found for. After [`MAX_FRAMES_LEFT`] frames for an entry without new code, the
+    /// code is left alone unless it has met tensors.
     pub fn note_hit(&self, entry: &CacheEntry) {
         if entry.code.is_some() {
             self.hits.fetch_add(1, Ordering::Relaxed);
-        } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_LEFT {
+        } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_FRAMES_LEFT {
             self.leave_alone();
         }
     }
@@ -224,7 +224,7 @@ impl CodeCache {
     /// or because of another element type. `lasts` is true for an object that outlives a call.
     pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
         let entries = Arc::clone(&self.lock());
-        entries.iter().filter(|entry| entry.guards.is_for_another(frame, lasts)).count()
+        entries.iter().filter(|entry| entry.guards.fails_on_rare_difference(frame, lasts)).count()
     }
 
     /// Returns the numbers and sizes whose guards fail for this frame.

@@ -74,8 +74,12 @@ impl OpenSizes {
         let after = if self.wait { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
         let mut early = false;
         if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
-            early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
-            wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
+            early = !asked
+                && enough < often
+                && differing.values().any(|times_differed| (enough..often).contains(times_differed));
+            wanted.extend(
+                differing.into_iter().filter(|(_, times_differed)| *times_differed >= enough).map(|(size, _)| size),
+            );
         } else if asked {
             wanted.extend(differing.into_keys());
         }

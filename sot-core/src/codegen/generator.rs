@@ -28,7 +28,7 @@ impl CodeGen<'_, '_> {
             hidden: cleared.into_iter().zip(hidden.iter().map(Option::is_some)).collect(),
             stack: stack.iter().map(|item| slot(item, &source)).collect::<Flow<_>>()?,
             entry: Entry::Yield,
-            nested: false,
+            drives_itself: false,
         };
         let code = source.resume_code(py, &key, saved.unit.code.instructions[saved.at.index()].position)?;
         let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?.clone();

@@ -67,12 +67,12 @@ impl CodeGen<'_, '_> {
     pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<()> {
         let py = self.cx.py;
         let frames = self.resumed_frames(of, side)?;
-        let driving = of.sources[0].is_driving();
-        let hand_over = frames[0].target.clone().hand_over(py, driving)?;
+        let drives_itself = of.sources[0].drives_itself();
+        let hand_over = frames[0].target.clone().hand_over(py, drives_itself)?;
         if of.at.handled().is_some() {
             self.emitter.end_handling()?;
         }
-        let start = if driving { Some(self.emitter.begin_try()?) } else { None };
+        let start = if drives_itself { Some(self.emitter.begin_try()?) } else { None };
         self.begin_call(|cg| cg.load_const(hand_over))?;
         for &cell in &of.at.root().cells {
             self.load_cell(cell)?;
@@ -100,7 +100,7 @@ impl CodeGen<'_, '_> {
         // exception is raised, its traceback keeps this frame with the variables it shows.
         if side.raised.is_some() {
             self.keep_shown(of)?;
-        } else if driving {
+        } else if drives_itself {
             self.forget_locals()?;
         }
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
@@ -183,7 +183,7 @@ impl CodeGen<'_, '_> {
                 hidden: cleared.into_iter().zip(hidden.iter().map(Option::is_some)).collect(),
                 stack: stack.iter().map(|item| slot(item, source)).collect::<Flow<_>>()?,
                 entry,
-                nested: level > 0,
+                drives_itself: level > 0,
             };
             let code = source.resume_code(self.cx.py, &key, instruction_at(frame).position)?;
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
@@ -265,7 +265,7 @@ impl CodeGen<'_, '_> {
                 }
                 Item::Value(value) => self.load_value(*value)?,
                 Item::Handling(exception) => self.load_raised(*exception)?,
-                Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
+                Item::Null | Item::Try(_) | Item::NormalEntry | Item::ReturnTo(_) => {}
             }
             is_called = PyVersion::BUILT_FOR < PyVersion(11) && matches!(item, Item::Null);
         }
@@ -330,7 +330,7 @@ pub(super) fn slot(item: &Item, source: &ResumeSource<'_>) -> Flow<Slot> {
         Item::Null => Slot::Null,
         Item::Handling(_) => Slot::Handling,
         Item::Try(handler) => Slot::Try(source.original(*handler)?),
-        Item::Fallen => Slot::Fallen,
+        Item::NormalEntry => Slot::NormalEntry,
         Item::ReturnTo(label) => Slot::ReturnTo(source.original(*label)?),
     })
 }

@@ -50,9 +50,9 @@ impl CodeGen<'_, '_> {
                 self.load_attr("__dict__")
             }
             Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
-            Tracker::Found(object) => self.load_key(object.0.bind(py)),
+            Tracker::GuardedKey(object) => self.load_key(object.0.bind(py)),
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
-                if matches!(self.cx.trackers.get(*of), Tracker::Storage { .. }) =>
+                if matches!(self.cx.trackers.get(*of), Tracker::AsBuiltinBase { .. }) =>
             {
                 let name = PyString::intern(py, name).into_any().unbind();
                 self.call_on(readers::own_read(py)?, *of, [name])
@@ -77,8 +77,8 @@ impl CodeGen<'_, '_> {
                 self.load_tracker(*of)?;
                 self.load_attr(part.attribute())
             }
-            Tracker::Made(variable) => self.load(*variable),
-            Tracker::Storage { of } => self.load_tracker(*of),
+            Tracker::RealObject(variable) => self.load(*variable),
+            Tracker::AsBuiltinBase { of } => self.load_tracker(*of),
             Tracker::Length { of } => self.call_on(builtin(py, "len")?, *of, []),
             Tracker::Upcoming { of, after, is_new } => {
                 let after = after.into_pyobject(py).map_err(PyErr::from)?.into_any().unbind();
@@ -179,7 +179,7 @@ impl CodeGen<'_, '_> {
             }
         }
         let key = key.object(self.cx.py)?;
-        if matches!(self.cx.trackers.get(of), Tracker::Storage { .. }) {
+        if matches!(self.cx.trackers.get(of), Tracker::AsBuiltinBase { .. }) {
             let kept = readers::kept(self.cx.py)?;
             self.begin_call(|cg| cg.load_const(kept))?;
             self.load_tracker(of)?;

@@ -94,7 +94,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             return Ok(register);
         }
         let register = match self.trackers.get(id) {
-            Tracker::Storage { of } => self.fetch(*of)?,
+            Tracker::AsBuiltinBase { of } => self.fetch(*of)?,
             _ => {
                 let fetch = self.fetch_step(id)?;
                 self.register_of(fetch)
@@ -136,14 +136,14 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Globals => Fetch::Globals,
             Tracker::Builtins => Fetch::Builtins,
             Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
-            Tracker::Found(object) => Fetch::Found(Identity::of_key(object.0.bind(py))),
+            Tracker::GuardedKey(object) => Fetch::GuardedKey(Identity::of_key(object.0.bind(py))),
             Tracker::Attribute { of, name } => {
                 let of = self.fetch(*of)?;
                 let dict = self.register_of(Fetch::InstanceDict(of));
                 Fetch::DictItem(dict, Identity::of_key(self.name(name).bind(py)))
             }
             Tracker::Lookup { of, name } => Fetch::Lookup(self.fetch(*of)?, self.name(name)),
-            Tracker::Getattr { of, name } if matches!(self.trackers.get(*of), Tracker::Storage { .. }) => {
+            Tracker::Getattr { of, name } if matches!(self.trackers.get(*of), Tracker::AsBuiltinBase { .. }) => {
                 Fetch::Own(self.fetch(*of)?, self.name(name))
             }
             Tracker::Getattr { of, name } => Fetch::Getattr(self.fetch(*of)?, self.name(name)),
@@ -177,7 +177,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 let of = of.iter().map(|of| self.fetch(*of)).collect::<PyResult<_>>()?;
                 Fetch::Computed(how.clone_ref(py), of)
             }
-            Tracker::Storage { .. } | Tracker::Produced | Tracker::Made(_) => {
+            Tracker::AsBuiltinBase { .. } | Tracker::Produced | Tracker::RealObject(_) => {
                 let text = format!("a guard was put on a value made in the trace: {}", self.trackers.text(py, id));
                 return Err(PyRuntimeError::new_err(text));
             }

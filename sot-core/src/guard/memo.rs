@@ -76,12 +76,12 @@ struct Note {
 }
 
 /// The registers that a note fills in.
-struct Few<'a, 'py> {
+struct NoteRegisters<'a, 'py> {
     places: &'a [u32],
     values: Objects<'py>,
 }
 
-impl<'py> Registers<'py> for Few<'_, 'py> {
+impl<'py> Registers<'py> for NoteRegisters<'_, 'py> {
     #[inline]
     fn at(&self, register: Register) -> &Bound<'py, PyAny> {
         &self.values[self.places[register as usize] as usize]
@@ -146,7 +146,7 @@ impl Note {
             Ok(values) => values,
             Err(changed) => return Seen::Changed(Some(Change(self.culprit(changed)))),
         };
-        let mut registers = Few { places: &self.places, values };
+        let mut registers = NoteRegisters { places: &self.places, values };
         for at in &self.rest {
             let passes = match &steps[*at] {
                 Step::Fetch(fetch) => fetch.run(frame, &registers).map(|value| registers.values.push(value)).is_some(),
@@ -238,7 +238,7 @@ impl<'a, 'py> Noting<'a, 'py> {
         }
         let source = match fetch {
             Fetch::Constant(object) => return Some(self.recorder.keep(object.bind(py))),
-            Fetch::Found(object) => return Some(object.place(value, &mut self.recorder)),
+            Fetch::GuardedKey(object) => return Some(object.place(value, &mut self.recorder)),
             Fetch::InstanceDict(of)
             | Fetch::Lookup(of, _)
             | Fetch::Type(of)
@@ -418,7 +418,7 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
         | Fetch::Globals
         | Fetch::Builtins
         | Fetch::Constant(_)
-        | Fetch::Found(_) => Vec::new(),
+        | Fetch::GuardedKey(_) => Vec::new(),
         Fetch::Computed(_, of) => of.clone(),
         Fetch::InstanceDict(of)
         | Fetch::Lookup(of, _)

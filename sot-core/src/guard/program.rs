@@ -244,7 +244,7 @@ impl GuardProgram {
     pub fn is_dead(&self, py: Python<'_>) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Test(_, Check::Is(object) | Check::TypeIs(object) | Check::LacksKey(object))
-            | Step::Fetch(Fetch::Found(object) | Fetch::DictItem(_, object) | Fetch::DictEntry(_, object)) => {
+            | Step::Fetch(Fetch::GuardedKey(object) | Fetch::DictItem(_, object) | Fetch::DictEntry(_, object)) => {
                 !object.is_alive(py)
             }
             Step::Test(_, Check::Keys(keys)) => keys.iter().any(|key| !key.is_alive(py)),
@@ -282,7 +282,7 @@ impl GuardProgram {
     /// True if the first failing guard concerns something of which a program has only few: the framework's state, a
     /// tensor that differs in more than its sizes, or another long-lived object in place of a living one. `lasts`
     /// tells which objects are long-lived.
-    pub fn is_for_another<'py>(
+    pub fn fails_on_rare_difference<'py>(
         &self,
         frame: &impl FrameView<'py>,
         lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,

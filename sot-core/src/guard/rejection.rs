@@ -27,18 +27,18 @@ pub(super) struct Rejection {
 
 #[derive(Default)]
 struct AskedFirst {
-    way: Option<Arc<Way>>,
+    path: Option<Arc<TestPath>>,
     tried: u32,
     passes: u32,
 }
 
 /// The steps up to a test, as indices in the program, and the registers they fill, in that order.
-struct Way {
+struct TestPath {
     steps: Vec<usize>,
     registers: Vec<Register>,
 }
 
-/// The registers filled by the steps of a [`Way`].
+/// The registers filled by the steps of a [`TestPath`].
 struct Filled<'a, 'py> {
     registers: &'a [Register],
     values: Objects<'py>,
@@ -64,12 +64,12 @@ impl Rejection {
     }
 
     fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
-        let Some(way) = self.lock().way.clone() else { return false };
-        let fails = way.fails(steps, frame);
+        let Some(path) = self.lock().path.clone() else { return false };
+        let fails = path.fails(steps, frame);
         let mut state = self.lock();
         state.passes = if fails { 0 } else { state.passes + 1 };
         if state.passes > MOST_PASSES {
-            state.way = None;
+            state.path = None;
             self.is_known.store(false, Ordering::Relaxed);
         }
         fails
@@ -78,20 +78,20 @@ impl Rejection {
     /// Notes that the step at this index has failed.
     pub(super) fn note(&self, steps: &[Step], at: usize) {
         let mut state = self.lock();
-        if state.tried == MOST_TESTS || state.way.as_ref().is_some_and(|way| way.steps.last() == Some(&at)) {
+        if state.tried == MOST_TESTS || state.path.as_ref().is_some_and(|path| path.steps.last() == Some(&at)) {
             return;
         }
         state.tried += 1;
         state.passes = 0;
-        state.way = Way::to(steps, at).map(Arc::new);
-        self.is_known.store(state.way.is_some(), Ordering::Relaxed);
+        state.path = TestPath::to(steps, at).map(Arc::new);
+        self.is_known.store(state.path.is_some(), Ordering::Relaxed);
     }
 }
 
-impl Way {
+impl TestPath {
     /// Returns the steps needed for the step at an index. Returns `None` if they are many, or if one may run the
     /// program's code.
-    fn to(steps: &[Step], at: usize) -> Option<Way> {
+    fn to(steps: &[Step], at: usize) -> Option<TestPath> {
         // The needed registers are found backwards. Earlier tests of these registers are included, because later
         // steps rely on them.
         let fetched: Vec<usize> = (0..=at).filter(|at| matches!(steps[*at], Step::Fetch(_))).collect();
@@ -114,7 +114,7 @@ impl Way {
         };
         let positions: Vec<usize> = (0..=at).filter(is_on_it).collect();
         let is_short = positions.len() <= MOST_STEPS && positions.iter().all(|at| steps[*at].runs_no_code());
-        is_short.then_some(Way { steps: positions, registers: needed })
+        is_short.then_some(TestPath { steps: positions, registers: needed })
     }
 
     fn fails<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
@@ -150,7 +150,7 @@ impl Step {
                 | Fetch::Globals
                 | Fetch::Builtins
                 | Fetch::Constant(_)
-                | Fetch::Found(_)
+                | Fetch::GuardedKey(_)
                 | Fetch::InstanceDict(_)
                 | Fetch::Lookup(..)
                 | Fetch::Type(_)
@@ -171,8 +171,8 @@ impl Step {
 mod tests {
     use super::*;
 
-    fn way(steps: &[Step]) -> Option<(Vec<usize>, Vec<Register>)> {
-        Way::to(steps, steps.len() - 1).map(|way| (way.steps, way.registers))
+    fn path(steps: &[Step]) -> Option<(Vec<usize>, Vec<Register>)> {
+        TestPath::to(steps, steps.len() - 1).map(|path| (path.steps, path.registers))
     }
 
     #[test]
@@ -187,16 +187,16 @@ mod tests {
             Step::Test(3, Check::SameAs(2)),
             Step::Test(3, Check::Length(5)),
         ];
-        assert_eq!(way(&steps), Some((vec![1, 3, 5, 7], vec![1, 3])));
-        assert_eq!(way(&steps[..7]), Some((vec![0, 1, 2, 3, 4, 5, 6], vec![0, 1, 2, 3])));
-        assert_eq!(way(&steps[..6]), Some((vec![1, 3, 5], vec![1, 3])), "a fetch may fail, too");
+        assert_eq!(path(&steps), Some((vec![1, 3, 5, 7], vec![1, 3])));
+        assert_eq!(path(&steps[..7]), Some((vec![0, 1, 2, 3, 4, 5, 6], vec![0, 1, 2, 3])));
+        assert_eq!(path(&steps[..6]), Some((vec![1, 3, 5], vec![1, 3])), "a fetch may fail, too");
     }
 
     #[test]
     fn what_may_run_code_is_not_asked_first() {
         let steps =
             [Step::Fetch(Fetch::Argument(0)), Step::Fetch(Fetch::Upcoming(0, 0)), Step::Test(1, Check::Length(3))];
-        assert_eq!(way(&steps), None);
+        assert_eq!(path(&steps), None);
     }
 
     #[test]
@@ -204,6 +204,6 @@ mod tests {
         let mut steps = vec![Step::Fetch(Fetch::Argument(0))];
         steps.extend((0..MOST_STEPS).map(|at| Step::Fetch(Fetch::Index(at as Register, 0))));
         steps.push(Step::Test(MOST_STEPS as Register, Check::Length(1)));
-        assert_eq!(way(&steps), None);
+        assert_eq!(path(&steps), None);
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum Fetch {
     Builtins,
     Constant(Py<PyAny>),
     /// An object referenced weakly; the fetch fails if the object has died.
-    Found(Identity),
+    GuardedKey(Identity),
     /// The object's own `__dict__`; `None` (Python's) if it has no dict.
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
@@ -109,7 +109,7 @@ impl Fetch {
             Fetch::Globals => Some(frame.globals()),
             Fetch::Builtins => Some(frame.builtins()),
             Fetch::Constant(object) => Some(object.bind(py).clone()),
-            Fetch::Found(object) => object.get(py),
+            Fetch::GuardedKey(object) => object.get(py),
             Fetch::InstanceDict(of) => {
                 Some(cpython::instance_dict(at(of)).map_or_else(|| py.None().into_bound(py), Bound::into_any))
             }

@@ -26,7 +26,7 @@ pub enum Item {
     /// A block that sends exceptions to the label (3.8 to 3.10).
     Try(Label),
     /// Marker that a `finally` body was entered without exception (3.8).
-    Fallen,
+    NormalEntry,
     /// The address that a `finally` body returns to (3.8).
     ReturnTo(Label),
 }
@@ -73,7 +73,7 @@ pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
 /// The item of a variable on a frame's stack.
 pub(crate) fn item_of(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, variable: VarId) -> Item {
     match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
-        Some(BookkeepingVariable::Fallen) => Item::Fallen,
+        Some(BookkeepingVariable::NormalEntry) => Item::NormalEntry,
         Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(behind_jump(cx, frame, *label)),
         _ => item(cx, variable),
     }

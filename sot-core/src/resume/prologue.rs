@@ -8,7 +8,7 @@ use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::{self, Branch, BranchTest};
-use crate::resume_point::{refuse_result, AnswerUse, Finish, Operation};
+use crate::resume_point::{refuse_result, Finish, Operation, SpecialResultUse};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A finished prologue.
@@ -105,7 +105,7 @@ impl Writer<'_, '_> {
                     self.e.begin_handling(start)?;
                 }
                 Slot::Try(handler) => self.jump(Op::SETUP_FINALLY, *handler)?,
-                Slot::Fallen => self.e.op(Op::BEGIN_FINALLY, 0)?,
+                Slot::NormalEntry => self.e.op(Op::BEGIN_FINALLY, 0)?,
                 Slot::ReturnTo(label) => {
                     let call = self.e.jump(Op::CALL_FINALLY)?;
                     self.jump(Op::JUMP_ABSOLUTE, *label)?;
@@ -224,20 +224,20 @@ impl Writer<'_, '_> {
             Finish::Begin => self.begin_block(),
             Finish::Drop => self.e.op(Op::POP_TOP, 0),
             Finish::Pair => self.e.pair(),
-            Finish::Made => {
+            Finish::InitResult => {
                 let is_none = self.e.jump_if_is(self.py.None())?;
                 let refuse = refuse_result(self.py)?;
                 self.e.call_on_top(refuse)?;
                 self.e.land(is_none);
                 self.e.op(Op::POP_TOP, 0)
             }
-            Finish::Answer(answer, then) => {
+            Finish::SpecialResult(answer, then) => {
                 let check = answer.check(self.py)?;
                 self.e.call_on_top(check)?;
                 match then {
-                    AnswerUse::Leave => Ok(()),
-                    AnswerUse::Not => self.e.op(Op::UNARY_NOT, 0),
-                    AnswerUse::Branch => self.branch(),
+                    SpecialResultUse::Leave => Ok(()),
+                    SpecialResultUse::Not => self.e.op(Op::UNARY_NOT, 0),
+                    SpecialResultUse::Branch => self.branch(),
                 }
             }
             Finish::Apply(arguments) => {

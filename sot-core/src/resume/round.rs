@@ -59,7 +59,14 @@ fn begin(key: &ResumeKey) -> Option<(Label, Vec<Slot>)> {
 /// handed over.
 pub fn behind_call(key: &ResumeKey) -> Option<ResumeKey> {
     let (at, stack) = begin(key).filter(|(at, stack)| *at != key.at && key.hidden.is_empty() && are_given(stack))?;
-    Some(ResumeKey { at, stack, bound: key.bound.clone(), hidden: Vec::new(), entry: Entry::Next, nested: false })
+    Some(ResumeKey {
+        at,
+        stack,
+        bound: key.bound.clone(),
+        hidden: Vec::new(),
+        entry: Entry::Next,
+        drives_itself: false,
+    })
 }
 
 /// True if all items of a stack can be handed over to a resume function at run time.
@@ -69,18 +76,21 @@ fn are_given(stack: &[Slot]) -> bool {
 
 /// Whether a local may be bound at a place, and whether it may be unbound.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Bound {
-    may: bool,
-    may_not: bool,
+struct Boundness {
+    may_be_bound: bool,
+    may_be_unbound: bool,
 }
 
-const BOUND: Bound = Bound { may: true, may_not: false };
-const UNBOUND: Bound = Bound { may: false, may_not: true };
-const UNSURE: Bound = Bound { may: true, may_not: true };
+const BOUND: Boundness = Boundness { may_be_bound: true, may_be_unbound: false };
+const UNBOUND: Boundness = Boundness { may_be_bound: false, may_be_unbound: true };
+const UNSURE: Boundness = Boundness { may_be_bound: true, may_be_unbound: true };
 
-impl Bound {
-    fn merge(self, other: Bound) -> Bound {
-        Bound { may: self.may || other.may, may_not: self.may_not || other.may_not }
+impl Boundness {
+    fn merge(self, other: Boundness) -> Boundness {
+        Boundness {
+            may_be_bound: self.may_be_bound || other.may_be_bound,
+            may_be_unbound: self.may_be_unbound || other.may_be_unbound,
+        }
     }
 }
 
@@ -94,7 +104,7 @@ enum StackItem {
     /// Another value or NULL.
     Item,
     /// The value that a variable of a comprehension had before.
-    Saved(Bound),
+    Saved(Boundness),
     Block,
 }
 
@@ -102,7 +112,7 @@ enum StackItem {
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     stack: Option<Vec<StackItem>>,
-    locals: Vec<Bound>,
+    locals: Vec<Boundness>,
 }
 
 impl State {
@@ -143,7 +153,7 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     // iteration.
     let ends: BTreeSet<Label> = loops.keys().map(|head| Label(head.0 + u32::from(steps(*head)))).collect();
     let runs_again = ends.contains(&place) && code.instructions[place.index()].target.is_some();
-    if loops.is_empty() || !key.hidden.is_empty() || key.nested || runs_again {
+    if loops.is_empty() || !key.hidden.is_empty() || key.drives_itself || runs_again {
         return Vec::new();
     }
     let locals = key.bound.iter().map(|bound| if *bound { BOUND } else { UNBOUND }).collect();
@@ -203,14 +213,14 @@ impl Walk<'_, '_> {
             _ => None,
         };
         let stack: Vec<Slot> = state.stack.as_ref()?.iter().enumerate().map(slot).collect::<Option<_>>()?;
-        let sure = state.locals.iter().all(|local| local.may != local.may_not);
+        let sure = state.locals.iter().all(|local| local.may_be_bound != local.may_be_unbound);
         (are_given(&stack) && sure).then(|| ResumeKey {
             at,
-            bound: state.locals.iter().map(|local| local.may).collect(),
+            bound: state.locals.iter().map(|local| local.may_be_bound).collect(),
             hidden: Vec::new(),
             stack,
             entry: Entry::Next,
-            nested: false,
+            drives_itself: false,
         })
     }
 
@@ -248,7 +258,7 @@ impl Walk<'_, '_> {
 
     /// Locals in a handler that a block begins (3.8 to 3.10): merged with all writes between the block and its
     /// handler.
-    fn locals_raised(&self, locals: &[Bound], from: Label, handler: Label) -> Vec<Bound> {
+    fn locals_raised(&self, locals: &[Boundness], from: Label, handler: Label) -> Vec<Boundness> {
         let mut locals = locals.to_vec();
         let opcodes = Opcodes::get(self.py);
         for index in from.index()..handler.index() {
@@ -279,7 +289,7 @@ impl Walk<'_, '_> {
         stack
     }
 
-    fn locals_behind(&self, before: &State, instruction: &Instruction) -> Vec<Bound> {
+    fn locals_behind(&self, before: &State, instruction: &Instruction) -> Vec<Boundness> {
         let mut locals = before.locals.clone();
         for (depth, (access, slot)) in written(instruction).enumerate() {
             let Some(local) = locals.get_mut(slot as usize) else { continue };

@@ -21,7 +21,7 @@ pub struct ResumeSource<'py> {
     shift: u32,
     call: Option<(Label, Finish)>,
     applies: Option<Label>,
-    driving: bool,
+    drives_itself: bool,
 }
 
 impl<'py> ResumeSource<'py> {
@@ -32,14 +32,15 @@ impl<'py> ResumeSource<'py> {
         let running = Rc::clone(running);
         let Some(origin) = cache.origin() else {
             let unit = Rc::clone(&running);
-            return Ok(ResumeSource { unit, cache, running, shift: 0, call: None, applies: None, driving: true });
+            return Ok(ResumeSource { unit, cache, running, shift: 0, call: None, applies: None, drives_itself: true });
         };
-        let (shift, call, applies, driving) = (origin.prologue, origin.call, origin.applies, origin.nested);
+        let (shift, call, applies, drives_itself) =
+            (origin.prologue, origin.call, origin.applies, origin.drives_itself);
         let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
         let unit = CodeUnit::new(&base)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
-        Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
+        Ok(ResumeSource { unit, cache, running, shift, call, applies, drives_itself })
     }
 
     /// Returns the cache of the original code.
@@ -48,8 +49,8 @@ impl<'py> ResumeSource<'py> {
     }
 
     /// True if new code drives the resume functions it hands over to, because no outer hand-over does.
-    pub fn is_driving(&self) -> bool {
-        self.driving
+    pub fn drives_itself(&self) -> bool {
+        self.drives_itself
     }
 
     /// Maps a place in the code being translated to a place in the original code. In the prologue, the rest of a call
@@ -95,8 +96,9 @@ impl<'py> ResumeSource<'py> {
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
                 let own_cells = self.unit.code.cellvars.len();
-                let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
-                cache.set_origin(CodeOrigin { base, prologue, call, applies, nested, own_cells });
+                let (prologue, call, applies, drives_itself) =
+                    (built.prologue, built.call, built.applies, key.drives_itself);
+                cache.set_origin(CodeOrigin { base, prologue, call, applies, drives_itself, own_cells });
                 // A generator's frames run in CPython.
                 cache.set_skip(key.entry == Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {

@@ -21,14 +21,14 @@ pub enum Finish {
     /// Leaves the result with a NULL, as a method load leaves a callable that is no method.
     Pair,
     /// The result of `__init__`: drops it if it is `None`, else raises.
-    Made,
+    InitResult,
     /// The result of an operator's special method, above the operands. If it is `NotImplemented`, the other methods
     /// of the operator are tried.
     Operator(Operation),
     /// Like `Operator`, and then leaves the truth of the operator's result (3.13).
     Test(Operation),
     /// The result of a special method that C code checks or converts, and then uses in this way.
-    Answer(Answer, AnswerUse),
+    SpecialResult(SpecialResult, SpecialResultUse),
     /// The last of this many arguments of a call. The other arguments and the callable are below it.
     Apply(u32),
     /// The next item of the iterator below it. A `StopIteration` instead of the item ends the loop.
@@ -37,7 +37,7 @@ pub enum Finish {
 
 /// How C code checks and converts the result of a special method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Answer {
+pub enum SpecialResult {
     /// Result of `__bool__`: has to be a bool.
     Truth,
     /// Result of `__len__`, as a truth value.
@@ -58,7 +58,7 @@ pub enum Answer {
 
 /// How an instruction uses the checked result of a special method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum AnswerUse {
+pub enum SpecialResultUse {
     /// Leaves the result on the stack.
     Leave,
     /// Leaves the negated result on the stack.
@@ -67,29 +67,30 @@ pub enum AnswerUse {
     Branch,
 }
 
-impl Answer {
-    const ALL: [Answer; 8] = [
-        Answer::Truth,
-        Answer::Filled,
-        Answer::Length,
-        Answer::Found,
-        Answer::Iterator,
-        Answer::Str,
-        Answer::Repr,
-        Answer::Format,
+impl SpecialResult {
+    const ALL: [SpecialResult; 8] = [
+        SpecialResult::Truth,
+        SpecialResult::Filled,
+        SpecialResult::Length,
+        SpecialResult::Found,
+        SpecialResult::Iterator,
+        SpecialResult::Str,
+        SpecialResult::Repr,
+        SpecialResult::Format,
     ];
 
     /// Returns the function that checks this kind of result; there is one function of each kind.
     pub(crate) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let checks = CHECKS.get_or_try_init(py, || Answer::ALL.iter().map(|answer| answer.make(py)).collect())?;
+        let checks =
+            CHECKS.get_or_try_init(py, || SpecialResult::ALL.iter().map(|answer| answer.make(py)).collect())?;
         Ok(checks[self as usize].clone_ref(py))
     }
 
     /// Returns the kind of result that the function checks, if it is one of these functions.
-    pub fn checked_by(function: &Bound<'_, PyAny>) -> Option<Answer> {
+    pub fn checked_by(function: &Bound<'_, PyAny>) -> Option<SpecialResult> {
         let checks = CHECKS.get(function.py())?;
         let index = checks.iter().position(|check| check.is(function))?;
-        Answer::ALL.get(index).copied()
+        SpecialResult::ALL.get(index).copied()
     }
 
     fn make(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -107,20 +108,20 @@ impl Answer {
         let given = || cpython::type_name(&answer.get_type());
         let refuse = |text: String| Err(PyTypeError::new_err(text));
         match self {
-            Answer::Truth if !answer.is_instance_of::<pyo3::types::PyBool>() => {
+            SpecialResult::Truth if !answer.is_instance_of::<pyo3::types::PyBool>() => {
                 refuse(format!("__bool__ should return bool, returned {}", given()))
             }
-            Answer::Found => Ok(bool(answer.is_truthy()?)),
-            Answer::Filled => Ok(bool(length(answer)? > 0)),
-            Answer::Length => Ok(length(answer)?.into_pyobject(py)?.into_any()),
-            Answer::Iterator if answer.cast::<PyIterator>().is_err() => {
+            SpecialResult::Found => Ok(bool(answer.is_truthy()?)),
+            SpecialResult::Filled => Ok(bool(length(answer)? > 0)),
+            SpecialResult::Length => Ok(length(answer)?.into_pyobject(py)?.into_any()),
+            SpecialResult::Iterator if answer.cast::<PyIterator>().is_err() => {
                 refuse(format!("iter() returned non-iterator of type '{}'", given()))
             }
-            Answer::Str | Answer::Repr if !answer.is_instance_of::<PyString>() => {
-                let name = if self == Answer::Repr { "__repr__" } else { "__str__" };
+            SpecialResult::Str | SpecialResult::Repr if !answer.is_instance_of::<PyString>() => {
+                let name = if self == SpecialResult::Repr { "__repr__" } else { "__str__" };
                 refuse(format!("{name} returned non-string (type {})", given()))
             }
-            Answer::Format if !answer.is_instance_of::<PyString>() => {
+            SpecialResult::Format if !answer.is_instance_of::<PyString>() => {
                 refuse(format!("__format__ must return a str, not {}", given()))
             }
             _ => Ok(answer.clone()),

@@ -21,7 +21,7 @@ pub struct ResumeKey {
     pub entry: Entry,
     /// True if the function resumes a call that was inlined. The prologue of the caller's resume function calls it
     /// like an ordinary function; no outer hand-over drives it, so its own hand-overs drive.
-    pub nested: bool,
+    pub drives_itself: bool,
 }
 
 impl ResumeKey {
@@ -85,7 +85,7 @@ pub enum Slot {
     /// A block that sends exceptions to the label (3.8 to 3.10). It is no stack item.
     Try(Label),
     /// Marker that a `finally` body was entered without exception (3.8).
-    Fallen,
+    NormalEntry,
     /// The address that a `finally` body returns to (3.8).
     ReturnTo(Label),
 }

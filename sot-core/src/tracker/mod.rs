@@ -4,7 +4,7 @@
 
 mod key;
 mod object_text;
-mod way;
+mod path_and_text;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -109,7 +109,7 @@ pub enum Tracker {
     Constant(ById),
     /// An object that guards have found as a dict key. Translations refer to it weakly, so that the program decides
     /// how long it lives.
-    Found(ById),
+    GuardedKey(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
     Attribute {
         /// The object.
@@ -168,7 +168,7 @@ pub enum Tracker {
     },
     /// The same object, seen as an instance of its builtin base class: items and attributes are read by the base
     /// class, so that no method of the object's own class runs.
-    Storage {
+    AsBuiltinBase {
         /// The object.
         of: TrackerId,
     },
@@ -212,7 +212,7 @@ pub enum Tracker {
     Produced,
     /// An object made in the trace, such as a class, that already exists as a real Python object while tracing. New
     /// code makes the object again. Values reached from it are loaded from the new object.
-    Made(VarId),
+    RealObject(VarId),
 }
 
 impl Tracker {
@@ -227,7 +227,7 @@ impl Tracker {
             | Tracker::Type { of }
             | Tracker::Item { of, .. }
             | Tracker::CellContents { of }
-            | Tracker::Storage { of }
+            | Tracker::AsBuiltinBase { of }
             | Tracker::Length { of }
             | Tracker::Upcoming { of, .. }
             | Tracker::Iterated { of, .. }
@@ -248,7 +248,7 @@ enum Origin {
     /// The trace: the value cannot be loaded.
     Trace,
     /// An object made in the trace that already exists as a real Python object.
-    Made,
+    RealObject,
 }
 
 /// Maximum number of steps in the text or path of a tracker; earlier steps are left out. In nested lists, each level
@@ -283,9 +283,9 @@ impl Trackers {
         let produced = tracker == Tracker::Produced;
         let origin = match (&tracker, tracker.parent()) {
             (Tracker::Produced, _) => Origin::Trace,
-            (Tracker::Made(_), _) => Origin::Made,
-            (Tracker::Constant(_) | Tracker::Found(_), _) => Origin::Constant,
-            (_, Some(of)) if matches!(self.origin(of), Origin::Trace | Origin::Made) => self.origin(of),
+            (Tracker::RealObject(_), _) => Origin::RealObject,
+            (Tracker::Constant(_) | Tracker::GuardedKey(_), _) => Origin::Constant,
+            (_, Some(of)) if matches!(self.origin(of), Origin::Trace | Origin::RealObject) => self.origin(of),
             _ => Origin::Frame,
         };
         let tracker = Rc::new(tracker);
@@ -348,22 +348,22 @@ impl Trackers {
 
     /// True if new code can load the value: from the frame, as a constant, or from an object that new code makes.
     pub fn is_loadable(&self, id: TrackerId) -> bool {
-        self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::Made(_))
+        self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::RealObject(_))
     }
 
-    /// True if the value is a `Made` object or is reached from one: there is nothing to guard.
+    /// True if the value is a `RealObject` or is reached from one: there is nothing to guard.
     pub fn is_made(&self, id: TrackerId) -> bool {
-        self.origin(id) == Origin::Made
+        self.origin(id) == Origin::RealObject
     }
 
-    /// The variable of the `Made` object that the value is reached from.
+    /// The variable of the `RealObject` that the value is reached from.
     pub fn made_with(&self, id: TrackerId) -> Option<VarId> {
         let mut id = id;
         while let Some(of) = self.get(id).parent() {
             id = of;
         }
         match self.get(id) {
-            Tracker::Made(variable) => Some(*variable),
+            Tracker::RealObject(variable) => Some(*variable),
             _ => None,
         }
     }

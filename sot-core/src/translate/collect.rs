@@ -175,7 +175,7 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
         Tracker::CellContents { .. } => "contents of the cell".to_owned(),
         Tracker::Part { part, .. } => format!(".{}", part.attribute()),
         Tracker::Length { .. } => "length".to_owned(),
-        Tracker::Storage { .. } => "storage".to_owned(),
+        Tracker::AsBuiltinBase { .. } => "storage".to_owned(),
         _ => text.to_owned(),
     }
 }

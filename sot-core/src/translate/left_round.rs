@@ -33,7 +33,7 @@ pub(super) fn leave_round(
         begin_anew(py, cache);
         return Ok(None);
     };
-    if origin.nested {
+    if origin.drives_itself {
         return Ok(None);
     }
     let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;

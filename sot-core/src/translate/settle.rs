@@ -58,7 +58,7 @@ impl<'a> Account<'a> {
             self.cache.leave_alone();
         }
         if earlier == 0 {
-            self.settling.goes_on_changing();
+            self.settling.mark_inlined_as_unstable();
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
             let (texts, failed) = failures();

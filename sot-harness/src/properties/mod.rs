@@ -27,7 +27,7 @@ mod operands;
 mod program;
 mod property;
 
-use program::{Case, Passing, Place};
+use program::{Case, OperandSource, Place};
 use property::occurrences_in;
 
 pub use operands::Kind;
@@ -234,7 +234,7 @@ fn plain(property: &Property, fragment: &'static str, assembled: Option<u8>) -> 
     Case {
         fragment,
         place: Place::Plain,
-        passing: Passing::Argument,
+        source: OperandSource::Argument,
         operands: [operands.clone(), operands],
         assemble: assembled.and_then(|opcode| Some((property.assemble?, opcode))),
     }
@@ -252,13 +252,14 @@ fn occurrences(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<usize> {
 }
 
 fn case((property, fragment, assembled): Fragment) -> impl Strategy<Value = Case> {
+    use OperandSource::{Argument, Global, Literal};
     let operands = || property.operands.iter().map(|&kind| operands::operand(kind)).collect::<Vec<_>>();
     // Where no exception is caught, the graph breaks before the instruction that raises it.
     let place = prop_oneof![1 => Just(Place::Caught), 5 => proptest::sample::select(Place::ALL.to_vec())];
-    let passing = prop_oneof![2 => Just(Passing::Argument), 1 => Just(Passing::Literal), 1 => Just(Passing::Global)];
-    (place, passing, operands(), operands()).prop_map(move |(place, passing, first, second)| Case {
+    let source = prop_oneof![2 => Just(Argument), 1 => Just(Literal), 1 => Just(Global)];
+    (place, source, operands(), operands()).prop_map(move |(place, source, first, second)| Case {
         place,
-        passing,
+        source,
         operands: [first, second],
         ..plain(property, fragment, assembled)
     })

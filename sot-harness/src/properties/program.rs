@@ -33,7 +33,7 @@ impl Place {
 
 /// How the operands are passed to the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passing {
+pub(super) enum OperandSource {
     Argument,
     Literal,
     Global,
@@ -44,7 +44,7 @@ pub(super) enum Passing {
 pub(super) struct Case {
     pub(super) fragment: &'static str,
     pub(super) place: Place,
-    pub(super) passing: Passing,
+    pub(super) source: OperandSource,
     /// Operands of the first two calls, and of the third call.
     pub(super) operands: [Vec<String>; 2],
     pub(super) assemble: Option<(fn(&mut Code, u8), u8)>,
@@ -77,19 +77,19 @@ impl Case {
             let lines: Vec<_> = pairs.map(|(name, value)| format!("{indent}{prefix}{name} = {value}\n")).collect();
             lines.concat()
         };
-        let (parameters, start) = match self.passing {
-            Passing::Argument => (format!("x, {values}"), String::new()),
-            Passing::Literal => ("x".to_owned(), set("", &self.operands[0], "    ")),
-            Passing::Global => {
+        let (parameters, start) = match self.source {
+            OperandSource::Argument => (format!("x, {values}"), String::new()),
+            OperandSource::Literal => ("x".to_owned(), set("", &self.operands[0], "    ")),
+            OperandSource::Global => {
                 let start: Vec<_> = names.iter().map(|name| format!("    {name} = global_{name}\n")).collect();
                 ("x".to_owned(), start.concat())
             }
         };
         let globals =
-            if self.passing == Passing::Global { set("global_", &self.operands[0], "") } else { String::new() };
-        let makers = self.operands.iter().map(|operands| match self.passing {
-            Passing::Argument => format!("lambda: (toy.arange(2), {})", operands.join(", ")),
-            Passing::Literal | Passing::Global => "lambda: (toy.arange(2),)".to_owned(),
+            if self.source == OperandSource::Global { set("global_", &self.operands[0], "") } else { String::new() };
+        let makers = self.operands.iter().map(|operands| match self.source {
+            OperandSource::Argument => format!("lambda: (toy.arange(2), {})", operands.join(", ")),
+            OperandSource::Literal | OperandSource::Global => "lambda: (toy.arange(2),)".to_owned(),
         });
         let makers: Vec<_> = makers.collect();
         let makers = format!("makers = [{}, {}, {}]", makers[0], makers[0], makers[1]);

@@ -20,7 +20,7 @@ from ._report import Record as Record
 from ._report import explain as explain
 from ._report_files import report as report
 from ._verify_error import VerifyError as VerifyError
-from ._sot import DisabledStretch as _DisabledStretch
+from ._sot import DisabledBlock as _DisabledBlock
 from ._stances import set_stance as set_stance
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ def disable(function: _F, *, recursive: bool = ...) -> _F:
     """Leave a function to CPython, and return it. With `recursive`, also the functions that it calls."""
 
 @overload
-def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
+def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledBlock:
     """Without a function: return a decorator and context manager: its block runs without the tracer in this thread."""
 
 class GraphBreakError(RuntimeError):

@@ -17,7 +17,7 @@ import numpy as np
 import paddle
 
 from . import _sot
-from ._second_passes import Gradients, is_close, is_undefined, nought, varying
+from ._second_passes import Gradients, is_close, is_undefined, zeros_like, varying
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
@@ -230,7 +230,7 @@ class LateHooks:
                 return None
             self._take_aside(at, gradient)
             # The node of the view comes before that of the program, so the gradient must not be a constant.
-            return varying(nought(gradient))
+            return varying(zeros_like(gradient))
         if _sot._is_muted():
             return None
         if not self._prepared:
@@ -243,7 +243,7 @@ class LateHooks:
             return gradient
         if at in self._made:
             self.take_down(_sot._pass(), False, at, gradient)
-            return nought(gradient)
+            return zeros_like(gradient)
         return self.instead(at)
 
     def put_on(self, results: Optional[Tensors]) -> None:

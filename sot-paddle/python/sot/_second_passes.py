@@ -212,7 +212,7 @@ def _next_numbers() -> Any:
     return paddle.rand([4], dtype="float32").tolist()
 
 
-def nought(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
+def zeros_like(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
     """Return the zeros that go on from a program instead of a gradient."""
     return None if is_undefined(gradient) else paddle.zeros_like(gradient).detach()
 
@@ -225,7 +225,7 @@ def varying(gradient: Any) -> Any:
     return gradient
 
 
-def is_nought(gradient: paddle.Tensor) -> bool:
+def is_all_zeros(gradient: paddle.Tensor) -> bool:
     """Return whether a gradient is all zeros."""
     return gradient.is_dense() and not bool((gradient.detach() != 0).any())
 

@@ -17,8 +17,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, MarkedDimensions, Models,
-    ObjectTest, OfLayout, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface, WrittenAttribute,
+    Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, LayoutPolicy,
+    MarkedDimensions, Models, ObjectTest, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface,
+    WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -182,7 +183,7 @@ impl EagerTensors for PaddleBackend {
         api::written_attribute(name, value)
     }
 
-    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+    fn layout_policy(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<LayoutPolicy>> {
         layout::of(&self.paddle, tensor, method)
     }
 
@@ -237,11 +238,11 @@ impl OpenValues for PaddleBackend {
     }
 
     fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        sizes::are_taken(kind, callee).unwrap_or(false)
+        sizes::accepts_sizes(kind, callee).unwrap_or(false)
     }
 
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        floats::are_taken(kind, callee).unwrap_or(false)
+        floats::accepts_floats(kind, callee).unwrap_or(false)
     }
 
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
@@ -250,7 +251,7 @@ impl OpenValues for PaddleBackend {
     }
 
     fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        arrays::are_taken(kind, callee).unwrap_or(false)
+        arrays::accepts_arrays(kind, callee).unwrap_or(false)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::functions::function::guard_identity;
 builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
     [object, name] if args.keywords.is_empty() => {
         let name = name_of(cx, name, "getattr(): ")?;
-        cx.claims.instead(object);
+        cx.claims.redirect(object);
         cx.get_attr(object, &name)
     }
     [object, name, default] if args.keywords.is_empty() => {

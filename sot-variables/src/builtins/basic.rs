@@ -20,12 +20,12 @@ use crate::containers::dict;
 use crate::containers::list::ListVariable;
 use crate::containers::sequence;
 use crate::containers::tuple::TupleVariable;
-use crate::functions::rest;
+use crate::functions::call_remainder;
 use crate::identity::IdVariable;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;
-    cx.claims.instead(value);
+    cx.claims.redirect(value);
     cx.len(value)
 } }
 
@@ -112,7 +112,7 @@ fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarI
 
 builtin! { REPR = "repr" => |cx, args| {
     let [value] = args.exactly(cx, "repr")?;
-    cx.claims.instead(value);
+    cx.claims.redirect(value);
     fold_or(cx, "repr", args, |cx| object_model::convert(cx, value, "__repr__", &[]))
 } }
 
@@ -130,7 +130,7 @@ builtin! { FORMAT = "format" => |cx, args| {
     if let Some(text) = lazy_format(cx, value, spec)? {
         return Ok(text);
     }
-    cx.claims.instead(value);
+    cx.claims.redirect(value);
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
         object_model::convert(cx, value, "__format__", &[spec])
@@ -396,7 +396,7 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
         return default.ok_or_else(|| refused(cx, name, ((),)));
     };
     if let Some(key) = given(cx, key)? {
-        return rest::extreme(cx, op == CompareOp::Greater, key, first, iterator, direct);
+        return call_remainder::extreme(cx, op == CompareOp::Greater, key, first, iterator, direct);
     }
     let mut best = first;
     cx.each_left(iterator, |cx, item| {

@@ -11,7 +11,7 @@ use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
-use sot_core::resume::Answer;
+use sot_core::resume::SpecialResult;
 use sot_core::variable::VarId;
 
 use super::basic::fold_or;
@@ -34,8 +34,8 @@ builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| convert
 
 builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
-        cx.claims.instead(value);
-        cx.claims.answer(value, Answer::Truth);
+        cx.claims.redirect(value);
+        cx.claims.special_result(value, SpecialResult::Truth);
         let truth = cx.truth(value)?;
         Ok(cx.boolean(truth))
     }
@@ -44,7 +44,7 @@ builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
 
 builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
-        cx.claims.instead(value);
+        cx.claims.redirect(value);
         object_model::convert(cx, value, "__str__", &[])
     }
     _ => Err(cannot("str() with these arguments")),

@@ -44,7 +44,7 @@ builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
     let [this, spec] = args.exactly(cx, "__format__")?;
     match cx.known_str(spec)? {
         Some(spec) if spec.is_empty() => {
-            cx.claims.instead(this);
+            cx.claims.redirect(this);
             object_model::convert(cx, this, "__str__", &[])
         }
         Some(_) => {

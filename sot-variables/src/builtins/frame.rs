@@ -64,7 +64,7 @@ builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     if cx.stack[above].global_names.is_some() {
         return Err(refuse());
     }
-    let place = cx.stack.place(above, cx.py);
+    let place = cx.stack.traced_frame(above, cx.py);
     Ok(view(cx, &place))
 } }
 
@@ -86,7 +86,7 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     let name = Rc::from("__module__");
     let module = cx.get_attr(function, &name)?;
     if let Some(function) = cx.see(function)?.object().filter(|_| outermost) {
-        let of = Tracker::Found(ById(function.clone_ref(cx.py)));
+        let of = Tracker::GuardedKey(ById(function.clone_ref(cx.py)));
         let of = cx.trackers.add(of);
         let tracker = cx.trackers.add(Tracker::Getattr { of, name });
         let value = cx.known(module)?.ok_or_else(refuse)?;
@@ -184,17 +184,17 @@ const TELLS: &str = "has each frame told of that begins from there on";
 
 /// Library functions that look for variables in the frames of their callers, after code that cannot be inlined. By
 /// module and qualified name.
-const LOOKING: &[(&str, &[&str])] = &[
+const FRAME_INSPECTORS: &[(&str, &[&str])] = &[
     ("numexpr.necompiler", &["evaluate", "re_evaluate", "validate"]),
     ("pandas.core.computation.eval", &["eval"]),
     ("pandas.core.frame", &["DataFrame.eval", "DataFrame.query"]),
 ];
 
 /// Falls back at a function that looks for variables in the frames of its callers.
-pub(crate) fn refuse_looking(function: &Bound<'_, PyFunction>) -> Flow<()> {
+pub(crate) fn refuse_frame_inspection(function: &Bound<'_, PyFunction>) -> Flow<()> {
     let text = |name: &str| function.getattr(name).and_then(|text| text.extract::<String>()).unwrap_or_default();
     let module = text("__module__");
-    let Some((_, names)) = LOOKING.iter().find(|(looking, _)| *looking == module) else { return Ok(()) };
+    let Some((_, names)) = FRAME_INSPECTORS.iter().find(|(inspector, _)| *inspector == module) else { return Ok(()) };
     let name = text("__qualname__");
     if names.contains(&&*name) {
         return Err(of_frames(&format!("{module}.{name}()"), "looks for variables in the frames of its callers"));

@@ -11,9 +11,9 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use super::unseen::{self, Texts};
+use super::output_guard::{self, Texts};
 use super::{builtin_object, cannot, is_none};
-use crate::containers::kept::KeptVariable;
+use crate::containers::c_state::CStateVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
     let mut texts = Vec::with_capacity(args.positional.len());
@@ -25,7 +25,7 @@ builtin! { PRINT = "print" => |cx, args| {
     let Some(file) = file(cx, args)? else {
         refuse_options(cx, args)?;
         let taken = Texts::that_must_be_taken(cx, &written)?;
-        if !unseen::by_stdout(cx, taken)? {
+        if !output_guard::guard_stdout(cx, taken)? {
             return Err(cannot("print() to a file of the program's own, or where one that may fail is in a try"));
         }
         let callable = print_variable(cx)?;
@@ -37,7 +37,7 @@ builtin! { PRINT = "print" => |cx, args| {
     refuse_options(cx, &options)?;
     if is_plain_file(cx, file)? {
         if let Some(texts) = Texts::that_must_be_taken(cx, &written)? {
-            if !unseen::takes(cx, file, texts)? {
+            if !output_guard::guard_file_takes_texts(cx, file, texts)? {
                 return Err(cannot("print() to a file that may fail, where exceptions are caught"));
             }
         }
@@ -62,7 +62,7 @@ fn file(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<VarId>> {
 
 /// Simulates `print` to a `StringIO` made in the trace: calls `write` with each text.
 fn print_to(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: &[VarId], options: &CallArgs) -> Flow<()> {
-    if cx.see_as::<KeptVariable>(file)?.is_none() {
+    if cx.see_as::<CStateVariable>(file)?.is_none() {
         return Err(cannot("print() to a file of the program's own"));
     }
     let option = |name: &str| options.keywords.iter().find(|(option, _)| &**option == name).map(|(_, value)| *value);
@@ -106,14 +106,14 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 /// True if `file` is `None`, the trace has not replaced `sys.stdout`, and writing there runs no code of the program.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
-    Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx, None)?)
+    Ok(is_none(cx, file)? && written.is_none() && output_guard::guard_stdout(cx, None)?)
 }
 
 fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let tracker = cx.vars.tracker(file);
     let payload = cx.see(file)?;
     let Some(object) = payload.object() else { return Ok(false) };
-    Ok(cx.trackers.is_loadable(tracker) && unseen::writes_unseen(object.bind(cx.py))?)
+    Ok(cx.trackers.is_loadable(tracker) && output_guard::writes_without_program_code(object.bind(cx.py))?)
 }
 
 /// Returns the text of a value to print, made now, because containers may change before the replay.

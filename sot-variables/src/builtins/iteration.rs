@@ -20,8 +20,8 @@ use crate::containers::list::ListVariable;
 use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
+use crate::functions::call_remainder;
 use crate::functions::generator;
-use crate::functions::rest;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
 use crate::iterators::filter::{Filter, Rule};
@@ -35,7 +35,7 @@ use crate::iterators::zip::Zip;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
     [iterable] if args.keywords.is_empty() => {
-        cx.claims.instead(iterable);
+        cx.claims.redirect(iterable);
         cx.iter(iterable)
     }
     [callable, sentinel] if args.keywords.is_empty() => {
@@ -49,7 +49,7 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
 
 builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
     [iterator] if args.keywords.is_empty() => {
-        cx.claims.instead(iterator);
+        cx.claims.redirect(iterator);
         match step(cx, iterator)? {
             Some(item) => Ok(item),
             None => Err(stop(cx, iterator)?),
@@ -159,7 +159,7 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
     let Some(key) = given(cx, key)? else { return in_order(cx, items, items, reverse) };
     let (list, so_far) = (cx.list(items.to_vec()), cx.list(Vec::new()));
     let (iterator, backwards) = (cx.iter(list)?, cx.boolean(reverse));
-    let keys = rest::keys(cx, key, backwards, (list, iterator), so_far, direct)?;
+    let keys = call_remainder::keys(cx, key, backwards, (list, iterator), so_far, direct)?;
     in_order(cx, items, &keys, reverse)
 }
 

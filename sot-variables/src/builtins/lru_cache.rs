@@ -160,7 +160,7 @@ impl Variable for CachedVariable {
         let mut kept = now.kept.to_vec();
         if kept.len() >= now.limit {
             let dropped = kept.remove(0).value;
-            if cx.shows_inside(dropped) {
+            if cx.holds_observable(dropped) {
                 return Err(cannot("a cached function that drops what shows when it goes"));
             }
         }

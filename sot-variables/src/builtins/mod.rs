@@ -29,6 +29,7 @@ pub mod math;
 pub mod object;
 pub mod operator;
 pub mod output;
+mod output_guard;
 pub mod polyfill;
 pub mod random;
 pub mod regex;
@@ -38,7 +39,6 @@ pub mod str_methods;
 pub mod traceback;
 pub mod tuple_methods;
 pub mod types;
-mod unseen;
 pub mod warnings;
 
 use pyo3::prelude::*;

@@ -110,7 +110,7 @@ builtin! { STR = "object.__str__" => |cx, args| {
     let repr = cx.special_method(this, "__repr__")?;
     match repr {
         Some(_) => {
-            cx.claims.instead(this);
+            cx.claims.redirect(this);
             object_model::call_special(cx, this, "__repr__", &[])
         }
         None => Err(cannot("str() of an object without __repr__")),

@@ -13,7 +13,7 @@ use sot_core::resume;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::{cannot, traceback, unseen};
+use super::{cannot, output_guard, traceback};
 
 const DEBUG: i64 = 10;
 const INFO: i64 = 20;
@@ -64,14 +64,14 @@ fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
     let Some((&logger, rest)) = args.positional.split_first() else { return Err(cannot("logging without a logger")) };
-    if !unseen::by_logger(cx, logger)? {
+    if !output_guard::guard_logger(cx, logger)? {
         return Err(cannot("logging to a logger or handler of the program's own"));
     }
     log(cx, logger, rest, &args.keywords, level)
 }
 
 fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
-    if !unseen::by_root_logger(cx)? {
+    if !output_guard::guard_root_logger(cx)? {
         return Err(cannot("logging to a handler of the program's own, or one that it configures in its own way"));
     }
     // The root logger is configured at the replay, if it has no handlers then.

@@ -11,13 +11,13 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry,
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
-use crate::classes::exception::replica::{self, Replicas, Said};
+use crate::classes::exception::replica::{self, ExceptionDetail, Replicas};
 use crate::classes::exception::{self, ExceptionVariable};
 use crate::iterators::library;
 
-builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| format(cx, "format_exception_only", args, Said::Alone) }
-builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| format(cx, "format_exception", args, Said::WithChain) }
-builtin! { FORMAT_TB = "traceback:format_tb" => |cx, args| format(cx, "format_tb", args, Said::WithChain) }
+builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| format(cx, "format_exception_only", args, ExceptionDetail::Alone) }
+builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| format(cx, "format_exception", args, ExceptionDetail::WithChain) }
+builtin! { FORMAT_TB = "traceback:format_tb" => |cx, args| format(cx, "format_tb", args, ExceptionDetail::WithChain) }
 
 builtin! { FORMAT_EXC = "traceback:format_exc" => |cx, args| {
     let lines = format_handled(cx, args)?;
@@ -34,7 +34,7 @@ builtin! { PRINT_EXC = "traceback:print_exc" => |cx, args| {
 builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
     let mut args = args.clone();
     let file = take_file(cx, &mut args, 4)?;
-    let lines = format(cx, "format_exception", &args, Said::WithChain)?;
+    let lines = format(cx, "format_exception", &args, ExceptionDetail::WithChain)?;
     print(cx, file, lines)
 } }
 
@@ -118,9 +118,9 @@ fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Traceba
 }
 
 /// Folds a function of the module `traceback`.
-fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) -> Flow<VarId> {
+fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, detail: ExceptionDetail) -> Flow<VarId> {
     let function = library(cx.py, "traceback", name)?.into_bound(cx.py);
-    let mut replicas = Replicas::new(said);
+    let mut replicas = Replicas::new(detail);
     let (positional, keywords) = replica::arguments(cx, &mut replicas, args)?;
     replicas.fold(cx, || function.call(positional, Some(&keywords)))
 }
@@ -132,7 +132,7 @@ pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Optio
         let class = object_model::type_variable(cx, exc_info)?;
         let traceback = cx.get_attr(exc_info, &"__traceback__".into())?;
         let args = CallArgs::positional(vec![class, exc_info, traceback]);
-        format(cx, "format_exception", &args, Said::WithChain)?
+        format(cx, "format_exception", &args, ExceptionDetail::WithChain)?
     } else {
         let given = cx.known(exc_info)?.ok_or_else(|| cannot("logging with this exc_info"))?;
         if !given.is_truthy()? {
@@ -156,7 +156,7 @@ fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId
     };
     let positional = handled.into_iter().chain(options.positional.iter().copied()).collect();
     let args = CallArgs { positional, keywords: options.keywords.clone() };
-    format(cx, "format_exception", &args, Said::WithChain)
+    format(cx, "format_exception", &args, ExceptionDetail::WithChain)
 }
 
 /// Takes the keyword `file` out of the arguments. Breaks the graph if it is missing, or if more than `before`

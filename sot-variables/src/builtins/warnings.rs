@@ -17,7 +17,7 @@ use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use super::output::{frame_at, place, replayed};
-use super::{builtin_object, cannot, is_none, required, unseen};
+use super::{builtin_object, cannot, is_none, output_guard, required};
 use crate::containers::list::ListVariable;
 use crate::containers::tuple::TupleVariable;
 
@@ -153,10 +153,10 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let touched = are_filters_touched(cx)?;
     // A filter may turn the warning into an exception, which the replay would raise too late.
-    if !touched && cx.stack.iter().any(unseen::catches) {
+    if !touched && cx.stack.iter().any(output_guard::may_catch) {
         return Err(cannot("warnings.warn() where exceptions are caught"));
     }
-    if !touched && !unseen::by_warnings(cx)? {
+    if !touched && !output_guard::guard_warnings(cx)? {
         return Err(cannot("warnings.warn() where the program shows warnings in its own way"));
     }
     let depth = match depth {

@@ -335,7 +335,7 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
         }
         Some((init, tracker)) => {
             let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
-            cx.claims.made(class, init, instance);
+            cx.claims.claim_init(class, init, instance);
             let result = cx.call(init, args)?;
             let made = cx.type_name(result)?;
             if made == "NoneType" {

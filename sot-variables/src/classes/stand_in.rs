@@ -44,7 +44,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     if let Some(value) = payload.constant() {
         return Ok(value.bind(cx.py).clone());
     }
-    if let Some(made) = cx.vars.as_kind::<MadeVariable>(variable) {
+    if let Some(made) = cx.vars.as_kind::<ConstructedVariable>(variable) {
         *exact &= made.exact;
         return Ok(made.object.bind(cx.py).clone());
     }
@@ -139,7 +139,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
 
 /// An object that was made for real by a call in the trace, such as a `property`, and that nothing else writes
 /// besides the class it becomes part of. New code makes it by the same call.
-pub struct MadeVariable {
+pub struct ConstructedVariable {
     object: Py<PyAny>,
     callable: VarId,
     args: CallArgs,
@@ -161,7 +161,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
         Ok(object) => {
             let tracker = cx.constant_tracker(callable.clone().unbind());
             let callable = cx.wrap(&callable, tracker);
-            let payload = MadeVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
+            let payload = ConstructedVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
             Ok(cx.produce_made(Rc::new(payload), &object))
         }
         Err(error) => Err(cx.raise(error)),
@@ -230,10 +230,10 @@ const PARAMETERS: &[&str] = &["TypeVar", "ParamSpec", "TypeVarTuple"];
 
 /// True if the variable is an object made by `call`, from arguments that are known exactly.
 pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
-    cx.vars.as_kind::<MadeVariable>(variable).is_some_and(|made| made.exact)
+    cx.vars.as_kind::<ConstructedVariable>(variable).is_some_and(|made| made.exact)
 }
 
-impl Variable for MadeVariable {
+impl Variable for ConstructedVariable {
     fn kind(&self) -> &'static str {
         "made"
     }
@@ -247,7 +247,7 @@ impl Variable for MadeVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("MadeVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+        format!("ConstructedVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

@@ -329,7 +329,7 @@ impl SubclassVariable {
             Base::Container(..) => {
                 let ty = base.ty(cx.py)?;
                 let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
-                let of = cx.trackers.add(Tracker::Storage { of });
+                let of = cx.trackers.add(Tracker::AsBuiltinBase { of });
                 let payload = cx.runtime.kinds.wrap(kind, cx, &object, of)?;
                 let storage = cx.vars.add(payload, of);
                 cx.identities.keeps(&object, storage);

@@ -50,7 +50,7 @@ enum Equality {
     Real,
     /// By CPython, but the key is or contains a value that is not equal to itself (`nan`) and was made in the trace.
     /// From 3.10 on, the hash of `nan` is an address, so it differs in other calls.
-    Passing,
+    UnstableHash,
     /// By the identity of a variable: an object that was made in the trace or differs from call to call, or the
     /// `id()` of such an object (then the flag is true). The real object of the key is a stand-in.
     Identity(VarId, bool),
@@ -67,8 +67,8 @@ impl Equality {
     fn holding(&mut self, item: Equality) {
         if item.is_of_stand_in() {
             *self = Equality::Followed;
-        } else if item == Equality::Passing && *self == Equality::Real {
-            *self = Equality::Passing;
+        } else if item == Equality::UnstableHash && *self == Equality::Real {
+            *self = Equality::UnstableHash;
         }
     }
 }
@@ -209,7 +209,7 @@ impl HashKey {
             return Ok(false);
         }
         match (self.equality, other.equality) {
-            (Equality::Real | Equality::Passing, Equality::Real | Equality::Passing) => {
+            (Equality::Real | Equality::UnstableHash, Equality::Real | Equality::UnstableHash) => {
                 Ok(self.object.is(&other.object) || self.bind(cx.py).eq(other.bind(cx.py)).unwrap_or(false))
             }
             (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
@@ -360,7 +360,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
             if cx.trackers.is_sourced(cx.vars.tracker(variable)) {
                 return Ok(pinned(cx, variable, &known));
             }
-            *equality = Equality::Passing;
+            *equality = Equality::UnstableHash;
         }
         return Ok(known);
     }

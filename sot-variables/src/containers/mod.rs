@@ -1,10 +1,10 @@
 //! Containers: lists, tuples, dicts, sets and similar types.
 
+pub mod c_state;
 pub mod deque;
 pub mod dict;
 pub mod growing_list;
 pub mod hash_key;
-pub mod kept;
 pub(crate) mod key_index;
 pub mod list;
 pub mod mapping_proxy;

@@ -55,7 +55,7 @@ impl FunctionVariable {
             return cx.runtime.builtins.call(cx, &object, args).transpose();
         }
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
-        frame::refuse_looking(function)?;
+        frame::refuse_frame_inspection(function)?;
         // A resume function is the rest of a function that was inlined, so it is inlined whatever the policy says of
         // its code.
         if translate::is_resume_function(&cpython::function_code(function)) {

@@ -15,8 +15,8 @@ use crate::classes::decimal;
 use crate::classes::exception;
 use crate::classes::object::is_c_value;
 use crate::classes::subclass;
+use crate::containers::c_state;
 use crate::containers::dict;
-use crate::containers::kept;
 use crate::functions::slots;
 use crate::globals::GlobalsVariable;
 use crate::numpy;
@@ -162,7 +162,7 @@ pub fn call_descriptor<'py>(
         let name: String = descriptor.getattr("__name__")?.extract()?;
         return globals.call_method(cx, &name, args);
     }
-    if let Some(result) = kept::call_method(cx, descriptor, args)? {
+    if let Some(result) = c_state::call_method(cx, descriptor, args)? {
         return Ok(result);
     }
     if let Some(result) = exception::call_method(cx, descriptor, args)? {

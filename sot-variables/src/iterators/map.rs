@@ -37,7 +37,7 @@ impl IteratorState for Map {
             }
         }
         cx.claims.put_back(claim);
-        cx.claims.instead(self.function);
+        cx.claims.redirect(self.function);
         cx.call(self.function, &CallArgs::positional(args)).map(Some)
     }
 

@@ -98,7 +98,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     }
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-        cx.claims.keep_of(this);
+        cx.claims.retain_claim_on(this);
         let mut state = self.0.clone();
         let before = cx.vars.get(this);
         let item = state.advance(cx);

@@ -202,7 +202,7 @@ pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bo
 
 #[pyfunction]
 fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    crate::containers::kept::copy(object)
+    crate::containers::c_state::copy(object)
 }
 
 #[pyfunction]

@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, Name, OpcodeExecutor}
 use sot_core::tracker::Tracker;
 use sot_core::variable::{VarId, Variable};
 
-use crate::tensor::method::{Does, TensorMethodVariable};
+use crate::tensor::method::{MethodEffect, TensorMethodVariable};
 use crate::tensor::shape::ShapeVariable;
 use crate::tensor::tensor_text::TensorText;
 use crate::tensor::{TensorSource, TensorVariable};
@@ -33,21 +33,21 @@ impl TensorVariable {
             }
             TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Becoming if self.is_computed() => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Become))))
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::ReplaceReceiver))))
             }
             TensorAttribute::Method | TensorAttribute::Becoming => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::RecordStatement))))
             }
             TensorAttribute::Copy { by, unless } => {
-                let does = if self.copies_plainly(cx, this, unless)? {
-                    Does::Copy(by)
+                let effect = if self.copies_plainly(cx, this, unless)? {
+                    MethodEffect::CopyTensor(by)
                 } else {
-                    Does::Break(format!("Tensor.{name} of a parameter, or of a tensor that was changed"))
+                    MethodEffect::BreakGraph(format!("Tensor.{name} of a parameter, or of a tensor that was changed"))
                 };
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, effect))))
             }
             TensorAttribute::InPlace(returns) => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::ChangeInPlace(returns)))))
             }
             TensorAttribute::Operation => {
                 let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
@@ -65,8 +65,8 @@ impl TensorVariable {
             TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
             // Only a call of the method needs the tensor, so the break is left to the call.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
-                let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
+                let effect = self.answer(cx, name)?.map_or(MethodEffect::BreakGraph(why), MethodEffect::KnownResult);
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, effect))))
             }
             TensorAttribute::Follow => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Outside { .. } if self.object().is_some() => {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString};
-use sot_core::backend::{CallKind, LayoutAnswer, Returns};
+use sot_core::backend::{CallKind, LayoutEffect, Returns};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -19,29 +19,29 @@ sot_core::variable_kind! { "tensor_method" }
 pub(super) struct TensorMethodVariable {
     name: Name,
     receiver: VarId,
-    does: Does,
+    effect: MethodEffect,
 }
 
 /// The effect of calling a method.
-pub(super) enum Does {
+pub(super) enum MethodEffect {
     /// Records a statement.
-    Compute,
+    RecordStatement,
     /// Records a statement, and the receiver takes its result as its new value.
-    Become,
+    ReplaceReceiver,
     /// Copies the tensor by this method, and notes the copy in the argument, the memo of `copy.deepcopy`.
-    Copy(&'static str),
+    CopyTensor(&'static str),
     /// Changes the tensor in place.
-    Change(Returns),
+    ChangeInPlace(Returns),
     /// The result without arguments is known.
-    Know(Py<PyAny>),
+    KnownResult(Py<PyAny>),
     /// Breaks the graph.
-    Break(String),
+    BreakGraph(String),
 }
 
 impl TensorMethodVariable {
     #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
-    pub(super) fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
-        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
+    pub(super) fn new(name: &Name, receiver: VarId, effect: MethodEffect) -> Rc<dyn Variable> {
+        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, effect })
     }
 
     /// Inlines the Python method of that name in the tensor's class.
@@ -66,20 +66,22 @@ impl TensorMethodVariable {
             TensorSource::Computed(_) => return Ok(None),
         };
         let tracker = cx.vars.tracker(self.receiver);
-        let Some(found) = cx.runtime.backend.eager_tensors().of_layout(&object, &self.name)? else { return Ok(None) };
-        let does = match found.does {
-            LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
-                LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
-            }
-            does => does,
+        let Some(found) = cx.runtime.backend.eager_tensors().layout_policy(&object, &self.name)? else {
+            return Ok(None);
         };
-        match does {
-            LayoutAnswer::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
-            LayoutAnswer::Known(answer) => {
+        let effect = match found.effect {
+            LayoutEffect::Known(_) | LayoutEffect::Itself if written || !cx.trackers.is_sourced(tracker) => {
+                LayoutEffect::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
+            }
+            effect => effect,
+        };
+        match effect {
+            LayoutEffect::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            LayoutEffect::Known(answer) => {
                 cx.guards.add(tracker, Test::Object(found.test));
                 cx.wrap_fresh(answer.bind(cx.py)).map(Some)
             }
-            LayoutAnswer::Itself => {
+            LayoutEffect::Itself => {
                 cx.guards.add(tracker, Test::Object(found.test));
                 Ok(Some(self.receiver))
             }
@@ -117,12 +119,12 @@ impl Variable for TensorMethodVariable {
         }
         let callee = PyString::intern(cx.py, &self.name).into_any();
         let (given, args) = (args, args.with_receiver(self.receiver));
-        match &self.does {
-            Does::Compute => {
+        match &self.effect {
+            MethodEffect::RecordStatement => {
                 let follow = |cx: &mut OpcodeExecutor<'_>| self.follow(cx, given);
                 cx.call_graph_or_follow((CallKind::Method, &callee), &self.name, &args, follow)
             }
-            Does::Become => {
+            MethodEffect::ReplaceReceiver => {
                 let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
                 if made != self.receiver {
                     let payload = cx.vars.get(made);
@@ -130,28 +132,28 @@ impl Variable for TensorMethodVariable {
                 }
                 Ok(self.receiver)
             }
-            Does::Copy(by) => match args.positional[..] {
+            MethodEffect::CopyTensor(by) => match args.positional[..] {
                 [receiver, memo] if args.keywords.is_empty() => copy_into(cx, receiver, by, memo),
                 _ => {
                     Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
                 }
             },
-            Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
+            MethodEffect::ChangeInPlace(Returns::AnotherObject) if !cx.drops_result() => {
                 let why = format!("{} changes a tensor and gives another object for it", self.name);
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
             }
-            Does::Change(returns) => {
+            MethodEffect::ChangeInPlace(returns) => {
                 let changed = cx.call_in_place(&callee, &self.name, &args)?;
                 Ok(if *returns == Returns::It { changed } else { cx.none() })
             }
-            Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
+            MethodEffect::KnownResult(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
                 let answer = answer.bind(cx.py).clone();
                 cx.wrap_fresh(&answer)
             }
-            Does::Know(_) => {
+            MethodEffect::KnownResult(_) => {
                 Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
             }
-            Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
+            MethodEffect::BreakGraph(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
         }
     }
 

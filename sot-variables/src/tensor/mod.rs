@@ -25,7 +25,7 @@ use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 use crate::classes::subclass;
 use crate::numpy::small_array;
 use crate::tensor::attributes::refuse_listed;
-use crate::tensor::method::{Does, TensorMethodVariable};
+use crate::tensor::method::{MethodEffect, TensorMethodVariable};
 
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 
@@ -313,7 +313,7 @@ impl Variable for TensorVariable {
         if self.is_replaced(cx, name)? {
             return Ok(None);
         }
-        let method = |answer| TensorMethodVariable::new(&name.into(), this, Does::Know(answer));
+        let method = |answer| TensorMethodVariable::new(&name.into(), this, MethodEffect::KnownResult(answer));
         Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
     }
 

@@ -20,15 +20,15 @@ pub struct StateManagerVariable {
     made_by: VarId,
     args: CallArgs,
     manager: Py<PyAny>,
-    used: Used,
+    state: ManagerState,
 }
 
 #[derive(Clone)]
-enum Used {
-    Not,
+enum ManagerState {
+    NotEntered,
     /// Entered; holds the state before.
-    Inside(Rc<dyn StateTest>),
-    Up,
+    Entered(Rc<dyn StateTest>),
+    Exited,
 }
 
 impl StateManagerVariable {
@@ -50,12 +50,17 @@ impl StateManagerVariable {
             Ok(manager) => manager.unbind(),
             Err(error) => return Err(cx.raise(error)),
         };
-        Ok(cx.produce(Rc::new(StateManagerVariable { made_by, args: args.clone(), manager, used: Used::Not })))
+        Ok(cx.produce(Rc::new(StateManagerVariable {
+            made_by,
+            args: args.clone(),
+            manager,
+            state: ManagerState::NotEntered,
+        })))
     }
 
-    fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, used: Used) {
+    fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, state: ManagerState) {
         let (made_by, args, manager) = (self.made_by, self.args.clone(), self.manager.clone_ref(cx.py));
-        cx.vars.set(this, Rc::new(StateManagerVariable { made_by, args, manager, used }));
+        cx.vars.set(this, Rc::new(StateManagerVariable { made_by, args, manager, state }));
     }
 }
 
@@ -139,16 +144,16 @@ impl Variable for ManagerMethodVariable {
         let Some(manager) = cx.vars.as_kind::<StateManagerVariable>(self.manager) else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a context manager that is none any more"));
         };
-        match (&manager.used, self.enters) {
-            (Used::Not, true) => {
+        match (&manager.state, self.enters) {
+            (ManagerState::NotEntered, true) => {
                 let object = manager.manager.bind(cx.py).clone();
                 let (before, result) = cx.enter_state(&object, this)?;
-                manager.set(cx, self.manager, Used::Inside(before));
+                manager.set(cx, self.manager, ManagerState::Entered(before));
                 Ok(result)
             }
-            (Used::Inside(before), false) => {
+            (ManagerState::Entered(before), false) => {
                 cx.leave_state(&**before, this)?;
-                manager.set(cx, self.manager, Used::Up);
+                manager.set(cx, self.manager, ManagerState::Exited);
                 Ok(cx.boolean(false))
             }
             _ => Err(Unwind::break_graph(

@@ -149,7 +149,7 @@ impl<'py> CodeGen<'_, 'py> {
             // Arguments of a call are variables of the called function.
             let is_local = |value: VarId| of.at.frames.iter().any(|frame| frame.locals.contains(&Some(value)));
             let values = frame.stack.iter().rev().filter(move |value| !is_local(**value));
-            values.filter(|value| self.cx.shows_when_dropped(**value))
+            values.filter(|value| self.cx.is_observable_when_dropped(**value))
         });
         going.filter_map(|value| self.holder(*value)).collect()
     }
@@ -193,7 +193,7 @@ impl<'py> CodeGen<'_, 'py> {
         let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             // The contents of a cell are about to be replaced.
             Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
-            Tracker::Constant(_) | Tracker::Found(_) => true,
+            Tracker::Constant(_) | Tracker::GuardedKey(_) => true,
             _ => false,
         };
         if stable || self.cells.contains_key(&value) {
@@ -230,7 +230,7 @@ impl<'py> CodeGen<'_, 'py> {
         cells.sort_by_key(|(_, index)| *index);
         for (cell, index) in cells {
             let Some(class) = self.cx.vars.get(cell).children().first().copied() else { continue };
-            let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::Made(_));
+            let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::RealObject(_));
             if made && !self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
                 self.load(class)?;
                 self.emitter.cell_op(Op::STORE_DEREF, index)?;

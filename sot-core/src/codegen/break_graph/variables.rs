@@ -50,7 +50,7 @@ impl CodeGen<'_, '_> {
     /// code's frame. The frame keeps the function's variables, except for values with an observable destruction
     /// inside, and except for exceptions, whose traceback may lead back to this frame.
     pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
-        let keeps = |value: &VarId| !self.cx.shows_inside(*value) && !self.is_exception(*value);
+        let keeps = |value: &VarId| !self.cx.holds_observable(*value) && !self.is_exception(*value);
         let variables = self.variables(of).into_iter();
         let gone = variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
         self.unset(gone)?;

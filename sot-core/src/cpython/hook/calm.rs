@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use pyo3::ffi;
 
 use crate::cpython::hook::code_state::{give_back, read, Head};
-use crate::cpython::hook::session::Sleep;
+use crate::cpython::hook::session::SlotReleased;
 use crate::cpython::hook::{run, signals, Mode, Thread};
 use crate::cpython::layout::Frame;
 
@@ -110,7 +110,7 @@ pub(in crate::cpython) unsafe fn leave_with_callees(
 ) -> *mut ffi::PyObject {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let sleep = Sleep::begin(thread);
+        let sleep = SlotReleased::begin(thread);
         let result = run(ts, frame, 0);
         sleep.end();
         result

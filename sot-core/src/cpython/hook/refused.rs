@@ -31,14 +31,14 @@ pub fn refusing<T>(py: Python<'_>, code: &RefusedCode, work: impl FnOnce() -> T)
     if THREAD.with(|thread| thread.mode.get()) != Mode::Suspended || !session::has_slot(py) {
         return None;
     }
-    let _until = Until(THREAD.with(|thread| thread.refused.replace(from_ref(code))));
+    let _scope = RefusalScope(THREAD.with(|thread| thread.refused.replace(from_ref(code))));
     Some(work())
 }
 
 /// The code refused before; it is refused again when this is dropped.
-struct Until(*const RefusedCode);
+struct RefusalScope(*const RefusedCode);
 
-impl Drop for Until {
+impl Drop for RefusalScope {
     fn drop(&mut self) {
         THREAD.with(|thread| thread.refused.set(self.0));
     }

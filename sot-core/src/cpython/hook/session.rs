@@ -219,12 +219,12 @@ unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
 }
 
 /// A scope in which the slot is CPython's although a section is open.
-pub(in crate::cpython) struct Sleep {
+pub(in crate::cpython) struct SlotReleased {
     /// The slot, if it was given back.
     slot: Option<EvalSlot>,
 }
 
-impl Sleep {
+impl SlotReleased {
     /// Gives the slot back, if our hook is in it, no other evaluator was there before, and no other thread has a
     /// section. The scope is not ended by a destructor (see `hook`).
     ///
@@ -240,7 +240,7 @@ impl Sleep {
             if let Some(slot) = slot {
                 slot.set(default_eval);
             }
-            Sleep { slot }
+            SlotReleased { slot }
         }
     }
 

@@ -34,17 +34,18 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 static ORPHANS: Mutex<Vec<AtomicPtr<ffi::PyThreadState>>> = Mutex::new(Vec::new());
 
 /// The second state of this thread.
-struct Taker {
+struct SecondThreadState {
     state: Cell<*mut ffi::PyThreadState>,
     /// [`FORKS`] when the state was created.
     forks: Cell<u32>,
 }
 
 thread_local! {
-    static TAKER: Taker = const { Taker { state: Cell::new(null_mut()), forks: Cell::new(0) } };
+    static SECOND_THREAD_STATE: SecondThreadState =
+        const { SecondThreadState { state: Cell::new(null_mut()), forks: Cell::new(0) } };
 }
 
-impl Taker {
+impl SecondThreadState {
     /// Returns the state, if there is one.
     #[inline]
     fn get(&self) -> Option<*mut ffi::PyThreadState> {
@@ -88,7 +89,7 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for SecondThreadState {
     fn drop(&mut self) {
         if let Some(state) = self.get() {
             if let Ok(mut orphans) = ORPHANS.try_lock() {
@@ -101,7 +102,7 @@ impl Drop for Taker {
 /// This thread's second state, if there is one and the thread has not ended.
 #[inline]
 fn known() -> Option<*mut ffi::PyThreadState> {
-    TAKER.try_with(Taker::get).ok().flatten()
+    SECOND_THREAD_STATE.try_with(SecondThreadState::get).ok().flatten()
 }
 
 /// Address of the exception that is to be raised, in a thread's state.
@@ -142,7 +143,7 @@ pub struct HeldExceptions<'py> {
 /// Holds exceptions that other threads set for this one, including one that has been set already.
 #[inline]
 pub fn hold_exceptions(py: Python<'_>) -> HeldExceptions<'_> {
-    let taker = known().unwrap_or_else(|| TAKER.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
+    let taker = known().unwrap_or_else(|| SECOND_THREAD_STATE.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
     // SAFETY: the state is alive.
     if taker.is_null() || unsafe { *number(taker) != 0 } {
         return HeldExceptions { taker: None, token: PhantomData };

@@ -12,7 +12,7 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::fault;
 use crate::machine::variable::{VarId, Variable};
-use crate::resume_point::{Answer, Finish};
+use crate::resume_point::{Finish, SpecialResult};
 
 /// Maximum number of calls simulated within one another, of any kind, because each takes space on the native stack.
 const MAX_NESTED: usize = 256;
@@ -100,7 +100,7 @@ fn misfit(function: &str) -> Unwind {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.claims.keep_of(callable);
+        self.claims.retain_claim_on(callable);
         let payload = self.see(callable)?;
         // Before registrations are looked up, because a registration may make a further call.
         self.refuse_full_stack()?;
@@ -118,7 +118,7 @@ impl<'py> OpcodeExecutor<'py> {
             if let Some(result) = self.call_registered(Some(callable), object.bind(self.py), args)? {
                 return Ok(result);
             }
-            if let (Some(answer), &[value]) = (Answer::checked_by(object.bind(self.py)), &args.positional[..]) {
+            if let (Some(answer), &[value]) = (SpecialResult::checked_by(object.bind(self.py)), &args.positional[..]) {
                 return object_model::checked(self, answer, value);
             }
         }
@@ -136,7 +136,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Like [`OpcodeExecutor::refuse_full_stack`], for any access to a value. A handler that calls itself without end
     /// would do so at the next call, too, so the code is left to CPython for good.
     #[inline]
-    pub(super) fn refuse_circles(&self) -> Flow<()> {
+    pub(super) fn refuse_endless_recursion(&self) -> Flow<()> {
         if cpython::has_stack_to_look() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::cpython;
 use crate::emit;
 use crate::error::Flow;
 use crate::machine::variable::VarId;
-use crate::resume_point::{Answer, AnswerUse, Asked, Finish, Operation};
+use crate::resume_point::{Asked, Finish, Operation, SpecialResult, SpecialResultUse};
 
 /// What an instruction does with the result of its call.
 #[derive(Clone, Debug)]
@@ -60,8 +60,8 @@ impl Claims {
     }
 
     /// Claims that the present instruction takes the truth of an object, and does `then` with it.
-    pub fn truth(&mut self, object: VarId, then: AnswerUse, below: Vec<VarId>) {
-        self.above(object, Finish::Answer(Answer::Truth, then), below);
+    pub fn truth(&mut self, object: VarId, then: SpecialResultUse, below: Vec<VarId>) {
+        self.above(object, Finish::SpecialResult(SpecialResult::Truth, then), below);
     }
 
     /// True if the present instruction does nothing but call the C function whose handler calls this method. Takes
@@ -71,26 +71,32 @@ impl Claims {
     }
 
     /// Claims that the C function being called does nothing but ask `object` in turn.
-    pub fn instead(&mut self, object: VarId) {
+    pub fn redirect(&mut self, object: VarId) {
         if let Some((claimed, _)) = &mut self.direct {
             *claimed = object;
         }
     }
 
     /// Takes the claim back unless it is about this object.
-    pub fn keep_of(&mut self, object: VarId) {
+    pub fn retain_claim_on(&mut self, object: VarId) {
         self.direct.take_if(|(claimed, _)| *claimed != object);
     }
 
     /// Claims that the object is asked by a special method, whose answer C code checks.
-    pub fn answer(&mut self, of: VarId, answer: Answer) {
+    pub fn special_result(&mut self, of: VarId, answer: SpecialResult) {
         let Some((claimed, mut claim)) = self.direct.take() else { return };
         claim.finish = match (claim.finish, answer) {
-            (Finish::Answer(Answer::Truth, then), Answer::Length) => Finish::Answer(Answer::Filled, then),
-            (Finish::Answer(_, then), Answer::Truth | Answer::Found) => Finish::Answer(answer, then),
+            (Finish::SpecialResult(SpecialResult::Truth, then), SpecialResult::Length) => {
+                Finish::SpecialResult(SpecialResult::Filled, then)
+            }
+            (Finish::SpecialResult(_, then), SpecialResult::Truth | SpecialResult::Found) => {
+                Finish::SpecialResult(answer, then)
+            }
             // `object.__format__` and `object.__str__` return the text that another method has returned.
-            (Finish::Answer(Answer::Format | Answer::Str, then), Answer::Str) => Finish::Answer(Answer::Str, then),
-            (Finish::Keep, _) => Finish::Answer(answer, AnswerUse::Leave),
+            (Finish::SpecialResult(SpecialResult::Format | SpecialResult::Str, then), SpecialResult::Str) => {
+                Finish::SpecialResult(SpecialResult::Str, then)
+            }
+            (Finish::Keep, _) => Finish::SpecialResult(answer, SpecialResultUse::Leave),
             _ => return,
         };
         if claimed == of {
@@ -116,11 +122,11 @@ impl Claims {
     }
 
     /// Claims that a call of a class does nothing more than initialise the instance.
-    pub fn made(&mut self, class: VarId, init: VarId, instance: VarId) {
+    pub fn claim_init(&mut self, class: VarId, init: VarId, instance: VarId) {
         let simple =
             |(of, claim): &(VarId, Claim)| *of == class && claim.finish == Finish::Keep && claim.below.is_empty();
         if self.direct.as_ref().is_some_and(simple) {
-            self.above(init, Finish::Made, vec![instance]);
+            self.above(init, Finish::InitResult, vec![instance]);
         }
     }
 

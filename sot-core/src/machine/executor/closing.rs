@@ -17,7 +17,7 @@ pub enum Closing {
     /// It returns.
     Returns,
     /// It lets the exception propagate.
-    HandsOn,
+    Propagates,
     /// It yields. Raising the exception there again has no other observable effect either.
     Yields,
 }
@@ -32,7 +32,7 @@ impl OpcodeExecutor<'_> {
         let done = |closing, yields| Some(if yields > 0 { Closing::Yields } else { closing });
         loop {
             match raised {
-                Err(Unwind::Raise(left)) if left == exception => return done(Closing::HandsOn, yields),
+                Err(Unwind::Raise(left)) if left == exception => return done(Closing::Propagates, yields),
                 Ok(()) if is_of_handlers(self, exception) => {}
                 _ => return None,
             }

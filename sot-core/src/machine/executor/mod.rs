@@ -202,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
-                    return Err(self.place(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
+                    return Err(self.with_location(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
                 }
                 if let Some(planned) = self.checkpoints.due() {
                     let frame = self.stack.frame_mut();
@@ -212,13 +212,13 @@ impl<'py> OpcodeExecutor<'py> {
                     } else {
                         Unwind::BreakGraph(Box::new(planned.reason))
                     };
-                    return Err(self.place(unwind));
+                    return Err(self.with_location(unwind));
                 }
             }
             let next = self.step();
             if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
                 if let Some(unwind) = watched::dropped_by_write(self)? {
-                    return Err(self.place(unwind));
+                    return Err(self.with_location(unwind));
                 }
             }
             match next {
@@ -228,7 +228,7 @@ impl<'py> OpcodeExecutor<'py> {
                         let frame = self.stack.frame_mut();
                         (frame.at, frame.pc) = (label, label);
                         self.save();
-                        return Err(self.place(unwind));
+                        return Err(self.with_location(unwind));
                     }
                     self.stack.frame_mut().pc = label;
                 }
@@ -236,11 +236,11 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
                     self.stack.truncate(depth);
-                    unwinding::refuse_longer_traceback(self, exception).map_err(|unwind| self.place(unwind))?;
-                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| self.place(unwind))?;
-                    unwinding::handle_exception(self, exception).map_err(|unwind| self.place(unwind))?;
+                    unwinding::refuse_longer_traceback(self, exception).map_err(|unwind| self.with_location(unwind))?;
+                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| self.with_location(unwind))?;
+                    unwinding::handle_exception(self, exception).map_err(|unwind| self.with_location(unwind))?;
                 }
-                Err(unwind) => return Err(self.place(unwind)),
+                Err(unwind) => return Err(self.with_location(unwind)),
             }
         }
     }
@@ -286,7 +286,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Writes the program's source position into a reason that has none yet, with the function that forbids breaks or
     /// fallbacks, if any.
-    fn place(&self, mut unwind: Unwind) -> Unwind {
+    fn with_location(&self, mut unwind: Unwind) -> Unwind {
         let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
             if reason.stack.is_empty() {

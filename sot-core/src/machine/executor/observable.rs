@@ -21,7 +21,7 @@ const MOST: usize = 1000;
 pub(super) type Path = Vec<usize>;
 
 /// Python objects that the search needs.
-pub(super) struct Look<'py> {
+pub(super) struct DestructionSearch<'py> {
     builtins: Bound<'py, PyAny>,
     deque: Bound<'py, PyAny>,
     silent: [Bound<'py, PyAny>; 2],
@@ -29,10 +29,10 @@ pub(super) struct Look<'py> {
     referents: Bound<'py, PyAny>,
 }
 
-impl<'py> Look<'py> {
-    pub(super) fn new(py: Python<'py>) -> PyResult<Look<'py>> {
+impl<'py> DestructionSearch<'py> {
+    pub(super) fn new(py: Python<'py>) -> PyResult<DestructionSearch<'py>> {
         let of = |module, name: &str| cpython::import(py, module)?.getattr(name);
-        Ok(Look {
+        Ok(DestructionSearch {
             builtins: cpython::import(py, "builtins")?.dict().into_any(),
             deque: of("collections", "deque")?,
             silent: [of("io", "StringIO")?, of("io", "BytesIO")?],
@@ -42,19 +42,19 @@ impl<'py> Look<'py> {
     }
 
     /// True if the destruction of the object is observable.
-    pub(super) fn shows(&self, object: &Bound<'py, PyAny>) -> bool {
+    pub(super) fn is_observable(&self, object: &Bound<'py, PyAny>) -> bool {
         if is_plain(object) {
             return false;
         }
         let ty = object.get_type();
-        if self.is_told_of(object).unwrap_or(false) {
+        if self.has_weakref_callback(object).unwrap_or(false) {
             return true;
         }
         let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
         hook.is_some() && !self.silent.iter().any(|silent| ty.is(silent))
     }
 
-    fn is_told_of(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn has_weakref_callback(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
         let mut references = self.weak_references.call1((object,))?.try_iter()?;
         references.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
     }
@@ -81,7 +81,7 @@ impl<'py> Look<'py> {
             // All references beyond the two held here and those of objects already looked through belong to other
             // objects.
             let is_shared = !known(address) && cpython::refcount(&node) - 2 > met[&address];
-            if self.shows(&node) {
+            if self.is_observable(&node) {
                 found.push(at);
             } else if is_first || self.is_container(&node) || !is_shared {
                 for held in self.held_by(&node)? {

@@ -97,7 +97,7 @@ fn follow_refused<'py>(
     if std::mem::replace(&mut cx.history.refusals.is_following, true) {
         return follow(cx);
     }
-    let placed = cx.place(Unwind::BreakGraph(Box::new(reason)));
+    let placed = cx.with_location(Unwind::BreakGraph(Box::new(reason)));
     let step = cx.checkpoints.last_step();
     let outcome = follow(cx);
     cx.history.refusals.is_following = false;

@@ -66,10 +66,10 @@ impl OpcodeExecutor<'_> {
 
 /// An open size, or an integer computed from open sizes.
 struct OpenNumber {
-    made: Made,
+    origin: OpenNumberOrigin,
 }
 
-enum Made {
+enum OpenNumberOrigin {
     /// The size of a tensor's dimension.
     Size(VarId, usize),
     Binary(BinaryOp, VarId, VarId),
@@ -88,43 +88,45 @@ impl Variable for OpenNumber {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        match &self.made {
-            Made::Elements { ty, .. } => ty.bind(cx.py).clone(),
+        match &self.origin {
+            OpenNumberOrigin::Elements { ty, .. } => ty.bind(cx.py).clone(),
             _ => cx.py.get_type::<PyInt>().into_any(),
         }
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        match &self.made {
-            Made::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
-            Made::Binary(op, a, b) => format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
-            Made::Elements { tensor, name, .. } => format!("OpenNumber({}.{name})", cx.text(*tensor)),
+        match &self.origin {
+            OpenNumberOrigin::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
+            OpenNumberOrigin::Binary(op, a, b) => {
+                format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b))
+            }
+            OpenNumberOrigin::Elements { tensor, name, .. } => format!("OpenNumber({}.{name})", cx.text(*tensor)),
         }
     }
 
     fn children(&self) -> Vec<VarId> {
-        match &self.made {
-            Made::Size(tensor, _) => vec![*tensor],
-            Made::Binary(_, a, b) => vec![*a, *b],
-            Made::Elements { tensor, product, .. } => vec![*tensor, *product],
+        match &self.origin {
+            OpenNumberOrigin::Size(tensor, _) => vec![*tensor],
+            OpenNumberOrigin::Binary(_, a, b) => vec![*a, *b],
+            OpenNumberOrigin::Elements { tensor, product, .. } => vec![*tensor, *product],
         }
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        match &self.made {
-            Made::Size(tensor, axis) => {
+        match &self.origin {
+            OpenNumberOrigin::Size(tensor, axis) => {
                 let axis = axis.into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind();
                 cg.load(*tensor)?;
                 cg.load_attr("shape")?;
                 cg.load_const(axis)?;
                 cg.op(Op::BINARY_SUBSCR, 0)
             }
-            Made::Binary(op, a, b) => {
+            OpenNumberOrigin::Binary(op, a, b) => {
                 cg.load(*a)?;
                 cg.load(*b)?;
                 cg.binary(*op)
             }
-            Made::Elements { tensor, name, .. } => {
+            OpenNumberOrigin::Elements { tensor, name, .. } => {
                 cg.load(*tensor)?;
                 cg.load_attr(name)
             }
@@ -185,7 +187,7 @@ const EXACT: i64 = 1 << 20;
 impl OpcodeExecutor<'_> {
     /// Makes the variable of a dimension's open size. `tensor` is a variable that is not changed in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
-        let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
+        let payload = Rc::new(OpenNumber { origin: OpenNumberOrigin::Size(tensor, axis) });
         let of = self.vars.tracker(tensor);
         if !self.trackers.is_sourced(of) {
             return self.produce(payload);
@@ -197,7 +199,9 @@ impl OpcodeExecutor<'_> {
 
     /// Makes the variable of the number of a tensor's elements: its attribute `name`, which equals `product`.
     pub fn open_elements(&mut self, tensor: VarId, name: &Rc<str>, product: VarId, ty: Py<PyAny>) -> VarId {
-        self.produce(Rc::new(OpenNumber { made: Made::Elements { tensor, name: Rc::clone(name), product, ty } }))
+        self.produce(Rc::new(OpenNumber {
+            origin: OpenNumberOrigin::Elements { tensor, name: Rc::clone(name), product, ty },
+        }))
     }
 
     /// True if the variable is an open size or an integer computed from open sizes.
@@ -262,7 +266,7 @@ pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId,
             cx.see(side)?;
         }
     }
-    Ok(Some(cx.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
+    Ok(Some(cx.produce(Rc::new(OpenNumber { origin: OpenNumberOrigin::Binary(op, lhs, rhs) }))))
 }
 
 /// `lhs op rhs` of integers of which one is open and none depends on the graph: specialises on the answer, not on the
@@ -300,8 +304,8 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py
         let tracker = if lazy { cx.vars.tracker(id) } else { cx.constant_tracker(value.clone().unbind()) };
         return Ok(Some(Now { value, tracker }));
     };
-    match &number.made {
-        Made::Size(tensor, axis) => {
+    match &number.origin {
+        OpenNumberOrigin::Size(tensor, axis) => {
             let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(*tensor));
             let Some(tensor) = payload.object().filter(|_| cx.trackers.is_sourced(tracker)) else {
                 return Ok(None);
@@ -309,14 +313,14 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py
             let value = tensor.bind(cx.py).getattr("shape")?.get_item(axis)?;
             Ok(Some(Now { value, tracker }))
         }
-        Made::Binary(op, lhs, rhs) => {
+        OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let (Some(left), Some(right)) = (size_now(cx, *lhs)?, size_now(cx, *rhs)?) else { return Ok(None) };
             let value = op.apply(&left.value, &right.value)?;
             let of = vec![left.tracker, right.tracker];
             let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
             Ok(Some(Now { value, tracker }))
         }
-        Made::Elements { product, .. } => size_now(cx, *product),
+        OpenNumberOrigin::Elements { product, .. } => size_now(cx, *product),
     }
 }
 
@@ -334,7 +338,7 @@ pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<V
 /// has fewer values.
 pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
     let number = cx.vars.as_kind::<OpenNumber>(key);
-    let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
+    let is_computed = number.is_some_and(|number| matches!(number.origin, OpenNumberOrigin::Binary(..)));
     if is_computed || changing::is_of_sizes(cx, key) {
         if let Some(now) = size_now(cx, key)? {
             cx.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
@@ -396,8 +400,8 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     };
     cx.graph.note_size_taken();
     let assumed_objects = std::mem::take(&mut cx.statement.assumed_objects);
-    let value = match &number.made {
-        Made::Size(tensor, axis) => {
+    let value = match &number.origin {
+        OpenNumberOrigin::Size(tensor, axis) => {
             let of = cx.see(*tensor)?.graph_argument(cx, *tensor)?.text;
             if let Some(known) = cx.graph.known_size(&of, *axis) {
                 cx.statement.assumed_objects = assumed_objects;
@@ -409,7 +413,7 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
             cx.graph.note_size(of, *axis, value);
             value
         }
-        Made::Binary(op, lhs, rhs) => {
+        OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
                 || is_natural(cx, *lhs) && is_natural(cx, *rhs);
             let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= EXACT);
@@ -424,7 +428,7 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
             let callee = PyString::intern(cx.py, name).into_any();
             cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
         }
-        Made::Elements { product, .. } => open_value(cx, *product)?,
+        OpenNumberOrigin::Elements { product, .. } => open_value(cx, *product)?,
     };
     cx.statement.assumed_objects = assumed_objects;
     Ok(value)
@@ -505,10 +509,10 @@ fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         return integer_in(cx, id).is_some_and(|number| number >= 0);
     };
-    match &number.made {
-        Made::Size(..) | Made::Elements { .. } => true,
-        Made::Binary(BinaryOp::Subtract, ..) => false,
-        Made::Binary(_, lhs, rhs) => is_natural(cx, *lhs) && is_natural(cx, *rhs),
+    match &number.origin {
+        OpenNumberOrigin::Size(..) | OpenNumberOrigin::Elements { .. } => true,
+        OpenNumberOrigin::Binary(BinaryOp::Subtract, ..) => false,
+        OpenNumberOrigin::Binary(_, lhs, rhs) => is_natural(cx, *lhs) && is_natural(cx, *rhs),
     }
 }
 
@@ -525,17 +529,17 @@ pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
 /// others, too.
 fn paths_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<Vec<ValuePath>> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Some(changing::sizes_of(cx, id).to_vec()) };
-    match &number.made {
-        Made::Size(tensor, axis) => {
+    match &number.origin {
+        OpenNumberOrigin::Size(tensor, axis) => {
             let tracker = cx.vars.tracker(*tensor);
             let sourced = cx.trackers.is_sourced(tracker);
             sourced.then(|| vec![cx.trackers.path(tracker).size(*axis)])
         }
-        Made::Binary(_, lhs, rhs) => {
+        OpenNumberOrigin::Binary(_, lhs, rhs) => {
             let mut paths = paths_of(cx, *lhs)?;
             paths.extend(paths_of(cx, *rhs)?);
             Some(paths)
         }
-        Made::Elements { product, .. } => paths_of(cx, *product),
+        OpenNumberOrigin::Elements { product, .. } => paths_of(cx, *product),
     }
 }

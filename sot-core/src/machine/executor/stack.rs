@@ -60,8 +60,8 @@ impl FrameStack {
     }
 
     /// The frame at a depth as tracebacks refer to it; 0 is the outermost.
-    pub fn place(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
-        self.frames[depth].place(py)
+    pub fn traced_frame(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
+        self.frames[depth].traced_frame(py)
     }
 
     /// Positions in the program's source, the innermost first.

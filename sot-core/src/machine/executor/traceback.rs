@@ -66,7 +66,7 @@ impl TracebackEntry {
 
 impl Frame {
     /// Returns the frame as tracebacks refer to it: one object for all of them.
-    pub fn place(&mut self, py: Python<'_>) -> Rc<TracedFrame> {
+    pub fn traced_frame(&mut self, py: Python<'_>) -> Rc<TracedFrame> {
         let make = || Rc::new(TracedFrame { code: Rc::clone(&self.code), globals: self.globals.share(py) });
         Rc::clone(self.place.get_or_insert_with(make))
     }
@@ -153,7 +153,7 @@ pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     }
     let Traceback::Known(next) = cx.raised.traceback(exception) else { return };
     let py = cx.py;
-    let place = cx.stack.frame_mut().place(py);
+    let place = cx.stack.frame_mut().traced_frame(py);
     let entry = Rc::new(TracebackEntry { place, at: cx.stack.frame().at, next });
     cx.raised.set_traceback(exception, Some(entry));
 }

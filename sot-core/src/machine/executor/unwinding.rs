@@ -334,7 +334,7 @@ pub enum BookkeepingVariable {
     /// The instruction that raised.
     LastInstruction,
     /// Marks that a `finally` body was entered from above (3.8).
-    Fallen,
+    NormalEntry,
     /// The place that a `finally` body returns to (3.8).
     ReturnAddress(Label),
 }
@@ -349,7 +349,7 @@ impl Variable for BookkeepingVariable {
             BookkeepingVariable::Traceback(_) => cx.py.get_type::<PyTraceback>().into_any(),
             BookkeepingVariable::LastInstruction
             | BookkeepingVariable::ReturnAddress(_)
-            | BookkeepingVariable::Fallen => cx.py.get_type::<PyInt>().into_any(),
+            | BookkeepingVariable::NormalEntry => cx.py.get_type::<PyInt>().into_any(),
         }
     }
 
@@ -372,7 +372,7 @@ impl Variable for BookkeepingVariable {
                 let start = 0_u8.into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind();
                 cg.load_const(start)
             }
-            BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::Fallen => {
+            BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::NormalEntry => {
                 let text = "what a `finally` body was entered with, which is no value";
                 Err(Unwind::fallback(ReasonId::CannotRestore, text))
             }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashSet;
 
-use super::observable::{Look, Path};
+use super::observable::{DestructionSearch, Path};
 use super::stores::Reversible;
 use super::{lasting, Frame, Name, OpcodeExecutor};
 use crate::cpython;
@@ -21,7 +21,7 @@ use crate::side_effects::{key_of_entry, Effect};
 const LOOKED_AT: usize = 10_000;
 
 /// A value whose destruction is observable.
-struct Watched {
+struct WatchedValue {
     /// The variable through which it was found.
     by: VarId,
     /// The objects from the one looked at to the value. Empty if the value is that of `by` itself.
@@ -33,7 +33,7 @@ struct Watched {
 /// The watched values, and the state of the search for them.
 #[derive(Default)]
 pub(super) struct WatchedDrops {
-    all: Vec<Watched>,
+    all: Vec<WatchedValue>,
     /// Number of effects that were searched for what they remove.
     looked_at: usize,
     /// Number of objects that were looked at.
@@ -82,7 +82,7 @@ impl Reversible for WatchedDrops {
     }
 }
 
-impl Watched {
+impl WatchedValue {
     /// The outermost variable on the path to the value, or the value's own.
     fn reached(&self, cx: &OpcodeExecutor<'_>) -> Option<VarId> {
         if self.path.is_empty() {
@@ -102,13 +102,13 @@ impl OpcodeExecutor<'_> {
     /// Watches an argument of the outermost frame and what it holds, if only this frame may own them.
     pub(crate) fn watch_argument(&mut self, value: VarId, object: &Bound<'_, PyAny>) -> Flow<()> {
         let object = object.clone().unbind().into_bound(self.py);
-        let look = Look::new(self.py)?;
-        if look.shows(&object) {
+        let search = DestructionSearch::new(self.py)?;
+        if search.is_observable(&object) {
             self.see(value)?;
-            self.watched_drops.all.push(Watched { by: value, path: Vec::new(), first: object.unbind() });
+            self.watched_drops.all.push(WatchedValue { by: value, path: Vec::new(), first: object.unbind() });
             return Ok(());
         }
-        watch_inside(self, &look, value, &object)?;
+        watch_held(self, &search, value, &object)?;
         Ok(())
     }
 
@@ -129,16 +129,16 @@ impl OpcodeExecutor<'_> {
     }
 
     /// True if the destruction of the value is observable.
-    pub fn shows_when_dropped(&self, value: VarId) -> bool {
-        let is_watched = |watched: &Watched| watched.by == value || watched.parts(self).any(|part| part == value);
+    pub fn is_observable_when_dropped(&self, value: VarId) -> bool {
+        let is_watched = |watched: &WatchedValue| watched.by == value || watched.parts(self).any(|part| part == value);
         self.watched_drops.all.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
 
     /// True if the destruction of the value, or of a value that it holds, is observable.
-    pub fn shows_inside(&self, value: VarId) -> bool {
+    pub fn holds_observable(&self, value: VarId) -> bool {
         let (mut pending, mut seen) = (vec![value], HashSet::new());
         while let Some(value) = pending.pop() {
-            if self.shows_when_dropped(value) {
+            if self.is_observable_when_dropped(value) {
                 return true;
             }
             if seen.insert(value) {
@@ -202,7 +202,7 @@ pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<U
 
 /// Watches the values that the latest writes take out of objects from outside.
 fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
-    let mut look = None;
+    let mut search = None;
     for at in cx.watched_drops.looked_at..cx.effects.len() {
         let effect = cx.effects.log()[at].clone();
         let null = cx.stack.null();
@@ -215,12 +215,12 @@ fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
         if !matches!(effect, Effect::Global { .. }) && !cx.watched_drops.written.insert((by, name)) {
             continue;
         }
-        let look = match &look {
-            Some(look) => look,
-            None => look.insert(Look::new(cx.py)?),
+        let search = match &search {
+            Some(search) => search,
+            None => search.insert(DestructionSearch::new(cx.py)?),
         };
-        for object in held_before(cx, look, &effect)? {
-            watch_inside(cx, look, by, &object)?;
+        for object in held_before(cx, search, &effect)? {
+            watch_held(cx, search, by, &object)?;
         }
     }
     cx.watched_drops.looked_at = cx.effects.len();
@@ -228,9 +228,9 @@ fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
 }
 
 /// Watches an object, and the values that are destroyed with it.
-fn watch_inside<'py>(
+fn watch_held<'py>(
     cx: &mut OpcodeExecutor<'py>,
-    look: &Look<'py>,
+    search: &DestructionSearch<'py>,
     by: VarId,
     object: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
@@ -238,16 +238,20 @@ fn watch_inside<'py>(
     let known = |address| cx.identities.at_address(address).is_some() || isfirst(address);
     let mut budget = LOOKED_AT.saturating_sub(cx.watched_drops.objects);
     let before = budget;
-    let paths = look.paths_from(object, known, &mut budget)?;
+    let paths = search.paths_from(object, known, &mut budget)?;
     cx.watched_drops.objects += before - budget;
     for path in paths {
-        cx.watched_drops.all.push(Watched { by, path, first: object.clone().unbind() });
+        cx.watched_drops.all.push(WatchedValue { by, path, first: object.clone().unbind() });
     }
     Ok(())
 }
 
 /// Returns the objects that a written place held before the trace.
-fn held_before<'py>(cx: &OpcodeExecutor<'py>, look: &Look<'py>, effect: &Effect) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn held_before<'py>(
+    cx: &OpcodeExecutor<'py>,
+    search: &DestructionSearch<'py>,
+    effect: &Effect,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let real = |id: VarId| {
         let is_outside = cx.trackers.is_loadable(cx.vars.tracker(id));
         cx.identities.object_of(id).filter(|_| is_outside).map(|object| object.bind(cx.py).clone())
@@ -261,7 +265,7 @@ fn held_before<'py>(cx: &OpcodeExecutor<'py>, look: &Look<'py>, effect: &Effect)
             let dict = cx.effects.globals_dict(*globals).map(|dict| dict.bind(cx.py).clone());
             Ok(dict.map(|dict| dict.get_item(&**name)).transpose()?.flatten().into_iter().collect())
         }
-        Effect::Contents { container } => real(*container).map_or(Ok(Vec::new()), |real| look.contents(&real)),
+        Effect::Contents { container } => real(*container).map_or(Ok(Vec::new()), |real| search.contents(&real)),
         Effect::Cell { cell } => Ok(real(*cell).and_then(|cell| cpython::cell_contents(&cell)).into_iter().collect()),
         Effect::Call { .. } => Ok(Vec::new()),
     }

@@ -198,7 +198,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Ok(class) = object.cast::<PyType>() {
             self.identities.classes.0.push(class.clone().unbind());
         }
-        let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
+        let tracker = self.trackers.add(Tracker::RealObject(self.vars.next_id()));
         let id = self.vars.add(payload, tracker);
         self.stand_for(object, id);
         id
@@ -232,7 +232,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Returns the payload of a variable. The first look determines its kind and adds its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
         // Every access of a handler to a value passes here, so endless recursion of handlers is refused here.
-        self.refuse_circles()?;
+        self.refuse_endless_recursion()?;
         if !self.vars.look(id) {
             materialize_lazy(self, id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
@@ -274,7 +274,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn found_tracker(&mut self, object: &Bound<'py, PyAny>) -> TrackerId {
         let object = ById(object.clone().unbind());
         self.trackers.add(if is_held_weakly(object.0.bind(self.py)) {
-            Tracker::Found(object)
+            Tracker::GuardedKey(object)
         } else {
             Tracker::Constant(object)
         })

@@ -210,5 +210,5 @@ class _Outcome:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Translate nothing in this thread, not even in calls of translated functions."""
-    with _sot.DisabledStretch(True):
+    with _sot.DisabledBlock(True):
         yield

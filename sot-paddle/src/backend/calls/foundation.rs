@@ -90,7 +90,7 @@ enum Holder {
 }
 
 /// Tests that the foundation of a call is unchanged.
-pub(crate) struct Unreplaced(Arc<Foundation>);
+pub(crate) struct FoundationTest(Arc<Foundation>);
 
 /// The addresses of the functions in foundations.
 static FUNCTIONS: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
@@ -276,7 +276,7 @@ impl Foundation {
     /// nothing by name.
     pub(crate) fn test(self: &Arc<Self>, py: Python<'_>) -> Option<(Py<PyAny>, Box<dyn ObjectTest>)> {
         (!self.parts.is_empty())
-            .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
+            .then(|| (self.of.clone_ref(py), Box::new(FoundationTest(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
     /// True if the foundation is unchanged. One snapshot answers for all parts that are not written to. Building a
@@ -366,7 +366,7 @@ impl NamesOfHolder {
     }
 }
 
-impl ObjectTest for Unreplaced {
+impl ObjectTest for FoundationTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.0.stands(object.py())
     }

@@ -3,12 +3,12 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use sot_core::backend::{LayoutAnswer, ObjectTest, OfLayout};
+use sot_core::backend::{LayoutEffect, LayoutPolicy, ObjectTest};
 
 use crate::backend::paddle::Paddle;
 
 /// Returns what the method without arguments does for this layout, with a test of the layout.
-pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<LayoutPolicy>> {
     if !matches!(method, "contiguous" | "is_contiguous") {
         return Ok(None);
     }
@@ -16,14 +16,14 @@ pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> Py
     let mut test = Contiguous { asks: asks.unbind(), is: true };
     let Some(contiguous) = test.asked(tensor) else { return Ok(None) };
     test.is = contiguous;
-    let does = match (method, contiguous) {
-        ("contiguous", true) => LayoutAnswer::Itself,
-        ("contiguous", false) => LayoutAnswer::Changes(
+    let effect = match (method, contiguous) {
+        ("contiguous", true) => LayoutEffect::Itself,
+        ("contiguous", false) => LayoutEffect::Changes(
             "Tensor.contiguous lays out the tensor anew, in place; do it before the call".to_owned(),
         ),
-        _ => LayoutAnswer::Known(PyBool::new(tensor.py(), contiguous).to_owned().into_any().unbind()),
+        _ => LayoutEffect::Known(PyBool::new(tensor.py(), contiguous).to_owned().into_any().unbind()),
     };
-    Ok(Some(OfLayout { does, test: Box::new(test) }))
+    Ok(Some(LayoutPolicy { effect, test: Box::new(test) }))
 }
 
 /// A test that a tensor is contiguous, or that it is not.

@@ -22,7 +22,7 @@ const MAKERS: &[&str] = &["tensor", "to_tensor"];
 const ALIKE: &[&str] = &["float32", "float64", "int32", "int64"];
 
 /// True if a statement can take such an array.
-pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn accepts_arrays(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match kind {
         CallKind::Api => is_maker(callee)?,
         CallKind::Method => OPERATORS.contains(&callee.extract::<&str>()?),

@@ -26,12 +26,12 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
 
 /// The values whose flag is correct already.
 #[derive(Default)]
-pub(crate) struct Settled(HashSet<u64>);
+pub(crate) struct CorrectedFlags(HashSet<u64>);
 
-impl Settled {
+impl CorrectedFlags {
     /// Corrects the flags of the values in `result`, at any depth, and of the values between them and earlier
     /// statements.
-    pub(crate) fn settle(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn correct(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
         meta::values_in(paddle, result)?.iter().try_for_each(|value| self.stops(paddle, value).map(drop))
     }
 

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use crate::backend::graph::builder::identity;
 use crate::backend::graph::kernels;
 use crate::backend::graph::overwritten;
-use crate::backend::numbers::exact::Mender;
-use crate::backend::numbers::rounded::Given;
-use crate::backend::numbers::whether;
+use crate::backend::numbers::exact::OperandReplacer;
+use crate::backend::numbers::rounded::CallNumbers;
+use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
@@ -68,13 +68,13 @@ impl Checked {
         &mut self,
         paddle: &Paddle,
         target: &Target,
-        given: &Given,
+        numbers: &CallNumbers,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut new = HashSet::new();
-        let mender = Mender { paddle, target, py: result.py() };
+        let replacer = OperandReplacer { paddle, target, py: result.py() };
         let values = meta::values_in(paddle, result)?;
-        let checked = values.iter().try_for_each(|value| self.check_value(&mender, given, value, &mut new));
+        let checked = values.iter().try_for_each(|value| self.check_value(&replacer, numbers, value, &mut new));
         if checked.is_err() {
             remove(paddle, target, result.py(), &new)?;
         } else {
@@ -86,15 +86,15 @@ impl Checked {
     /// Checks all operations that lead to a value. The first wrong description is the error.
     fn check_value(
         &self,
-        mender: &Mender<'_, '_>,
-        given: &Given,
+        replacer: &OperandReplacer<'_, '_>,
+        numbers: &CallNumbers,
         value: &Bound<'_, PyAny>,
         new: &mut HashSet<u64>,
     ) -> PyResult<()> {
         let py = value.py();
         let (mut pending, mut wrong) = (vec![value.clone()], Ok(()));
         while let Some(value) = pending.pop() {
-            let id = identity(mender.paddle, &value)?;
+            let id = identity(replacer.paddle, &value)?;
             if self.0.contains(&id) || !new.insert(id) {
                 continue;
             }
@@ -114,10 +114,10 @@ impl Checked {
                     wrong = Err(PyNotImplementedError::new_err(text));
                 }
             }
-            wrong = wrong.and_then(|()| kernels::refuse_missing(mender.paddle, name, &sources));
-            wrong = wrong.and_then(|()| given.check(mender, &operation, name));
-            wrong = wrong.and_then(|()| whether::keep_sign(mender, &operation, name, &sources));
-            wrong = wrong.and_then(|()| overwritten::protect(mender, &operation, name, &sources));
+            wrong = wrong.and_then(|()| kernels::refuse_missing(replacer.paddle, name, &sources));
+            wrong = wrong.and_then(|()| numbers.check(replacer, &operation, name));
+            wrong = wrong.and_then(|()| where_op::keep_sign(replacer, &operation, name, &sources));
+            wrong = wrong.and_then(|()| overwritten::protect(replacer, &operation, name, &sources));
             pending.extend(sources);
         }
         wrong

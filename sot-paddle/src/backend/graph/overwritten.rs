@@ -5,7 +5,7 @@
 
 use pyo3::prelude::*;
 
-use crate::backend::numbers::exact::Mender;
+use crate::backend::numbers::exact::OperandReplacer;
 use crate::backend::paddle::meta;
 
 /// Operations that can run in place and whose result at one position depends on other positions of their operands.
@@ -25,7 +25,7 @@ const MIXING: &[&str] = &[
 
 /// Gives a new operation a copy of its first operand, if another operand may be the same tensor.
 pub(crate) fn protect<'py>(
-    mender: &Mender<'_, 'py>,
+    replacer: &OperandReplacer<'_, 'py>,
     operation: &Bound<'py, PyAny>,
     name: &str,
     sources: &[Bound<'py, PyAny>],
@@ -34,16 +34,16 @@ pub(crate) fn protect<'py>(
         return Ok(());
     }
     let Some((first, others)) = sources.split_first() else { return Ok(()) };
-    let Some(own) = meta::of_value(mender.paddle, first)? else { return Ok(()) };
+    let Some(own) = meta::of_value(replacer.paddle, first)? else { return Ok(()) };
     for other in others {
-        let Ok(Some(meta)) = meta::of_value(mender.paddle, other) else { continue };
+        let Ok(Some(meta)) = meta::of_value(replacer.paddle, other) else { continue };
         let elements = |shape: &[Option<i64>]| shape.iter().copied().product::<Option<i64>>();
         let may_be_one = match (elements(&own.shape), elements(&meta.shape)) {
             (Some(own), Some(other)) => own == other,
             _ => true,
         };
         if own.dtype == meta.dtype && may_be_one {
-            return mender.copy_first_operand(operation);
+            return replacer.copy_first_operand(operation);
         }
     }
     Ok(())

@@ -98,13 +98,13 @@ fn decimal(rounded: f64) -> Option<f64> {
 }
 
 /// Replaces operands of operations in the program that is being built.
-pub(crate) struct Mender<'a, 'py> {
+pub(crate) struct OperandReplacer<'a, 'py> {
     pub(crate) paddle: &'a Paddle,
     pub(crate) target: &'a Target,
     pub(crate) py: Python<'py>,
 }
 
-impl<'py> Mender<'_, 'py> {
+impl<'py> OperandReplacer<'_, 'py> {
     /// Replaces the result of `constant` by `number` as an operand of `user`.
     pub(crate) fn replace_number(
         &self,

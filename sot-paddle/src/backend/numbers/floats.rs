@@ -39,7 +39,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// True if a statement can take open floats.
-pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn accepts_floats(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !matches!(kind, CallKind::Method | CallKind::Api) {
         return Ok(false);
     }
@@ -69,7 +69,7 @@ pub(crate) fn call<'py>(
         return Ok(None);
     }
     let name = scalar::name(callee)?.unwrap_or_default();
-    if !are_taken(kind, callee)? {
+    if !accepts_floats(kind, callee)? {
         return Err(unlike_number(&name));
     }
     if let Some((_, parameters)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {

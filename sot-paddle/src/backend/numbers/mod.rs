@@ -8,4 +8,4 @@ pub(crate) mod rounded;
 pub(crate) mod scalar;
 pub(crate) mod sizes;
 pub(crate) mod twin;
-pub(crate) mod whether;
+pub(crate) mod where_op;

@@ -14,7 +14,7 @@ use sot_core::cpython;
 use sot_variables::numpy;
 
 use crate::backend::memory::in_place::INCREMENT;
-use crate::backend::numbers::exact::{self, Exact, Mender};
+use crate::backend::numbers::exact::{self, Exact, OperandReplacer};
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::{self, dtype_name};
@@ -55,7 +55,7 @@ const LARGEST: u64 = 1 << 53;
 /// The numbers of a call, and which of their properties matter because a `float32` cannot represent them.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another question about the numbers of a call")]
-pub(crate) struct Given {
+pub(crate) struct CallNumbers {
     numbers: Vec<Exact>,
     is_operator: bool,
     rounds: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Given {
     is_complex: bool,
 }
 
-impl Given {
+impl CallNumbers {
     /// Reads the numbers in the arguments of a statement. Refuses numbers that no program can represent.
     pub(crate) fn of(
         paddle: &Paddle,
@@ -74,7 +74,7 @@ impl Given {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut given = Given::default();
+        let mut given = CallNumbers::default();
         // A tensor of known numbers is made in eager mode.
         if scalar::name(callee)?.as_deref() == Some("to_tensor") && meta::values_in(paddle, args)?.is_empty() {
             return Ok(given);
@@ -182,11 +182,16 @@ impl Given {
 
     /// Checks an operation that is new in the program, and restores its rounded numbers. Refuses the operation if the
     /// numbers are not known, or are not operands.
-    pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    pub(crate) fn check(
+        &self,
+        replacer: &OperandReplacer<'_, '_>,
+        operation: &Bound<'_, PyAny>,
+        name: &str,
+    ) -> PyResult<()> {
         match name {
-            "pd_op.full" => self.check_constant(mender, operation),
+            "pd_op.full" => self.check_constant(replacer, operation),
             "pd_op.arange" | "pd_op.pad" | "pd_op.pad3d" => self.check_range(operation),
-            "pd_op.cast" if is_wide(operation)? => self.check_cast(mender, operation),
+            "pd_op.cast" if is_wide(operation)? => self.check_cast(replacer, operation),
             "pd_op.scale" if is_wide(operation)? => {
                 let bias = operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("bias")?;
                 self.check_number(bias.extract()?, name)
@@ -206,7 +211,7 @@ impl Given {
     }
 
     /// Checks a constant, which may be a number that other operations take.
-    fn check_constant(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn check_constant(&self, replacer: &OperandReplacer<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = operation.py();
         let attributes = operation.call_method0(intern!(py, "attrs"))?;
         let shape: Vec<i64> = attributes.get_item("shape")?.extract()?;
@@ -231,7 +236,7 @@ impl Given {
             }
             let number = exact::of(value, &self.numbers, &name).ok_or_else(|| exact::refused(&name))?;
             if number != Exact::Float(value) {
-                mender.replace_number(operation, &user, number)?;
+                replacer.replace_number(operation, &user, number)?;
             }
         }
         Ok(())
@@ -239,7 +244,7 @@ impl Given {
 
     /// Checks a constant of Paddle's own functions that is cast. In eager mode the constant has the final type from
     /// the start.
-    fn check_cast(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn check_cast(&self, replacer: &OperandReplacer<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = operation.py();
         let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
         let constant = source.call_method0(intern!(py, "get_defining_op"))?;
@@ -250,7 +255,7 @@ impl Given {
             };
             let numbers = values.iter().map(number).collect::<PyResult<Vec<_>>>()?;
             if numbers.iter().zip(&values).any(|(number, value)| number.to_bits() != value.to_bits()) {
-                mender.replace_tensor(&constant, operation, &numbers)?;
+                replacer.replace_tensor(&constant, operation, &numbers)?;
             }
             return Ok(());
         }

@@ -65,7 +65,7 @@ pub(crate) fn operator_with_number<'py>(
         "pow" if !reflected && !is_bool => operands.power().map(Some),
         "mul" if is_bool => operands.value.mul(constant(&operands.number, &operands.dtype)?).map(Some),
         // Static mode adds the negated number, and -0.0 would lose its sign. So zero is subtracted as a constant.
-        "sub" if !reflected && operands.is_nought()? => operands.with_constant(operator).map(Some),
+        "sub" if !reflected && operands.is_zero_float()? => operands.with_constant(operator).map(Some),
         "add" | "sub" | "mul" if operands.are_rounded() => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
@@ -171,8 +171,8 @@ pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
         paddle.static_mode.within(py, &target, || {
             for dtype in ["float32", "float64"] {
-                let nought = constant(&PyFloat::new(py, 0.0).into_any(), dtype)?;
-                cpython::import(py, "paddle")?.call_method1("scale", (nought, 0.0, 0.0))?;
+                let zero = constant(&PyFloat::new(py, 0.0).into_any(), dtype)?;
+                cpython::import(py, "paddle")?.call_method1("scale", (zero, 0.0, 0.0))?;
             }
             Ok(())
         })
@@ -245,7 +245,7 @@ impl<'py> Operands<'py> {
         self.dtype == "float64" || self.is_integer() && rounds()
     }
 
-    fn is_nought(&self) -> PyResult<bool> {
+    fn is_zero_float(&self) -> PyResult<bool> {
         Ok(!self.is_integer() && self.dtype != "bool" && self.number.extract::<f64>()? == 0.0)
     }
 

@@ -41,7 +41,7 @@ pub(crate) const OPERATORS: &[&str] =
     &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
 /// True if a statement can take open sizes.
-pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let CallKind::Object(_) = kind {
         return Ok(false);
     }

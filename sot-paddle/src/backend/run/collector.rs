@@ -78,13 +78,13 @@ fn element_size(dtype: &str) -> i64 {
 /// Runs `work`; executors that are made in it get this collector.
 pub(crate) fn with<T>(py: Python<'_>, collector: Collector, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _exceptions = cpython::hold_exceptions(py);
-    let _stretch = Stretch::new(py, collector)?;
+    let _scope = CollectorScope::new(py, collector)?;
     work()
 }
 
-/// Number of open [`Stretch`]es, of all threads, and the value of the flag before the first of them. The flag is read
-/// and set with the lock held, because another thread may run meanwhile. Waiting for the lock releases the GIL.
-static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
+/// Number of open [`CollectorScope`]s, of all threads, and the value of the flag before the first of them. The flag is
+/// read and set with the lock held, because another thread may run meanwhile. Waiting for the lock releases the GIL.
+static SCOPES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
 
 thread_local! {
     // Code that runs while this thread has the lock, such as a finalizer, may run a graph. Its executor gets the
@@ -98,18 +98,18 @@ fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict
         return None;
     }
     let done = {
-        let mut stretches = STRETCHES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let (open, before) = &mut *stretches;
+        let mut scopes = SCOPES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let (open, before) = &mut *scopes;
         work(open, before)
     };
     SWITCHING_HERE.set(false);
     Some(done)
 }
 
-/// While a `Stretch` lives, and until the next one begins, executors are made with its collector.
-pub(crate) struct Stretch(());
+/// While a `CollectorScope` lives, and until the next one begins, executors are made with its collector.
+pub(crate) struct CollectorScope(());
 
-impl Stretch {
+impl CollectorScope {
     /// Sets the flag; `None` if this thread is changing the flag already.
     pub(crate) fn new(py: Python<'_>, collector: Collector) -> PyResult<Option<Self>> {
         let opened = switch(py, |open, before| {
@@ -120,13 +120,13 @@ impl Stretch {
                 *before = Some(now.unbind());
             }
             *open += 1;
-            Ok(Stretch(()))
+            Ok(CollectorScope(()))
         });
         opened.transpose()
     }
 }
 
-impl Drop for Stretch {
+impl Drop for CollectorScope {
     fn drop(&mut self) {
         // Attaching fails only while the interpreter shuts down, when no graph runs any more.
         Python::try_attach(|py| {

@@ -20,7 +20,7 @@ use super::ExceptionVariable;
 
 /// The parts of an exception that a formatted text contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum ExceptionDetail {
     /// Class and text only.
     Alone,
     /// Also the cause or context, and the traceback.
@@ -29,7 +29,7 @@ pub enum Said {
 
 /// Makes replicas, at most one for each exception.
 pub struct Replicas<'py> {
-    said: Said,
+    detail: ExceptionDetail,
     made: HashMap<VarId, Bound<'py, PyAny>>,
     files: Vec<String>,
 }
@@ -40,8 +40,8 @@ fn refuse(what: &str) -> Unwind {
 
 impl<'py> Replicas<'py> {
     /// Returns a value without replicas yet.
-    pub fn new(said: Said) -> Self {
-        Replicas { said, made: HashMap::new(), files: Vec::new() }
+    pub fn new(detail: ExceptionDetail) -> Self {
+        Replicas { detail, made: HashMap::new(), files: Vec::new() }
     }
 
     /// Returns an argument for the library function: a replica of an exception, the class of a replica, a real
@@ -110,7 +110,7 @@ impl<'py> Replicas<'py> {
             let notes = cx.materialize(notes)?.ok_or_else(|| refuse("notes that are not known while tracing"))?;
             made.setattr("__notes__", notes)?;
         }
-        if self.said == Said::WithChain {
+        if self.detail == ExceptionDetail::WithChain {
             self.chain(cx, exception, &made)?;
         }
         Ok(made)
@@ -148,7 +148,7 @@ impl<'py> Replicas<'py> {
             return Err(refuse("a traceback while sys.tracebacklimit is set"));
         }
         let text = operation().map_err(|_| refuse("an exception that the library fails to say"))?;
-        if self.said == Said::WithChain {
+        if self.detail == ExceptionDetail::WithChain {
             assume_sources(cx, self.files)?;
         }
         cx.wrap_fresh(&text)

@@ -219,7 +219,7 @@ impl Variable for GeneratorVariable {
         });
         match closing {
             Some(Closing::Returns) => Death::Silent,
-            Some(Closing::HandsOn) => inner_death,
+            Some(Closing::Propagates) => inner_death,
             Some(Closing::Yields) => Death::Refused,
             None => Death::Shows,
         }

@@ -156,7 +156,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let Some(object) = payload.object() else { return Ok(None) };
     let object = object.bind(cx.py).clone();
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
-    refuse_two_roads(cx, &dict, true)?;
+    refuse_aliased_dict(cx, &dict, true)?;
     let found_of = found_below(cx, this)?;
     if !cx.trackers.is_loadable(of) {
         // The object was made while tracing, and only the trace has it, so there is nothing to guard.
@@ -184,12 +184,12 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
     let ty = cx.type_of(this)?;
     let asked = !ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr)
         && is_python_method(cx, this, "__getattribute__")?;
-    Ok(if asked { cx.trackers.add(Tracker::Storage { of }) } else { of })
+    Ok(if asked { cx.trackers.add(Tracker::AsBuiltinBase { of }) } else { of })
 }
 
 /// Breaks the graph if the `__dict__` of the object is reached as a dict, too, and is written. The trace has only one
 /// record of attributes, which would miss such writes.
-fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
+fn refuse_aliased_dict(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
     let Some(met) =
         cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
     else {
@@ -257,7 +257,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(cx.raise(PyAttributeError::new_err(text)));
     }
     if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
-        refuse_two_roads(cx, &dict, false)?;
+        refuse_aliased_dict(cx, &dict, false)?;
     }
     cx.effects.set_attribute(this, name, value);
     Ok(())

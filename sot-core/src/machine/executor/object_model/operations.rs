@@ -14,7 +14,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::language::LANGUAGE;
 use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::machine::variable::{GraphArgument, VarId};
-use crate::resume_point::Answer;
+use crate::resume_point::SpecialResult;
 use crate::tracker::repr;
 
 /// `x(...)` through `type(x).__call__`.
@@ -54,9 +54,9 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         }
     }
     if has_special(cx, this, "__bool__")? {
-        cx.claims.answer(this, Answer::Truth);
+        cx.claims.special_result(this, SpecialResult::Truth);
         let answer = call_special(cx, this, "__bool__", &[])?;
-        let answer = checked(cx, Answer::Truth, answer)?;
+        let answer = checked(cx, SpecialResult::Truth, answer)?;
         return cx.truth(answer);
     }
     if has_special(cx, this, "__len__")? {
@@ -68,9 +68,9 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
 
 /// `len(x)` through `__len__`, whose result must be a valid length.
 pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    cx.claims.answer(this, Answer::Length);
+    cx.claims.special_result(this, SpecialResult::Length);
     let answer = call_special(cx, this, "__len__", &[])?;
-    checked(cx, Answer::Length, answer)
+    checked(cx, SpecialResult::Length, answer)
 }
 
 /// `item in x` through `__contains__`, else by iteration.
@@ -81,10 +81,10 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         Some(_) => {
-            cx.claims.answer(this, Answer::Found);
+            cx.claims.special_result(this, SpecialResult::Found);
             let found = call_special(cx, this, "__contains__", &[item])?;
             cx.claims.take();
-            return checked(cx, Answer::Found, found);
+            return checked(cx, SpecialResult::Found, found);
         }
         None => cx.claims.take(),
     };
@@ -109,9 +109,9 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     if !refused && !has_special(cx, this, "__iter__")? && has_special(cx, this, "__getitem__")? {
         return (cx.runtime.factories.item_iterator)(cx, this);
     }
-    cx.claims.answer(this, Answer::Iterator);
+    cx.claims.special_result(this, SpecialResult::Iterator);
     let iterator = call_special(cx, this, "__iter__", &[])?;
-    checked(cx, Answer::Iterator, iterator)
+    checked(cx, SpecialResult::Iterator, iterator)
 }
 
 /// True if an item equals the sought one. The order of the operands depends on the version.

@@ -12,7 +12,7 @@ use super::lookup::{guard_descriptor, guard_identity, lookup};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::machine::variable::VarId;
-use crate::resume_point::Answer;
+use crate::resume_point::SpecialResult;
 
 /// Looks a special method up on the type and binds it.
 pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -99,13 +99,13 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
 /// at a result of another type, or an unusual value, which CPython handles.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     let answer = match name {
-        "__str__" => Some(Answer::Str),
-        "__repr__" => Some(Answer::Repr),
-        "__format__" => Some(Answer::Format),
+        "__str__" => Some(SpecialResult::Str),
+        "__repr__" => Some(SpecialResult::Repr),
+        "__format__" => Some(SpecialResult::Format),
         _ => None,
     };
     match answer {
-        Some(answer) => cx.claims.answer(this, answer),
+        Some(answer) => cx.claims.special_result(this, answer),
         None => drop(cx.claims.take()),
     }
     let result = call_special(cx, this, name, args)?;
@@ -134,34 +134,34 @@ fn unusual(cx: &mut OpcodeExecutor<'_>, result: VarId, method: &str) -> Flow<Unw
 }
 
 /// Checks or converts the result of a special method as C code does.
-pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flow<VarId> {
+pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: SpecialResult, value: VarId) -> Flow<VarId> {
     match answer {
-        Answer::Found => {
+        SpecialResult::Found => {
             let found = cx.truth(value)?;
             Ok(cx.boolean(found))
         }
-        Answer::Truth | Answer::Filled | Answer::Length => match cx.known(value)? {
+        SpecialResult::Truth | SpecialResult::Filled | SpecialResult::Length => match cx.known(value)? {
             Some(value) => cx.fold(|_| answer.checked(&value)),
-            None if answer == Answer::Truth => {
+            None if answer == SpecialResult::Truth => {
                 Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"))
             }
             None => Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing")),
         },
-        Answer::Iterator => {
+        SpecialResult::Iterator => {
             if !has_special(cx, value, "__next__")? {
                 let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(value)?);
                 return Err(cx.raise(PyTypeError::new_err(text)));
             }
             Ok(value)
         }
-        Answer::Str | Answer::Repr | Answer::Format => {
+        SpecialResult::Str | SpecialResult::Repr | SpecialResult::Format => {
             let ty = cx.type_of(value)?;
             if ty.is(cx.py.get_type::<PyString>()) {
                 return Ok(value);
             }
             let method = match answer {
-                Answer::Repr => "__repr__",
-                Answer::Format => "__format__",
+                SpecialResult::Repr => "__repr__",
+                SpecialResult::Format => "__format__",
                 _ => "__str__",
             };
             Err(unusual(cx, value, method)?)

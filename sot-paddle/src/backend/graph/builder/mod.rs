@@ -18,7 +18,7 @@ use sot_core::backend::{CallKind, GraphBuilder, StateTest, TensorMeta};
 
 use crate::backend::calls::foundation::InPrograms;
 use crate::backend::graph::arrays::{self, Arrays};
-use crate::backend::graph::gradient::Settled;
+use crate::backend::graph::gradient::CorrectedFlags;
 use crate::backend::graph::infer_meta::Checked;
 use crate::backend::graph::weight;
 use crate::backend::memory::in_place::{self, OwnGradients, Versions};
@@ -39,7 +39,7 @@ pub(crate) struct PaddleBuilder {
     paddle: Arc<Paddle>,
     target: Target,
     inputs: usize,
-    settled: Settled,
+    corrected_flags: CorrectedFlags,
     checked: Checked,
     views: Views,
     /// True while Paddle's recorder holds the parameters that the program refers to.
@@ -70,7 +70,7 @@ impl PaddleBuilder {
         Ok(PaddleBuilder {
             target,
             inputs: 0,
-            settled: Settled::default(),
+            corrected_flags: CorrectedFlags::default(),
             checked: Checked::default(),
             views: Views::default(),
             recorded: true,

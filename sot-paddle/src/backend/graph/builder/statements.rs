@@ -15,10 +15,10 @@ use crate::backend::graph::data;
 use crate::backend::memory::in_place;
 use crate::backend::memory::views::Step;
 use crate::backend::numbers::floats;
-use crate::backend::numbers::rounded::Given;
+use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::Twin;
-use crate::backend::numbers::whether;
+use crate::backend::numbers::where_op;
 use crate::backend::paddle::static_mode::Target;
 
 use super::PaddleBuilder;
@@ -37,7 +37,7 @@ impl PaddleBuilder {
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
-        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
+        let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_nought(args, kwargs)?;
         }
@@ -64,7 +64,7 @@ impl PaddleBuilder {
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
         self.checked.check(&self.paddle, &target, &given, &result)?;
-        self.settled.settle(&self.paddle, &result)?;
+        self.corrected_flags.correct(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)
     }
@@ -155,7 +155,7 @@ impl PaddleBuilder {
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
-            if let Some(result) = whether::call(&self.paddle, (kind, callee), args, kwargs)? {
+            if let Some(result) = where_op::call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
             if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {

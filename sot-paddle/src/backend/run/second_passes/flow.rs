@@ -6,17 +6,17 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use super::carries_other_gradients::carries_other_gradients;
 use super::made::Made;
 use super::random::Random;
 use super::reach::{Partial, ProgramInput, Reach};
-use super::through::through;
 use super::watch::expect_apart;
 use crate::backend::graph::outputs::{Origin, Output};
 
 /// How gradients flow from the outputs of a graph to its inputs and parameters.
 pub(crate) struct GradientFlow {
     /// For each output, true if the gradient of another output flows through it.
-    pub(super) through: Arc<[bool]>,
+    pub(super) carries_other_gradients: Arc<[bool]>,
     /// True if two results have no differentiable operation in common.
     apart: bool,
     /// The inputs and parameters that only some results depend on.
@@ -35,7 +35,7 @@ impl GradientFlow {
     ) -> PyResult<Self> {
         let reach = Reach::of(program, results)?;
         Ok(GradientFlow {
-            through: through(program, outputs, plan)?.into(),
+            carries_other_gradients: carries_other_gradients(program, outputs, plan)?.into(),
             apart: reach.has_apart(),
             partial: reach.partial(inputs, parameters)?,
             viewed: reach.viewed(inputs, parameters)?,
@@ -48,12 +48,16 @@ impl GradientFlow {
     pub(super) fn must_be_replayed(&self, plan: &[Output]) -> bool {
         let is_view_of_given =
             |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
-        self.apart || plan.iter().zip(self.through.iter()).any(|(output, &through)| through && is_view_of_given(output))
+        self.apart
+            || plan
+                .iter()
+                .zip(self.carries_other_gradients.iter())
+                .any(|(output, &carries)| carries && is_view_of_given(output))
     }
 
     /// True if hooks on the results see the same with several programs as with one.
     pub(crate) fn may_be_cut(&self) -> bool {
-        !(self.apart || self.through.contains(&true) || !self.partial.is_empty())
+        !(self.apart || self.carries_other_gradients.contains(&true) || !self.partial.is_empty())
     }
 
     /// Returns what the graph keeps of the flow when it becomes a program.
@@ -61,20 +65,22 @@ impl GradientFlow {
         if self.apart {
             expect_apart();
         }
-        let (mut through, mut made) = (Vec::new(), Vec::new());
-        for (place, (output, &is_through)) in plan.iter().zip(self.through.iter()).enumerate() {
+        let (mut carriers, mut made) = (Vec::new(), Vec::new());
+        for (place, (output, &carries_other_gradients)) in
+            plan.iter().zip(self.carries_other_gradients.iter()).enumerate()
+        {
             match (output.as_it_is(), output.origin) {
-                (Some(Origin::Result(at)), _) if is_through => through.push(at),
-                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), is_through }),
-                (None, _) if is_through => made.push(Made { place, root: None, is_through }),
+                (Some(Origin::Result(at)), _) if carries_other_gradients => carriers.push(at),
+                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), carries_other_gradients }),
+                (None, _) if carries_other_gradients => made.push(Made { place, root: None, carries_other_gradients }),
                 _ => {}
             }
         }
-        if made.iter().all(|made| !made.is_through) {
+        if made.iter().all(|made| !made.carries_other_gradients) {
             made.clear();
         }
         ProgramFlow {
-            through,
+            carriers,
             made,
             partial: self.partial,
             viewed: self.viewed,
@@ -87,7 +93,7 @@ impl GradientFlow {
 /// What backward passes need to know about a program.
 pub(crate) struct ProgramFlow {
     /// Indices of the results that the gradient of another output flows through.
-    pub(super) through: Vec<usize>,
+    pub(super) carriers: Vec<usize>,
     /// Outputs that are made from results or inputs; empty unless a gradient flows through one of them.
     pub(crate) made: Vec<Made>,
     /// The inputs and parameters that only some of the program's results depend on.

@@ -85,9 +85,10 @@ impl PastRun {
     pub(super) fn late_hooks<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let known = self.late.get(py);
         let Some(graph) = self.graph().filter(|_| known.is_none()) else { return Ok(known) };
-        let through = graph.flow.through.iter().copied();
-        let made_through = self.made().iter().filter(|made| made.is_through).map(|made| made::key(made.place));
-        let through: Vec<usize> = through.chain(made_through).collect();
+        let carriers = graph.flow.carriers.iter().copied();
+        let made_carriers =
+            self.made().iter().filter(|made| made.carries_other_gradients).map(|made| made::key(made.place));
+        let carriers: Vec<usize> = carriers.chain(made_carriers).collect();
         let made = PyDict::new(py);
         for output in self.made() {
             let (graph, place) = (Arc::clone(&graph), output.place);
@@ -125,7 +126,7 @@ impl PastRun {
             }
             Ok(args[1].py().None())
         })?;
-        let given = (through, made, prepare, again, take_aside);
+        let given = (carriers, made, prepare, again, take_aside);
         let hooks = cpython::import(py, "sot._late_hooks")?.call_method1("LateHooks", given)?;
         *locked(&self.late.hooks) = Some(hooks.clone().unbind());
         Ok(Some(hooks))

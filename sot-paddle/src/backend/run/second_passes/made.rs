@@ -17,14 +17,14 @@ pub(crate) struct Made {
     /// The index of the program's result that it is made from; `None` if it is made from an input.
     pub(crate) root: Option<usize>,
     /// True if the gradient of another output flows through it.
-    pub(crate) is_through: bool,
+    pub(crate) carries_other_gradients: bool,
 }
 
 /// An output that was made in one run.
 pub(super) struct MadeOutput {
     pub(super) place: usize,
     pub(super) root: usize,
-    pub(super) is_through: bool,
+    pub(super) carries_other_gradients: bool,
     pub(super) tensor: WeakRef,
     /// The numbers that its steps take in this run.
     pub(super) numbers: StepNumbers,
@@ -48,13 +48,13 @@ impl PastRun {
         })?;
         let mut found = Vec::new();
         let mut roots = Vec::new();
-        for &Made { place, root, is_through } in made {
+        for &Made { place, root, carries_other_gradients } in made {
             let output = outputs.get_item(place)?;
             let Some(root) = root.filter(|_| takes_hook(&output).unwrap_or(false)) else { continue };
             found.push(MadeOutput {
                 place,
                 root,
-                is_through,
+                carries_other_gradients,
                 tensor: WeakRef::new(&output, None)?,
                 numbers: numbers(place)?,
             });
@@ -76,8 +76,8 @@ impl PastRun {
     }
 
     /// True if the gradient of another output flows through this one.
-    pub(super) fn is_through(&self, place: usize) -> bool {
-        self.made().iter().any(|made| made.place == place && made.is_through)
+    pub(super) fn carries_other_gradients(&self, place: usize) -> bool {
+        self.made().iter().any(|made| made.place == place && made.carries_other_gradients)
     }
 }
 

@@ -13,7 +13,7 @@
 //! | module | |
 //! |---|---|
 //! | `watch`, `pass`, `trial`, `results` | which passes run, what they do, which runs they go through |
-//! | `flow`, `reach`, `through`, `made`, `histories` | how gradients flow through a graph |
+//! | `flow`, `reach`, `carries_other_gradients`, `made`, `histories` | how gradients flow through a graph |
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
@@ -28,6 +28,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sot_core::cpython;
 
+mod carries_other_gradients;
 mod flow;
 mod gradient_flags;
 mod histories;
@@ -41,7 +42,6 @@ mod reach;
 mod rehearsal;
 mod results;
 mod strategy;
-mod through;
 mod trial;
 mod unreached;
 mod watch;
@@ -51,7 +51,7 @@ pub(crate) use made::key as made_key;
 pub(crate) use past_run::{PastRun, Tenancy};
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
-pub(crate) use watch::{are_everywhere, register, reset, watch};
+pub(crate) use watch::{programs_are_disabled, register, reset, watch};
 
 /// A function that is called in the place of another one: it is given that function and the arguments.
 pub(crate) type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;

@@ -32,7 +32,7 @@ pub(super) fn run_partial_grad<'py>(
             // A pass for gradients with gradients stops at this result.
             Some(ResultOf::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
             Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
-            Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
+            Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.carries_other_gradients(at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at: made::key(at), place });
@@ -64,7 +64,7 @@ pub(super) fn run_partial_grad<'py>(
         };
         let given = late_hooks::with_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
-        return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);
+        return unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?);
     }
     let plain = || run(Pass::new(PassKind::Keeps), function, args).map(|(gradients, _)| gradients);
     if !past_run::are_alive() {
@@ -73,7 +73,7 @@ pub(super) fn run_partial_grad<'py>(
     let mut first = args.to_vec();
     first[3] = yes(function.py());
     let (gradients, passed) = run(Pass::mute(PassKind::Keeps), function, &first)?;
-    let gradients = unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?)?;
+    let gradients = unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?)?;
     let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
         return if has_muted { plain() } else { Ok(gradients) };

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sot_core::cpython;
 
-use super::unreached::Partly;
+use super::unreached::PartlyReachedRun;
 use super::PastRun;
-use crate::backend::run::collector::{Collector, Stretch};
+use crate::backend::run::collector::{Collector, CollectorScope};
 
 /// A backward pass.
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ impl Pass {
 pub(super) struct Running {
     pub(super) pass: Pass,
     /// While it lives, executors are made with the collector of the last program that the pass reached.
-    pub(super) stretch: Option<Stretch>,
+    pub(super) collector_scope: Option<CollectorScope>,
     /// `sot._second_passes.Kept` of the tensors that programs were given, by identity.
     pub(super) given: Option<Py<PyDict>>,
     /// The runs of programs that it has gone through and keeps.
@@ -96,19 +96,19 @@ pub(super) struct Running {
     /// Gradients that have reached programs and went no further.
     pub(super) met: Vec<Met>,
     /// Runs that it has reached from some of their results.
-    pub(super) partly: Vec<Partly>,
+    pub(super) partly_reached: Vec<PartlyReachedRun>,
 }
 
 impl Running {
     pub(super) fn new(pass: Pass) -> Self {
         Running {
             pass,
-            stretch: None,
+            collector_scope: None,
             given: None,
             kept: Vec::new(),
             leaves: Vec::new(),
             met: Vec::new(),
-            partly: Vec::new(),
+            partly_reached: Vec::new(),
         }
     }
 
@@ -177,11 +177,11 @@ pub(super) fn kept(py: Python<'_>) -> Bound<'_, PyDict> {
 /// Makes the next executor of the running pass use this collector.
 pub(super) fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
     let _exceptions = cpython::hold_exceptions(py);
-    let stretch = Stretch::new(py, collector)?;
+    let collector_scope = CollectorScope::new(py, collector)?;
     // Dropping the former stretch sets the flag back, in Python: that must not happen while the list is borrowed.
     let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {
-        Some(running) => std::mem::replace(&mut running.stretch, stretch),
-        None => stretch,
+        Some(running) => std::mem::replace(&mut running.collector_scope, collector_scope),
+        None => collector_scope,
     });
     drop(gone);
     Ok(())

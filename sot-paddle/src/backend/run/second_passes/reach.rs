@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::through::{ends, id};
+use super::carries_other_gradients::{ends, id};
 use crate::backend::graph::gradient::OperandNames;
 use crate::backend::memory::views::VIEWS;
 

@@ -13,7 +13,7 @@ use sot_core::{cpython, graph, log, translate};
 
 use super::histories::Histories;
 use super::trial::Trial;
-use super::{are_everywhere, locked, watch};
+use super::{locked, programs_are_disabled, watch};
 use crate::backend::graph::planned::Planned;
 use crate::backend::run::{saved_tensors, Graph};
 
@@ -26,7 +26,7 @@ trait Strategy: Send + Sync + 'static {
 /// Makes the callable of a graph with gradients. `calls` calls its statements one by one. If the user says by
 /// `MIN_GRAPH_SIZE` which graphs become programs, the graph is a program from the first run.
 pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
-    if are_everywhere() {
+    if programs_are_disabled() {
         return Ok(calls);
     }
     watch(py)?;
@@ -91,7 +91,7 @@ struct Undecided {
 impl FirstRuns {
     /// Makes the program, unless the graph may not become one, or another thread is making it.
     fn settle(&self, py: Python<'_>, is_gone_through_again: bool) {
-        if is_gone_through_again || are_everywhere() {
+        if is_gone_through_again || programs_are_disabled() {
             self.take();
             return;
         }
@@ -116,13 +116,13 @@ impl Strategy for FirstRuns {
         if let Some(program) = self.program.get() {
             return program.call(py, inputs);
         }
-        let undecided = locked(&self.undecided)
-            .as_ref()
-            .map(|undecided| (Arc::clone(&undecided.trial), Arc::clone(&undecided.planned.flow.through)));
-        if let Some((trial, through)) = undecided {
-            if !are_everywhere() && !trial.is_over() {
+        let undecided = locked(&self.undecided).as_ref().map(|undecided| {
+            (Arc::clone(&undecided.trial), Arc::clone(&undecided.planned.flow.carries_other_gradients))
+        });
+        if let Some((trial, carries)) = undecided {
+            if !programs_are_disabled() && !trial.is_over() {
                 let results = self.replay.call(py, inputs)?;
-                trial.note(&results, &through)?;
+                trial.note(&results, &carries)?;
                 return Ok(results);
             }
             self.settle(py, trial.is_gone_through_again());

@@ -20,15 +20,15 @@ pub(crate) struct Trial {
 pub(super) struct Passes(Mutex<Vec<Pass>>);
 
 impl Trial {
-    /// Records the passes that go through the results of a run. `through` has, for each result, true if the gradient
+    /// Records the passes that go through the results of a run. `carries` has, for each result, true if the gradient
     /// of another result flows through it.
-    pub(crate) fn note(&self, results: &Bound<'_, PyAny>, through: &[bool]) -> PyResult<()> {
+    pub(crate) fn note(&self, results: &Bound<'_, PyAny>, carries: &[bool]) -> PyResult<()> {
         if rehearsal::are_runs() {
             return Ok(());
         }
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
-        results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), through[at])))?;
+        results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), carries[at])))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {

@@ -14,7 +14,7 @@ use super::results::{self, ResultOf};
 use super::{module, PastRun};
 
 /// A run of a program that the pass has reached, possibly not from all results.
-pub(super) struct Partly {
+pub(super) struct PartlyReachedRun {
     run: u64,
     reached: Results,
     given: Vec<ReachedByResults>,
@@ -28,7 +28,7 @@ struct ReachedByResults {
     is_bare: bool,
 }
 
-impl Partly {
+impl PartlyReachedRun {
     fn new(
         run: u64,
         partial: &[Partial],
@@ -45,7 +45,7 @@ impl Partly {
             let is_bare = is_leaf && tensor.getattr(intern!(tensor.py(), "grad"))?.is_none();
             given.push(ReachedByResults { tensor: tensor.unbind(), results: results.clone(), is_bare });
         }
-        Ok(Partly { run, reached: Results::new(), given })
+        Ok(PartlyReachedRun { run, reached: Results::new(), given })
     }
 
     /// The inputs and parameters that have been given only zeros.
@@ -73,10 +73,10 @@ impl PastRun {
         inputs: &Bound<'_, PyTuple>,
         parameters: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        let partly = Partly::new(self.number, partial, inputs, parameters)?;
+        let partly_reached = PartlyReachedRun::new(self.number, partial, inputs, parameters)?;
         RUNNING.with_borrow_mut(|running| {
             if let Some(running) = running.last_mut() {
-                running.partly.push(partly);
+                running.partly_reached.push(partly_reached);
             }
         });
         Ok(())
@@ -86,17 +86,20 @@ impl PastRun {
     pub(super) fn note_reached(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = gradient.py();
         let (is_noted, is_left_out) = RUNNING.with_borrow(|running| {
-            let partly = running.last().map(|running| running.partly.as_slice()).unwrap_or_default();
-            let is_noted = partly.iter().any(|partly| partly.run == self.number);
-            (is_noted, is_noted && partly.iter().any(|partly| partly.leaves_out(py, self.number, at)))
+            let partly_reached = running.last().map(|running| running.partly_reached.as_slice()).unwrap_or_default();
+            let is_noted = partly_reached.iter().any(|partly_reached| partly_reached.run == self.number);
+            (
+                is_noted,
+                is_noted && partly_reached.iter().any(|partly_reached| partly_reached.leaves_out(py, self.number, at)),
+            )
         });
-        if !is_noted || !is_defined(gradient)? || is_left_out && is_nought(gradient)? {
+        if !is_noted || !is_defined(gradient)? || is_left_out && is_all_zeros(gradient)? {
             return Ok(());
         }
         RUNNING.with_borrow_mut(|running| {
-            let partly = running.last_mut().into_iter().flat_map(|running| &mut running.partly);
-            for partly in partly.filter(|partly| partly.run == self.number) {
-                partly.reached.insert(at);
+            let partly_reached = running.last_mut().into_iter().flat_map(|running| &mut running.partly_reached);
+            for partly_reached in partly_reached.filter(|partly_reached| partly_reached.run == self.number) {
+                partly_reached.reached.insert(at);
             }
         });
         Ok(())
@@ -104,11 +107,11 @@ impl PastRun {
 }
 
 /// After the pass, removes the zero gradients from leaves that had none before.
-pub(super) fn clear(py: Python<'_>, partly: &[Partly]) -> PyResult<()> {
-    for part in partly.iter().flat_map(Partly::unreached).filter(|part| part.is_bare) {
+pub(super) fn clear(py: Python<'_>, partly_reached: &[PartlyReachedRun]) -> PyResult<()> {
+    for part in partly_reached.iter().flat_map(PartlyReachedRun::unreached).filter(|part| part.is_bare) {
         let tensor = part.tensor.bind(py);
         let gradient = tensor.getattr(intern!(py, "grad"))?;
-        if !gradient.is_none() && is_nought(&gradient)? {
+        if !gradient.is_none() && is_all_zeros(&gradient)? {
             tensor.call_method1("clear_gradient", (false,))?;
         }
     }
@@ -117,22 +120,23 @@ pub(super) fn clear(py: Python<'_>, partly: &[Partly]) -> PyResult<()> {
 
 /// Replaces the gradients of unreached inputs by `None`. Raises if no input may be unreached.
 pub(super) fn without<'py>(
-    partly: &[Partly],
+    partly_reached: &[PartlyReachedRun],
     inputs: &Bound<'py, PyAny>,
     gradients: Bound<'py, PyAny>,
     may_be_unused: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = inputs.py();
-    if partly.is_empty() {
+    if partly_reached.is_empty() {
         return Ok(gradients);
     }
-    let is_unreached =
-        |input: &Bound<'_, PyAny>| partly.iter().flat_map(Partly::unreached).any(|part| part.tensor.bind(py).is(input));
+    let is_unreached = |input: &Bound<'_, PyAny>| {
+        partly_reached.iter().flat_map(PartlyReachedRun::unreached).any(|part| part.tensor.bind(py).is(input))
+    };
     let kept = PyList::empty(py);
     let count = inputs.len()?;
     for (at, (input, gradient)) in inputs.try_iter()?.zip(gradients.try_iter()?).enumerate() {
         let (input, gradient) = (input?, gradient?);
-        if !gradient.is_none() && is_unreached(&input) && is_nought(&gradient)? {
+        if !gradient.is_none() && is_unreached(&input) && is_all_zeros(&gradient)? {
             if !may_be_unused {
                 module(py)?.call_method1("say_unused", (count, at))?;
             }
@@ -148,7 +152,7 @@ fn is_defined(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!gradient.is_none() && gradient.call_method0(intern!(gradient.py(), "_is_initialized"))?.is_truthy()?)
 }
 
-fn is_nought(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_all_zeros(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
     let _quiet = cpython::suspend(gradient.py());
-    module(gradient.py())?.call_method1("is_nought", (gradient,))?.is_truthy()
+    module(gradient.py())?.call_method1("is_all_zeros", (gradient,))?.is_truthy()
 }

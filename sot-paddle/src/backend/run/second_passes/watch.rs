@@ -15,7 +15,7 @@ use super::results::{self, ResultOf};
 use super::{gradient_flags, late_hooks, made, replace, unreached};
 
 /// True once a pass needed to go through a program again: from then on no graph with gradients becomes a program.
-static EVERYWHERE: AtomicBool = AtomicBool::new(false);
+static PROGRAMS_DISABLED: AtomicBool = AtomicBool::new(false);
 
 /// Builds the error messages below, which end alike.
 macro_rules! error {
@@ -69,13 +69,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// True if no graph with gradients may become a program.
-pub(crate) fn are_everywhere() -> bool {
-    EVERYWHERE.load(Ordering::Relaxed)
+pub(crate) fn programs_are_disabled() -> bool {
+    PROGRAMS_DISABLED.load(Ordering::Relaxed)
 }
 
 /// Resets the flags to their state at start.
 pub(crate) fn reset() {
-    EVERYWHERE.store(false, Ordering::Relaxed);
+    PROGRAMS_DISABLED.store(false, Ordering::Relaxed);
     ARE_APART.store(false, Ordering::Relaxed);
 }
 
@@ -101,7 +101,7 @@ pub(super) fn run_backward<'py>(
     let (nothing, passed) = run(pass, function, &args)?;
     let _signals = cpython::defer_signals(function.py());
     gradient_flags::switch_off(function.py(), &passed.leaves)?;
-    unreached::clear(function.py(), &passed.partly)?;
+    unreached::clear(function.py(), &passed.partly_reached)?;
     Ok(nothing)
 }
 
@@ -147,7 +147,7 @@ pub(super) fn refuse_program<T>(error: &'static str) -> PyResult<T> {
 
 /// From now on no graph with gradients becomes a program. Forgets all translations.
 pub(super) fn give_up_programs() {
-    if !EVERYWHERE.swap(true, Ordering::Relaxed) {
+    if !PROGRAMS_DISABLED.swap(true, Ordering::Relaxed) {
         forgetting::everything();
     }
 }

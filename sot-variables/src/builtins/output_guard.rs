@@ -63,7 +63,7 @@ pub(super) enum Texts {
 impl Texts {
     /// Returns the kind of these texts, if an exception would be caught within the trace; `None` otherwise.
     pub(super) fn that_must_be_taken(cx: &mut OpcodeExecutor<'_>, texts: &[VarId]) -> Flow<Option<Texts>> {
-        if !cx.stack.iter().any(catches) {
+        if !cx.stack.iter().any(may_catch) {
             return Ok(None);
         }
         let mut found = Texts::Ascii;
@@ -106,62 +106,71 @@ impl Texts {
 }
 
 /// True if a frame of the trace may catch an exception at its current position.
-pub(super) fn catches(frame: &Frame) -> bool {
+pub(super) fn may_catch(frame: &Frame) -> bool {
     !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
 }
 
 /// True if no code of the program processes the records of a logger. Adds the guard.
-pub(super) fn by_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
+pub(super) fn guard_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
     let tracker = cx.vars.tracker(logger);
     let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
     match object {
-        Some(object) if cx.trackers.is_loadable(tracker) => is_guarded(cx, Output::Logger, object, tracker),
+        Some(object) if cx.trackers.is_loadable(tracker) => {
+            guard_if_no_program_code(cx, Output::Logger, object, tracker)
+        }
         _ => Ok(false),
     }
 }
 
 /// True if no code of the program processes the records of the root logger. Adds the guard.
-pub(super) fn by_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+pub(super) fn guard_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "logging")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
-    is_guarded(cx, Output::RootLogger, module, tracker)
+    guard_if_no_program_code(cx, Output::RootLogger, module, tracker)
 }
 
 /// True if no code of the program shows warnings. Adds the guard.
-pub(super) fn by_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+pub(super) fn guard_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "warnings")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
-    is_guarded(cx, Output::Warnings, module, tracker)
+    guard_if_no_program_code(cx, Output::Warnings, module, tracker)
 }
 
 /// True if no code of the program writes to `sys.stdout`, which the trace must not have replaced. Adds the guard.
-pub(super) fn by_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<Texts>) -> Flow<bool> {
+pub(super) fn guard_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<Texts>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
-    is_guarded(cx, Output::Stdout(texts), module, tracker)
+    guard_if_no_program_code(cx, Output::Stdout(texts), module, tracker)
 }
 
 /// True if a file can encode these texts. Adds the guard.
-pub(super) fn takes(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: Texts) -> Flow<bool> {
+pub(super) fn guard_file_takes_texts(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: Texts) -> Flow<bool> {
     let tracker = cx.vars.tracker(file);
     let object = cx.see(file)?.object().map(|object| object.clone_ref(cx.py));
     match object {
-        Some(object) if cx.trackers.is_loadable(tracker) => is_guarded(cx, Output::File(texts), object, tracker),
+        Some(object) if cx.trackers.is_loadable(tracker) => {
+            guard_if_no_program_code(cx, Output::File(texts), object, tracker)
+        }
         _ => Ok(false),
     }
 }
 
-fn is_guarded(cx: &mut OpcodeExecutor<'_>, output: Output, object: Py<PyAny>, tracker: TrackerId) -> Flow<bool> {
-    let is_unseen = output.is_unseen(object.bind(cx.py))?;
-    if is_unseen {
+fn guard_if_no_program_code(
+    cx: &mut OpcodeExecutor<'_>,
+    output: Output,
+    object: Py<PyAny>,
+    tracker: TrackerId,
+) -> Flow<bool> {
+    let runs_no_program_code = output.runs_no_program_code(object.bind(cx.py))?;
+    if runs_no_program_code {
         cx.guards.add(tracker, Test::Object(Box::new(output)));
     }
-    Ok(is_unseen)
+    Ok(runs_no_program_code)
 }
 
 impl ObjectTest for Output {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.is_unseen(object).unwrap_or(false)
+        self.runs_no_program_code(object).unwrap_or(false)
     }
 
     fn describe(&self, subject: &str) -> String {
@@ -179,22 +188,23 @@ impl ObjectTest for Output {
 }
 
 impl Output {
-    fn is_unseen(self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn runs_no_program_code(self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = object.py();
         match self {
-            Output::Logger => Logging::now(py)?.logs_unseen(object),
+            Output::Logger => Logging::now(py)?.logs_without_program_code(object),
             Output::RootLogger => {
                 let configures = object.getattr("basicConfig")?;
                 let logging = Logging::now(py)?;
-                Ok(logging.has(&configures)? && logging.logs_unseen(&object.getattr("root")?)?)
+                Ok(logging.has(&configures)? && logging.logs_without_program_code(&object.getattr("root")?)?)
             }
-            Output::Warnings => shows_unseen(object),
+            Output::Warnings => shows_without_program_code(object),
             Output::Stdout(texts) => {
                 let stdout = object.getattr("stdout")?;
                 if stdout.is_none() {
                     return Ok(true);
                 }
-                Ok(writes_unseen(&stdout)? && texts.map_or(Ok(true), |texts| texts.are_taken_by(&stdout))?)
+                Ok(writes_without_program_code(&stdout)?
+                    && texts.map_or(Ok(true), |texts| texts.are_taken_by(&stdout))?)
             }
             Output::File(texts) => texts.are_taken_by(object),
         }
@@ -243,8 +253,8 @@ impl<'py> Logging<'py> {
         Ok(true)
     }
 
-    fn logs_unseen(&self, logger: &Bound<'py, PyAny>) -> PyResult<bool> {
-        if !self.makes_records_unseen()? {
+    fn logs_without_program_code(&self, logger: &Bound<'py, PyAny>) -> PyResult<bool> {
+        if !self.makes_records_without_program_code()? {
             return Ok(false);
         }
         let mut has_handlers = false;
@@ -255,7 +265,7 @@ impl<'py> Logging<'py> {
             }
             for handler in logger.getattr("handlers")?.try_iter()? {
                 has_handlers = true;
-                if !self.handles_unseen(&handler?)? {
+                if !self.handles_without_program_code(&handler?)? {
                     return Ok(false);
                 }
             }
@@ -265,11 +275,11 @@ impl<'py> Logging<'py> {
             logger = logger.getattr("parent")?;
         }
         let last = self.module.getattr("lastResort")?;
-        Ok(has_handlers || last.is_none() || self.handles_unseen(&last)?)
+        Ok(has_handlers || last.is_none() || self.handles_without_program_code(&last)?)
     }
 
     /// True if records are made by the module's own class.
-    fn makes_records_unseen(&self) -> PyResult<bool> {
+    fn makes_records_without_program_code(&self) -> PyResult<bool> {
         let factory = self.module.getattr("_logRecordFactory")?;
         let Ok(class) = factory.cast::<PyType>() else { return Ok(false) };
         match cpython::type_lookup(class, &PyString::intern(class.py(), "__init__")) {
@@ -278,7 +288,7 @@ impl<'py> Logging<'py> {
         }
     }
 
-    fn handles_unseen(&self, handler: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn handles_without_program_code(&self, handler: &Bound<'py, PyAny>) -> PyResult<bool> {
         let name = handler.get_type().name()?;
         let name = name.to_str()?;
         if !HANDLERS.contains(&name)
@@ -288,20 +298,20 @@ impl<'py> Logging<'py> {
             return Ok(false);
         }
         let formatter = handler.getattr("formatter")?;
-        if !formatter.is_none() && !self.formats_unseen(&formatter)? {
+        if !formatter.is_none() && !self.formats_without_program_code(&formatter)? {
             return Ok(false);
         }
         // `stream` of this handler is a property that returns `sys.stderr`.
         if name == "_StderrHandler" {
-            return writes_unseen(&cpython::import(handler.py(), "sys")?.getattr("stderr")?);
+            return writes_without_program_code(&cpython::import(handler.py(), "sys")?.getattr("stderr")?);
         }
         match handler.getattr_opt("stream")? {
-            Some(stream) if !stream.is_none() => writes_unseen(&stream),
+            Some(stream) if !stream.is_none() => writes_without_program_code(&stream),
             _ => Ok(true),
         }
     }
 
-    fn formats_unseen(&self, formatter: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn formats_without_program_code(&self, formatter: &Bound<'py, PyAny>) -> PyResult<bool> {
         if !self.has_methods(formatter, &OF_FORMATTERS)? {
             return Ok(false);
         }
@@ -317,7 +327,7 @@ fn is_empty(list: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// True if warnings are shown by the module `warnings` itself. The list in which `catch_warnings` collects warnings
 /// may be used, as the function inside does not look at it.
-fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn shows_without_program_code(module: &Bound<'_, PyAny>) -> PyResult<bool> {
     let names = module.getattr("__dict__")?;
     for name in ["_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "showwarning", "formatwarning"] {
         let shows = module.getattr(name)?;
@@ -330,12 +340,12 @@ fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
         }
     }
     let stderr = cpython::import(module.py(), "sys")?.getattr("stderr")?;
-    Ok(stderr.is_none() || writes_unseen(&stderr)?)
+    Ok(stderr.is_none() || writes_without_program_code(&stderr)?)
 }
 
 /// True if writing to a file runs C code, the standard library or an installed package. What a package (for notebooks
 /// or test runners) keeps of the output is not read by the function that prints.
-pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn writes_without_program_code(file: &Bound<'_, PyAny>) -> PyResult<bool> {
     let name = PyString::intern(file.py(), "write");
     let own = file.getattr_opt("__dict__")?;
     let has_own = match own.as_ref().map(|own| own.cast::<PyDict>()) {

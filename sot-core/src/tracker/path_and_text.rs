@@ -25,14 +25,14 @@ impl Trackers {
         ValuePath::new(steps)
     }
 
-    /// Returns the last step of the path; `None` for `Storage`, whose object is at the same place.
+    /// Returns the last step of the path; `None` for `AsBuiltinBase`, whose object is at the same place.
     fn step(&self, id: TrackerId) -> Option<PathStep> {
         Some(match self.get(id) {
             Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
             Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
             Tracker::Globals => PathStep::Globals,
             Tracker::Builtins => PathStep::Builtins,
-            Tracker::Constant(object) | Tracker::Found(object) => PathStep::Object(object.address()),
+            Tracker::Constant(object) | Tracker::GuardedKey(object) => PathStep::Object(object.address()),
             Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
             Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
                 PathStep::Attribute((**name).into())
@@ -57,12 +57,12 @@ impl Trackers {
                     (_, Err(_)) => PathStep::Made,
                 }
             }
-            Tracker::Storage { .. } => return None,
+            Tracker::AsBuiltinBase { .. } => return None,
             Tracker::Length { .. } => PathStep::Length,
             Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
             Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
             Tracker::Foreign { how, .. } => PathStep::Foreign(how.clone()),
-            Tracker::Produced | Tracker::Made(_) => PathStep::Made,
+            Tracker::Produced | Tracker::RealObject(_) => PathStep::Made,
         })
     }
 
@@ -95,7 +95,7 @@ impl Trackers {
             Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
             Tracker::Globals => "frame.f_globals".to_owned(),
             Tracker::Builtins => "frame.f_builtins".to_owned(),
-            Tracker::Constant(object) | Tracker::Found(object) => repr(py, &object.0),
+            Tracker::Constant(object) | Tracker::GuardedKey(object) => repr(py, &object.0),
             Tracker::Cached { of, args, keywords, .. } => {
                 format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
             }
@@ -114,12 +114,12 @@ impl Trackers {
                 };
                 how.text(py, &of.iter().map(operand).collect::<Vec<_>>())
             }
-            Tracker::Storage { of } => text(*of).to_string(),
+            Tracker::AsBuiltinBase { of } => text(*of).to_string(),
             Tracker::Length { of } => format!("len({})", text(*of)),
             Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
             Tracker::Foreign { of, how } => how.0.text(&text(*of)),
-            Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
+            Tracker::Produced | Tracker::RealObject(_) => "<made in the trace>".to_owned(),
         }
     }
 }

@@ -12,7 +12,7 @@ use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
-use crate::backend::numbers::exact::Mender;
+use crate::backend::numbers::exact::OperandReplacer;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
@@ -60,7 +60,7 @@ pub(crate) fn call<'py>(
 /// Checks a new operation. If one of Paddle's own functions has called `where` with tensors of several shapes, `x` and
 /// `y` are broadcast without adding zero.
 pub(crate) fn keep_sign<'py>(
-    mender: &Mender<'_, 'py>,
+    replacer: &OperandReplacer<'_, 'py>,
     operation: &Bound<'py, PyAny>,
     name: &str,
     sources: &[Bound<'py, PyAny>],
@@ -68,13 +68,13 @@ pub(crate) fn keep_sign<'py>(
     let (true, [_, x, y]) = (name == "pd_op.where", sources) else { return Ok(()) };
     let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_noughts(x)?, sum_with_noughts(y)?) else { return Ok(()) };
     let (Some(noughts), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
-    if identity(mender.paddle, noughts)? != identity(mender.paddle, other)? {
+    if identity(replacer.paddle, noughts)? != identity(replacer.paddle, other)? {
         return Ok(());
     }
     for (sum, operands) in [(&x_sum, &x), (&y_sum, &y)] {
         let wanted: Vec<i64> = sources[1].getattr(intern!(sum.py(), "shape"))?.extract()?;
         if wanted.iter().all(|size| *size >= 0) {
-            mender.replace_with(sum, operation, || {
+            replacer.replace_with(sum, operation, || {
                 let paddle = cpython::import(sum.py(), "paddle")?;
                 paddle.call_method1(intern!(sum.py(), "broadcast_to"), (&operands[0], wanted))
             })?;

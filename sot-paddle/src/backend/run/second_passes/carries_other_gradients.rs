@@ -8,7 +8,11 @@ use pyo3::prelude::*;
 use crate::backend::graph::outputs::{Origin, Output};
 
 /// For each output, true if the gradient of another output flows through it.
-pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &[Output]) -> PyResult<Vec<bool>> {
+pub(crate) fn carries_other_gradients(
+    program: &Bound<'_, PyAny>,
+    outputs: &[Py<PyAny>],
+    plan: &[Output],
+) -> PyResult<Vec<bool>> {
     let py = program.py();
     let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
     for (place, (output, planned)) in outputs.iter().zip(plan).enumerate() {
@@ -19,9 +23,9 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
             places.entry(id(output)?).or_default().push(place);
         }
     }
-    let mut through = vec![false; outputs.len()];
+    let mut carries_other_gradients = vec![false; outputs.len()];
     if places.len() < 2 {
-        return Ok(through);
+        return Ok(carries_other_gradients);
     }
     // For each value, the outputs that it is computed from.
     let mut sources: HashMap<u64, BTreeSet<u64>> = HashMap::new();
@@ -39,7 +43,7 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
             let (result, mut from) = (id(&result)?, from.clone());
             if places.contains_key(&result) {
                 for &place in from.iter().flat_map(|source| &places[source]) {
-                    through[place] = true;
+                    carries_other_gradients[place] = true;
                 }
                 from.insert(result);
             }
@@ -48,7 +52,7 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
             }
         }
     }
-    Ok(through)
+    Ok(carries_other_gradients)
 }
 
 /// True if no gradient flows through the value.

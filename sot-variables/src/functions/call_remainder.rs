@@ -1,6 +1,6 @@
-//! The rest of a call of `min`, `max` or `sorted` that calls a key function of the program. If the graph breaks in a
-//! call of the key function, new code calls the rest with that call's result, and the rest finishes the outer call.
-//! The rest is inlined when it is traced.
+//! The remainder of a call of `min`, `max` or `sorted` that calls a key function of the program. If the graph breaks in
+//! a call of the key function, new code calls the remainder with that call's result, and the remainder finishes the
+//! outer call. The remainder is inlined when it is traced.
 
 use std::rc::Rc;
 
@@ -18,11 +18,15 @@ use crate::builtins::iteration::in_order;
 use crate::containers::list::{self, ListVariable};
 use crate::functions::function::guard_identity;
 
-sot_core::variable_kind! { "rest", types: |py| Ok(vec![py.get_type::<Rest>().into_any().unbind()]), wrap: RestVariable::wrap }
+sot_core::variable_kind! {
+    "call_remainder",
+    types: |py| Ok(vec![py.get_type::<CallRemainder>().into_any().unbind()]),
+    wrap: CallRemainderVariable::wrap
+}
 
-/// The calls that can be finished by a rest.
+/// The calls that can be finished by a remainder.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RestOf {
+pub(crate) enum RemainderOf {
     /// `min(..., key=...)`, with the key of the first item.
     FirstOfMin,
     /// `max(..., key=...)`, with the key of the first item.
@@ -35,30 +39,32 @@ pub(crate) enum RestOf {
     Sorted,
 }
 
-impl RestOf {
-    const ALL: [RestOf; 5] = [RestOf::FirstOfMin, RestOf::FirstOfMax, RestOf::Min, RestOf::Max, RestOf::Sorted];
+impl RemainderOf {
+    const ALL: [RemainderOf; 5] =
+        [RemainderOf::FirstOfMin, RemainderOf::FirstOfMax, RemainderOf::Min, RemainderOf::Max, RemainderOf::Sorted];
 
-    /// Returns the rest function; there is a single object for each variant.
+    /// Returns the remainder function; there is a single object for each variant.
     pub(crate) fn function(self, cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
-        static RESTS: PyOnceLock<Vec<Py<Rest>>> = PyOnceLock::new();
-        let make = || RestOf::ALL.iter().map(|of| Py::new(cx.py, Rest(*of))).collect::<PyResult<Vec<_>>>();
-        let rests = RESTS.get_or_try_init(cx.py, make)?;
-        let rest = rests[self as usize].bind(cx.py).clone().into_any();
-        let tracker = cx.constant_tracker(rest.clone().unbind());
-        Ok(cx.wrap(&rest, tracker))
+        static REMAINDERS: PyOnceLock<Vec<Py<CallRemainder>>> = PyOnceLock::new();
+        let make =
+            || RemainderOf::ALL.iter().map(|of| Py::new(cx.py, CallRemainder(*of))).collect::<PyResult<Vec<_>>>();
+        let remainders = REMAINDERS.get_or_try_init(cx.py, make)?;
+        let remainder = remainders[self as usize].bind(cx.py).clone().into_any();
+        let tracker = cx.constant_tracker(remainder.clone().unbind());
+        Ok(cx.wrap(&remainder, tracker))
     }
 
     fn comparison(self) -> CompareOp {
         match self {
-            RestOf::FirstOfMin | RestOf::Min => CompareOp::Less,
+            RemainderOf::FirstOfMin | RemainderOf::Min => CompareOp::Less,
             _ => CompareOp::Greater,
         }
     }
 
-    fn behind_the_first(self) -> RestOf {
+    fn behind_the_first(self) -> RemainderOf {
         match self {
-            RestOf::FirstOfMin => RestOf::Min,
-            RestOf::FirstOfMax => RestOf::Max,
+            RemainderOf::FirstOfMin => RemainderOf::Min,
+            RemainderOf::FirstOfMax => RemainderOf::Max,
             other => other,
         }
     }
@@ -66,20 +72,20 @@ impl RestOf {
 
 /// The callable that finishes the call, natively if it is not traced.
 #[pyclass(frozen, module = "sot")]
-struct Rest(RestOf);
+struct CallRemainder(RemainderOf);
 
 #[pymethods]
-impl Rest {
+impl CallRemainder {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         match self.0 {
-            RestOf::Sorted => rest_of_sorted(args),
-            of => rest_of_extreme(of, args),
+            RemainderOf::Sorted => remainder_of_sorted(args),
+            of => remainder_of_extreme(of, args),
         }
     }
 }
 
-fn rest_of_sorted<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+fn remainder_of_sorted<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let (key, reverse, items, iterator, keys, last): (_, bool, _, _, _, _) = args.extract()?;
     let (key, iterator, last): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>) = (key, iterator, last);
     let (items, keys): (Bound<'py, PyList>, Bound<'py, PyList>) = (items, keys);
@@ -96,7 +102,7 @@ fn rest_of_sorted<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>
     Ok(PyList::new(args.py(), sorted.collect::<PyResult<Vec<_>>>()?)?.into_any())
 }
 
-fn rest_of_extreme<'py>(of: RestOf, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+fn remainder_of_extreme<'py>(of: RemainderOf, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let at = |index| args.get_item(index);
     let (key, iterator, mut item, mut item_key) = (at(0)?, at(1)?, at(2)?, at(args.len() - 1)?);
     let mut best = if of == of.behind_the_first() { Some((at(3)?, at(4)?)) } else { None };
@@ -119,7 +125,7 @@ fn rest_of_extreme<'py>(of: RestOf, args: &Bound<'py, PyTuple>) -> PyResult<Boun
 /// far with its key. `direct` allows a claim, so that a break in the key function can be resumed.
 fn best_of(
     cx: &mut OpcodeExecutor<'_>,
-    of: RestOf,
+    of: RemainderOf,
     (key, iterator): (VarId, VarId),
     mut item: (VarId, VarId),
     mut best: Option<(VarId, VarId)>,
@@ -137,8 +143,8 @@ fn best_of(
         best = Some(found);
         let Some(next) = cx.next(iterator)? else { return Ok(found.0) };
         if direct {
-            let rest = of.behind_the_first().function(cx)?;
-            cx.claim_rest(key, rest, &[key, iterator, next, found.0, found.1]);
+            let remainder = of.behind_the_first().function(cx)?;
+            cx.claim_rest(key, remainder, &[key, iterator, next, found.0, found.1]);
         }
         item = (next, cx.call(key, &CallArgs::positional(vec![next]))?);
     }
@@ -153,10 +159,10 @@ pub(crate) fn extreme(
     iterator: VarId,
     direct: bool,
 ) -> Flow<VarId> {
-    let of = if largest { RestOf::FirstOfMax } else { RestOf::FirstOfMin };
+    let of = if largest { RemainderOf::FirstOfMax } else { RemainderOf::FirstOfMin };
     if direct {
-        let rest = of.function(cx)?;
-        cx.claim_rest(key, rest, &[key, iterator, first]);
+        let remainder = of.function(cx)?;
+        cx.claim_rest(key, remainder, &[key, iterator, first]);
     }
     let first_key = cx.call(key, &CallArgs::positional(vec![first]))?;
     best_of(cx, of, (key, iterator), (first, first_key), None, direct)
@@ -173,8 +179,8 @@ pub(crate) fn keys(
 ) -> Flow<Vec<VarId>> {
     while let Some(item) = cx.next(iterator)? {
         if direct {
-            let rest = RestOf::Sorted.function(cx)?;
-            cx.claim_rest(key, rest, &[key, reverse, items, iterator, keys]);
+            let remainder = RemainderOf::Sorted.function(cx)?;
+            cx.claim_rest(key, remainder, &[key, reverse, items, iterator, keys]);
         }
         let next = cx.call(key, &CallArgs::positional(vec![item]))?;
         list::append(cx, keys, next)?;
@@ -183,30 +189,30 @@ pub(crate) fn keys(
     Ok(keys.items.clone())
 }
 
-/// A rest function as a variable.
-struct RestVariable {
+/// A remainder function as a variable.
+struct CallRemainderVariable {
     object: Py<PyAny>,
-    of: RestOf,
+    of: RemainderOf,
 }
 
-impl RestVariable {
+impl CallRemainderVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let of = object.cast::<Rest>().map_err(PyErr::from)?.get().0;
-        Ok(Rc::new(RestVariable { object: object.clone().unbind(), of }))
+        let of = object.cast::<CallRemainder>().map_err(PyErr::from)?.get().0;
+        Ok(Rc::new(CallRemainderVariable { object: object.clone().unbind(), of }))
     }
 }
 
-impl Variable for RestVariable {
+impl Variable for CallRemainderVariable {
     fn kind(&self) -> &'static str {
-        "rest"
+        "call_remainder"
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<Rest>().into_any()
+        cx.py.get_type::<CallRemainder>().into_any()
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {
-        "RestVariable".to_owned()
+        "CallRemainderVariable".to_owned()
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -217,7 +223,7 @@ impl Variable for RestVariable {
         guard_identity(cx, this, &self.object);
         let direct = cx.claims.take_call();
         match (self.of, &args.positional[..]) {
-            (RestOf::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
+            (RemainderOf::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
                 list::append(cx, so_far, last)?;
                 let keys = keys(cx, key, reverse, (items, iterator), so_far, direct)?;
                 let reverse = cx.truth(reverse)?;
@@ -225,7 +231,7 @@ impl Variable for RestVariable {
                 let items = in_order(cx, &items, &keys, reverse)?;
                 Ok(cx.list(items))
             }
-            (of @ (RestOf::FirstOfMin | RestOf::FirstOfMax), &[key, iterator, item, item_key]) => {
+            (of @ (RemainderOf::FirstOfMin | RemainderOf::FirstOfMax), &[key, iterator, item, item_key]) => {
                 best_of(cx, of, (key, iterator), (item, item_key), None, direct)
             }
             (of, &[key, iterator, item, best, best_key, item_key]) => {

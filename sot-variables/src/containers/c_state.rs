@@ -17,10 +17,10 @@ use sot_core::variable::{VarId, Variable};
 use crate::iterators::items::ItemIterator;
 use crate::iterators::{library, rebuild};
 
-sot_core::variable_kind! { "kept" }
+sot_core::variable_kind! { "c_state" }
 
 /// The current state of such an object.
-pub struct KeptVariable {
+pub struct CStateVariable {
     object: Py<PyAny>,
 }
 
@@ -54,7 +54,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     match library(cx.py, module, name)?.into_bound(cx.py).call(positional, Some(&keywords)) {
         Ok(object) => {
             charge(cx, &object)?;
-            Ok(cx.produce(Rc::new(KeptVariable { object: object.unbind() })))
+            Ok(cx.produce(Rc::new(CStateVariable { object: object.unbind() })))
         }
         Err(error) => Err(cx.raise(error)),
     }
@@ -84,7 +84,7 @@ pub(crate) fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 /// Calls a C method of such an object. Returns `None` for other receivers, and for methods of `object`.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
-    let Some(kept) = cx.see_as::<KeptVariable>(this)? else { return Ok(None) };
+    let Some(kept) = cx.see_as::<CStateVariable>(this)? else { return Ok(None) };
     if descriptor.getattr("__objclass__")?.is(cx.py.get_type::<PyAny>()) {
         return Ok(None);
     }
@@ -102,24 +102,24 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
     // Arguments may have been changed: written to by `readinto`, or advanced by `fromfile`.
     for (&arg, worked_on) in rest.positional.iter().zip(positional.iter()) {
-        if arg != this && cx.vars.as_kind::<KeptVariable>(arg).is_some() {
-            cx.vars.set(arg, Rc::new(KeptVariable { object: worked_on.unbind() }));
+        if arg != this && cx.vars.as_kind::<CStateVariable>(arg).is_some() {
+            cx.vars.set(arg, Rc::new(CStateVariable { object: worked_on.unbind() }));
         }
     }
-    cx.vars.set(this, Rc::new(KeptVariable { object: object.unbind() }));
+    cx.vars.set(this, Rc::new(CStateVariable { object: object.unbind() }));
     match result {
         Ok(_) if is_self => Ok(Some(this)),
         Ok(result) if result.get_type().is(kept.object.bind(cx.py).get_type()) => {
-            Ok(Some(cx.produce(Rc::new(KeptVariable { object: result.unbind() }))))
+            Ok(Some(cx.produce(Rc::new(CStateVariable { object: result.unbind() }))))
         }
         Ok(result) => cx.wrap_fresh(&result).map(Some),
         Err(error) => Err(cx.raise(error)),
     }
 }
 
-impl Variable for KeptVariable {
+impl Variable for CStateVariable {
     fn kind(&self) -> &'static str {
-        "kept"
+        "c_state"
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
@@ -127,7 +127,7 @@ impl Variable for KeptVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("KeptVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+        format!("CStateVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
