@@ -1,4 +1,4 @@
-//! Modules that are registered: their names, and what is in them.
+//! Names and contents of registered modules.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyType};
 use crate::cpython;
 use crate::tracker;
 
-/// The name of a module that is given as such.
+/// Returns the name of a module; an error if the object is no module.
 pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     if !module.is_instance_of::<PyModule>() {
         let shown = tracker::repr(module.py(), module.as_unbound());
@@ -25,11 +25,12 @@ pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// The module that a function or class says it is of; of a callable object, its class. Runs no code of the program's.
+/// Returns the module of a function or class; for another callable, the module of its class. Runs no code of the
+/// program's.
 pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
     let name = intern!(object.py(), "__module__");
     if let Ok(function) = object.cast::<PyFunction>() {
-        // What a decorator has made says the module of what it was made of.
+        // A wrapper made by a decorator has the `__module__` of the wrapped function.
         let said = function.getattr(name).ok().and_then(|said| text(&said));
         return said.or_else(|| of_globals(&cpython::function_globals(function)));
     }
@@ -40,21 +41,21 @@ pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
         Ok(class) => class.clone(),
         Err(_) => owner(object).unwrap_or_else(|| object.get_type()),
     };
-    // A metaclass may have a say in how attributes are read.
+    // With a metaclass of its own, reading the attribute might run the program's code.
     if class.get_type().is(class.py().get_type::<PyType>()) {
         return text(&class.getattr(name).ok()?);
     }
     text(&cpython::class_dict(class.as_any()).ok()?.get_item(name).ok()?)
 }
 
-/// The class that a method of C code is of.
+/// The class of a method implemented in C.
 fn owner<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyType>> {
     let is_descriptor = matches!(&*cpython::builtin_type_name(object), "method_descriptor" | "wrapper_descriptor");
     let owner = is_descriptor.then(|| object.getattr(intern!(object.py(), "__objclass__")))?;
     owner.ok()?.cast_into().ok()
 }
 
-/// The module that these are the globals of.
+/// Name of the module with these globals.
 pub(super) fn of_globals(globals: &Bound<'_, PyDict>) -> Option<String> {
     text(&globals.get_item(intern!(globals.py(), "__name__")).ok()??)
 }
@@ -63,20 +64,20 @@ fn text(name: &Bound<'_, PyAny>) -> Option<String> {
     name.cast_exact::<PyString>().ok()?.extract().ok()
 }
 
-/// Whether a module is this one, or lies in it.
+/// True if a module is `outer` or a submodule of it.
 pub(super) fn is_within(module: &str, outer: &str) -> bool {
     module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What stands for a module among the addresses of what a translation met.
+/// Number that stands for a module among the addresses that a translation met.
 pub fn mark_of(name: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish() as usize
 }
 
-/// Where the globals are of the modules of this name and within it, the functions and classes that they define, and
-/// what stands for the modules.
+/// The addresses that a registered module concerns, for the module and its submodules: globals, the functions and
+/// classes they define, and the marks of the modules.
 pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
     let mut found = HashSet::from([mark_of(name)]);
     for (other, module) in cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()? {

@@ -1,4 +1,4 @@
-//! The trail of a simulation: which functions and lines it went through, and where each statement was made.
+//! The trail of a simulation: the functions and lines it went through, and where each statement was made.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::{FunctionReport, PlaceReport};
 use crate::bytecode::CodeUnit;
 
-/// What is noted while a frame is simulated.
+/// Notes of the simulation of a frame.
 #[derive(Default)]
 pub struct Trail {
     functions: Vec<(Rc<CodeUnit>, BTreeSet<u32>)>,
@@ -16,7 +16,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// The index of a function.
+    /// Returns the index of a function, adding the function at first use.
     pub fn function(&mut self, unit: &Rc<CodeUnit>) -> u32 {
         let functions = &mut self.functions;
         *self.by_code.entry(unit.object.as_ptr() as usize).or_insert_with(|| {
@@ -31,7 +31,7 @@ impl Trail {
         self.functions[function as usize].1.insert(line);
     }
 
-    /// The index of a place.
+    /// Returns the index of a place, adding the place at first use.
     pub fn place(&mut self, place: PlaceReport) -> u32 {
         if let Some(&known) = self.by_place.get(&place) {
             return known;
@@ -42,7 +42,7 @@ impl Trail {
         index
     }
 
-    /// Ends the trail: its functions and places.
+    /// Ends the trail. Returns its functions and places.
     pub fn finish(self) -> (Vec<FunctionReport>, Vec<PlaceReport>) {
         let functions = self.functions.into_iter().map(|(unit, simulated)| {
             let lines: BTreeSet<u32> = unit.code.instructions.iter().filter_map(|at| at.position.line).collect();

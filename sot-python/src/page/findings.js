@@ -1,6 +1,6 @@
-// Breaks, fallbacks and recompiles: what was met, where, why, and what to do.
+// Breaks, fallbacks and recompiles: what happened, where, why, and what to do.
 
-// Breaks and fallbacks by reason and line: one place is one finding, however many translations meet it.
+// Breaks and fallbacks by reason and line: one source line is one finding, however many translations meet it.
 function brokenPlaces() {
   const places = new Map();
   for (const translation of [...breaks, ...fallbacks]) {
@@ -16,24 +16,24 @@ function brokenPlaces() {
 
 const hasGraph = (translation) => translation.graph_count > 0;
 
-// Whether graphs lie before a break, and behind it.
+// Tells if graphs lie before a break, and behind it.
 function graphsAround({ translations: all }) {
   return { before: all.some(hasGraph), behind: all.some((translation) => [...allBehind(translation)].some(hasGraph)) };
 }
 
-// A break costs where graphs lie before or behind it, at each call.
+// Sort key: a break costs time at each call if graphs lie before or behind it.
 function weightOf(place) {
   const { before, behind } = graphsAround(place);
   return (before && behind ? 2e9 : before || behind ? 1e9 : 0) + place.hits;
 }
 
-// Whether a break is known to do more than to run one call in CPython.
+// True if a break is known to cost more than one call in CPython.
 function isCostly(place) {
   const { before, behind } = graphsAround(place);
   return !DATA.details || !isBreak(place.translations[0]) || (before && behind);
 }
 
-// What a break costs, as far as that is known.
+// Says what a break costs, as far as that is known.
 function costOf(place) {
   if (!DATA.details || !isBreak(place.translations[0])) return null;
   const { before, behind } = graphsAround(place);
@@ -95,7 +95,7 @@ function stackExcerpt(stack) {
   }));
 }
 
-// The guards that did not hold, by text.
+// The guards that failed, by text.
 function changingValues() {
   const values = new Map();
   for (const failure of DATA.failures) {
@@ -128,7 +128,7 @@ function change(failed) {
     marked(failed.seen, failed.expected) || "something else", ". "];
 }
 
-// A text in which is marked what another text has not.
+// Shows a text in which the part that differs from another text is marked.
 function marked(text, other) {
   if (text === null || text === undefined) return null;
   if (!other) return code(text);
@@ -163,7 +163,7 @@ function remedyFor({ guard, expected, seen }) {
   return "Keep what the guard names the same from call to call.";
 }
 
-// What of a tensor differs says what to do.
+// The remedy depends on the attribute of the tensor that differs.
 function tensorRemedy(expected, seen) {
   const differs = (name) => [expected, seen].map((text) => new RegExp(`${name}: (\\[.*?\\]|[^,]*)`).exec(text)?.[1]);
   const changed = ["shape", "dtype", "stop_gradient"].filter((name) => {
@@ -179,7 +179,7 @@ function tensorRemedy(expected, seen) {
   return "A tensor differs in what a graph rests on: keep size, element type and gradient flag the same.";
 }
 
-// Guards are long: the frame's variables are shown by their names.
+// Shortens the text of a guard: the frame's variables are shown by their names.
 function shortened(text) {
   return text.replace(/ at 0x[0-9a-f]+>/g, ">").replace(/frame\.f_locals\['([^']*)'\]/g, "$1").replace(/\._sub_layers\['([^']*)'\]/g, ".$1")
     .replace(/\._parameters\['([^']*)'\]/g, ".$1").replace(/frame\.f_globals\['([^']*)'\]/g, "$1");

@@ -1,4 +1,4 @@
-// The overview: what there is, what to change, and when it was translated.
+// The overview: counts, advice on what to change, and the timeline of translations.
 
 function overview() {
   return [h("h2", null, "Overview"), note(), tiles(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
@@ -34,7 +34,7 @@ function tiles() {
     tile(time(spent), "translating"));
 }
 
-// What costs most comes first: breaks between graphs, guards that fail often, then breaks that cost little.
+// The most costly findings come first: breaks between graphs, guards that fail often, then breaks that cost little.
 function advice() {
   const places = brokenPlaces();
   const costly = places.filter(isCostly).map(breakCard);
@@ -92,7 +92,7 @@ function repeatedTags(translation) {
   return [tags.map((tag) => [tag, " "]), repeated.length > 3 && soft(`and ${repeated.length - 3} more`)];
 }
 
-// What runs: the cache entries with their calls, those that take most first.
+// The cache entries with their calls; the entries that take most time come first.
 function callsPage() {
   const run = translations.filter((translation) => translation.hits !== null).sort((a, b) => timeOfAll(b) - timeOfAll(a) || b.hits - a.hits);
   const head = [["cache entry"], ["hits", 1], ["misses", 1], ["guards", 1], ["a call", 1], ["all calls", 1], ["graph"], ["outcome"]];
@@ -114,7 +114,8 @@ function callsPage() {
         h("td", null, outcome(translation)))))))];
 }
 
-// Frames that were left to CPython before they were looked at, as where a trace function is set: they are counted only.
+// Frames that were left to CPython before they were examined, for example while a trace function is set. They are only
+// counted.
 function uncovered() {
   const listed = new Set([...breaks, ...fallbacks].map(({ reason: { id, text, stack } }) =>
     `${id}: ${text} at ${stack[0].file}:${stack[0].line} in ${stack[0].function}`));
