@@ -1,4 +1,4 @@
-"""Plug-ins in Python: what installed distributions offer under `sot.plugins` is called when `sot` is imported."""
+"""Plug-ins in Python: functions that installed distributions offer under `sot.plugins` are called when `sot` is imported."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Gradients and the grad mode: translated code leaves what eager code leaves, also where nothing is differentiable."""
+"""Gradients and the grad mode: after translated code they are the same as after eager code, even if nothing is differentiable."""
 
 import numpy
 import paddle
