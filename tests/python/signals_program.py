@@ -2,8 +2,9 @@
 
 `signals_program.py NAME ALARMS SEED [thread]`
 
-The handler of each alarm raises; with `thread` another thread raises in this one. Each exception must reach the caller once, or the
-function's own `except`, and a later call must give the result of eager mode. The last line of the output is a JSON object of counts.
+The handler of each alarm raises; with `thread` another thread raises in this one. Each exception must reach the
+caller once, or the function's own `except`, and a later call must give the result of eager mode. The last line of the
+output is a JSON object of counts.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Mixed precision entered inside translated code: traced like the grad mode, and ended where the block ends.
 
-On a CPU Paddle casts nothing, and switches nothing; the fixture `casting` makes it believe that it has another device, so that
-programs show which values would be cast.
+On a CPU Paddle casts nothing, and switches nothing; the fixture `casting` makes it believe that it has another
+device, so that programs show which values would be cast.
 """
 
 import contextlib

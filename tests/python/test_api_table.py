@@ -1,4 +1,4 @@
-"""Calls every public function of Paddle translated; `tests/api_table` has the code, and writes `docs/paddle-api.md`."""
+"""Calls every public function of Paddle translated; `tests/api_table` writes `docs/paddle-api.md` from that."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Backward passes of all kinds after each other, with and without hooks, that begin only after the graph is a program.
+"""Backward passes of all kinds, with and without hooks, that begin only after the graph is a program.
 
 Each step must be equal to eager mode's. The combinations are a fixed sample.
 """

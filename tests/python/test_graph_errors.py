@@ -1,4 +1,4 @@
-"""Errors that an operation of a graph raises only when its values are known: they reach the same handlers as in eager mode."""
+"""Errors that an operation of a graph raises when it runs: they reach the same handlers as in eager mode."""
 
 import linecache
 import traceback

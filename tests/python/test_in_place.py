@@ -1,4 +1,4 @@
-"""Operations that change a tensor in place: part of the graph if no other tensor can show the change, else a graph break.
+"""Operations in place: part of the graph if no other tensor can show the change, else a graph break.
 
 In both cases all references to the tensor see the new numbers, and gradients are eager mode's.
 """

@@ -1,6 +1,7 @@
-"""Writes to tensors from outside (buffers, caches, arguments): the graph goes on, and the tensor has the new numbers after the run.
+"""Writes to tensors from outside (buffers, caches, arguments) do not end the graph.
 
-Tensors that share its memory see the write. Each case runs as a program and operation by operation.
+The tensor has the new numbers after the run, and tensors that share its memory see the write. Each case runs as a
+program and operation by operation.
 """
 
 import copy

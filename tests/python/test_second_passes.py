@@ -1,6 +1,7 @@
-"""Gradients of gradients, and second backward passes through one graph: equal to eager mode's, even if they meet a program.
+"""Gradients of gradients, and second backward passes through one graph: equal to eager mode's.
 
-Where a result cannot be computed again, the pass is an error, and never a partial result.
+This holds also for passes that meet a program. Where a result cannot be computed again, the pass is an error, and
+never a partial result.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """A value that differs at each call does not make translations without end.
 
-After some translations one serves all calls, or the function is left to CPython, and results are always those of eager mode. The
-programs are in `tests/settling`.
+After some translations one serves all calls, or the function is left to CPython, and results are always those of
+eager mode. The programs are in `tests/settling`.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Signal handlers, and other threads, that raise while a function is translated or runs: the exception reaches the program, once.
+"""Signal handlers and other threads that raise during a translation or a run: the exception arrives once.
 
 `SIGNALS=300` sets the number of alarms for each program; `SIGNALS_SEED` chooses other moments.
 """

@@ -1,4 +1,4 @@
-"""Gradients and the grad mode: after translated code they are the same as after eager code, even if nothing is differentiable."""
+"""Gradients and the grad mode after translated code are those of eager mode."""
 
 import numpy
 import paddle

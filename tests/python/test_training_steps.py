@@ -1,4 +1,4 @@
-"""Training steps as users write them, translated as a whole: reads of parameters and gradients do not break the graph."""
+"""Training steps as users write them: reads of parameters and gradients do not break the graph."""
 
 import copy
 import inspect

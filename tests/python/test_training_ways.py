@@ -1,4 +1,4 @@
-"""The ways to train: each with a translated forward pass, the expected number of graphs, and the numbers of eager mode."""
+"""The ways to train: a translated forward pass, the expected number of graphs, eager mode's numbers."""
 
 import paddle
 import paddle.nn.functional as F
