@@ -1,8 +1,8 @@
-"""Values whose destruction is observable die between the same lines as in eager mode: wherever they are held, however they are
-dropped, whatever tells of it.
+"""Values whose destruction is observable die between the same lines as in eager mode.
 
-The programs are all combinations of a place, a way to drop what it holds, an observer, what the function does around it, and a
-frame. A sample of them runs by default; `SOT_LIFETIMES=all` runs every one, `SOT_LIFETIMES=SEED` another sample.
+The programs are all combinations of a place that holds the value, a way to drop it, an observer of its destruction,
+the surrounding code, and a frame. A sample of them runs by default; `SOT_LIFETIMES=all` runs every one,
+`SOT_LIFETIMES=SEED` another sample.
 """
 
 import collections

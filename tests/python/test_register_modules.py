@@ -1,4 +1,4 @@
-"""Registrations at run time of modules that are followed or not, and functions and stretches without the tracer."""
+"""Registrations at run time of modules that are followed or not, and functions and blocks that run untranslated."""
 
 import sys
 import threading

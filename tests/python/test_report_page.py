@@ -1,7 +1,7 @@
-"""Reports as pages, in a real browser: what is shown is what `explain` says, and one gets from one thing to the next.
+"""Reports as pages, in a real browser: they show what `explain` reports, and their links work.
 
-Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps the pictures. One Python is enough: the
-pages are the same on all.
+Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps the screenshots. One Python is enough:
+the pages are the same on all.
 """
 
 import os

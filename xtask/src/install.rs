@@ -20,9 +20,6 @@ pub(crate) enum Build {
     Development,
 }
 
-/// What the project leaves in `site-packages`, besides its `dist-info`.
-const INSTALLED: [&str; 3] = ["sot", "_sot_install.py", "sot_install.pth"];
-
 impl Venv {
     /// Builds the extension and installs the package; gives the time it took.
     pub(crate) fn install_extension(&self, build: Build) -> Result<Duration, Failure> {
@@ -51,37 +48,35 @@ impl Venv {
         let started = Instant::now();
         self.uninstall()?;
         let (sources, packages) = (workspace::root().join("sot-paddle"), self.site_packages());
-        copy_all(&sources.join("python"), &packages)?;
-        copy_all(&sources.join("wheel/purelib"), &packages)?;
-        copy(&self.cargo_target().join("debug/lib_sot.so"), &packages.join("sot/_sot.so"))?;
-        self.write_metadata()?;
+        let mut files = copy_all(&sources.join("python"), &packages)?;
+        files.extend(copy_all(&sources.join("wheel/purelib"), &packages)?);
+        let extension = packages.join("sot/_sot.so");
+        copy(&self.cargo_target().join("debug/lib_sot.so"), &extension)?;
+        files.push(extension);
+        self.write_metadata(files)?;
         Ok(built + started.elapsed())
     }
 
-    /// The name and version of the distribution, as `importlib.metadata` and `pip list` read them.
-    fn write_metadata(&self) -> Result<(), Failure> {
-        let version = env!("CARGO_PKG_VERSION");
-        let dir = self.site_packages().join(format!("sot_paddle-{version}.dist-info"));
-        let text = format!("Metadata-Version: 2.1\nName: sot-paddle\nVersion: {version}\n");
+    /// Describes the distribution as `importlib.metadata` and pip read it: name, version and files.
+    fn write_metadata(&self, mut files: Vec<PathBuf>) -> Result<(), Failure> {
+        let (version, packages) = (env!("CARGO_PKG_VERSION"), self.site_packages());
+        let dir = packages.join(format!("sot_paddle-{version}.dist-info"));
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
-        let file = dir.join("METADATA");
-        fs::write(&file, text).map_err(failed(&file))
+        let (metadata, record) = (dir.join("METADATA"), dir.join("RECORD"));
+        let text = format!("Metadata-Version: 2.1\nName: sot-paddle\nVersion: {version}\n");
+        fs::write(&metadata, text).map_err(failed(&metadata))?;
+        files.extend([metadata, record.clone()]);
+        // Without hashes and sizes, which a record may leave out.
+        let relative = |file: &PathBuf| file.strip_prefix(&packages).unwrap_or(file).display().to_string();
+        let lines: Vec<String> = files.iter().map(|file| relative(file) + ",,").collect();
+        fs::write(&record, lines.join("\n") + "\n").map_err(failed(&record))
     }
 
     /// Removes what either way of installing has left.
     fn uninstall(&self) -> Result<(), Failure> {
-        let packages = self.site_packages();
-        let entries = packages.read_dir().map_err(failed(&packages))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_metadata = name.starts_with("sot_paddle-") && name.ends_with(".dist-info");
-            if !is_metadata && !INSTALLED.contains(&&*name) {
-                continue;
-            }
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.map_err(failed(&path))?;
-        }
-        Ok(())
+        let mut pip = self.python_command();
+        pip.args(["-m", "pip", "--disable-pip-version-check", "uninstall", "--yes", "sot-paddle"]);
+        quietly(&format!("{} uninstall", self.base.minor), &mut pip).map(drop)
     }
 
     /// A cargo command for programs that embed this interpreter.
@@ -113,19 +108,21 @@ fn library_path(first: PathBuf) -> std::ffi::OsString {
     std::env::join_paths(std::iter::once(first.clone()).chain(rest)).unwrap_or(first.into())
 }
 
-/// Copies the files and folders in `from` into `to`, without what Python has compiled of them.
-fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
+/// Copies the files and folders in `from` into `to`, without what Python has compiled of them. Returns the new files.
+fn copy_all(from: &Path, to: &Path) -> Result<Vec<PathBuf>, Failure> {
     fs::create_dir_all(to).map_err(failed(to))?;
+    let mut files = Vec::new();
     for entry in from.read_dir().map_err(failed(from))? {
         let entry = entry.map_err(failed(from))?;
         let (path, target) = (entry.path(), to.join(entry.file_name()));
         if !path.is_dir() {
             copy(&path, &target)?;
+            files.push(target);
         } else if entry.file_name() != "__pycache__" {
-            copy_all(&path, &target)?;
+            files.extend(copy_all(&path, &target)?);
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

@@ -59,7 +59,7 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
 }
 
 /// The cells of one row: build, Rust tests, Python tests.
-fn test_one(python: &Interpreter, build: Build, options: &Options) -> Vec<Cell> {
+fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
     let venv = match Venv::prepare(python) {
@@ -72,7 +72,7 @@ fn test_one(python: &Interpreter, build: Build, options: &Options) -> Vec<Cell> 
     if options.only == Some(Half::Rust) {
         return vec![left_out(), rust_cell(&venv, openly, &options.passed_on), left_out()];
     }
-    let taken = match venv.install_extension(build) {
+    let taken = match venv.install_extension(way) {
         Ok(taken) => taken,
         Err(failure) => {
             eprintln!("{failure}");

@@ -275,7 +275,7 @@ fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
     is_lack && error.traceback(py).is_some()
 }
 
-/// Returns the position of the argument that a statement returns unchanged, as a layer does that passes its input on.
+/// Returns the position of the argument that a statement returns unchanged, as a level does that passes its input on.
 /// Such a call is no statement. An index always makes another tensor, even of all elements.
 fn given_back(
     kind: CallKind,
