@@ -35,18 +35,18 @@ pub fn is_any() -> bool {
 }
 
 /// Makes this compiler (or, with `None`, the framework's own) the thread's compiler until the result is dropped.
-pub fn begin(py: Python<'_>, compiler: Option<&Py<PyAny>>) -> InUse {
+pub fn begin(py: Python<'_>, compiler: Option<&Py<PyAny>>) -> CompilerScope {
     let compiler = compiler.map(|compiler| compiler.clone_ref(py));
-    InUse { before: CURRENT.with(|current| current.replace(compiler)) }
+    CompilerScope { before: CURRENT.with(|current| current.replace(compiler)) }
 }
 
 /// Scope in which a compiler is in use. Dropping it restores the compiler used before.
 #[must_use = "the stretch ends when this is dropped"]
-pub struct InUse {
+pub struct CompilerScope {
     before: Option<Py<PyAny>>,
 }
 
-impl Drop for InUse {
+impl Drop for CompilerScope {
     fn drop(&mut self) {
         let before = self.before.take();
         // Dropping a compiler may run the program's code, which may look at the current compiler: restore first.
@@ -85,7 +85,7 @@ impl StateTest for IsInUse {
 }
 
 /// A finished graph, as a compiler is given it.
-pub(crate) struct Finished<'a, 'py> {
+pub(crate) struct CompilerInput<'a, 'py> {
     /// The statements of the graph.
     pub(crate) ir: &'a StatementIR,
     /// The framework's program, if the backend has built one.
@@ -104,7 +104,7 @@ pub(crate) type CheckResults = Box<dyn Fn(&Bound<'_, PyAny>, bool) -> Result<(),
 
 /// Returns the callable that the compiler in use makes of a graph. Returns `None` if no compiler is in use, or if it
 /// fails; then the program gets a `RuntimeWarning`.
-pub(crate) fn compile(py: Python<'_>, graph: Finished<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
+pub(crate) fn compile(py: Python<'_>, graph: CompilerInput<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
     let Some(compiler) = current(py) else { return Ok(None) };
     let made = ask(py, &compiler, &graph).and_then(|made| {
         if made.bind(py).is_callable() {
@@ -139,7 +139,7 @@ pub(crate) fn compile(py: Python<'_>, graph: Finished<'_, '_>) -> PyResult<Optio
 }
 
 /// Names a compiler and the graph it is given, for messages.
-fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> String {
+fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) -> String {
     let shown = compiler.bind(py).repr().map_or_else(|_| tracker::repr(py, compiler), |text| text.to_string());
     format!("{shown} of graph {}", graph.ir.name)
 }
@@ -148,7 +148,7 @@ fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     cpython::import(py, "warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
 }
 
-fn ask(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> PyResult<Py<PyAny>> {
+fn ask(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) -> PyResult<Py<PyAny>> {
     let statements = graph.ir.statements.iter().map(|statement| {
         let told = PyDict::new(py);
         told.set_item("kind", statement.kind.word())?;

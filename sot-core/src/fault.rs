@@ -9,10 +9,10 @@ use std::sync::{Once, OnceLock};
 use pyo3::PyResult;
 
 use crate::error::{Flow, Unwind};
-use crate::origin::{Linked, Registered};
+use crate::origin::{LinkedRegistration, Registered};
 
 thread_local! {
-    static AT_FAULT: Cell<Option<Linked>> = const { Cell::new(None) };
+    static AT_FAULT: Cell<Option<LinkedRegistration>> = const { Cell::new(None) };
     static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub fn watching<T>(registration: &impl Registered, work: impl FnOnce() -> T) -> 
     result
 }
 
-static BACKEND: OnceLock<Linked> = OnceLock::new();
+static BACKEND: OnceLock<LinkedRegistration> = OnceLock::new();
 
 /// Sets the backend in use.
 pub(crate) fn backend_is(backend: &impl Registered) {
@@ -44,7 +44,7 @@ pub(crate) fn backend_is(backend: &impl Registered) {
 }
 
 /// The backend in use.
-pub(crate) fn backend() -> Option<Linked> {
+pub(crate) fn backend() -> Option<LinkedRegistration> {
     BACKEND.get().copied()
 }
 
@@ -81,7 +81,7 @@ fn note(registration: &impl Registered) {
 }
 
 /// Takes the registration noted since the last call, if any.
-pub(crate) fn take() -> Option<Linked> {
+pub(crate) fn take() -> Option<LinkedRegistration> {
     AT_FAULT.with(Cell::take)
 }
 

@@ -8,7 +8,7 @@ use crate::value_path::ValuePath;
 
 /// An open value that turned out to matter in an attempt; the next attempt specialises on it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Matters {
+pub enum ClosedValue {
     /// The value at the end of a path: a size or another number.
     Value(ValuePath),
     /// The parameter at the end of a path, which is changed in place. The next attempt makes it an input of the
@@ -57,11 +57,11 @@ impl OpenAtFirst {
 /// Which sizes a trace is to leave open, which it has left open, and which turned out to matter.
 pub struct Sizes {
     pub(crate) wanted: HashSet<ValuePath>,
-    closed: HashSet<Matters>,
+    closed: HashSet<ClosedValue>,
     pub(crate) least: i64,
     pub(crate) at_first: OpenAtFirst,
     pub(crate) left_open: Vec<ValuePath>,
-    settled: Vec<Matters>,
+    settled: Vec<ClosedValue>,
     /// True if some sizes are opened early, after having differed only once. A graph break then tells against opening
     /// them.
     pub(crate) are_early: bool,
@@ -77,7 +77,7 @@ impl Default for Sizes {
 
 impl Sizes {
     /// `wanted` are to be left open; `closed` matter, so they must not be.
-    pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<Matters>) -> Self {
+    pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<ClosedValue>) -> Self {
         Sizes {
             wanted,
             closed,
@@ -124,19 +124,20 @@ impl Sizes {
     /// True if an earlier attempt has found that the value at the end of a path matters.
     #[must_use]
     pub(crate) fn is_closed(&self, path: ValuePath) -> bool {
-        self.closed.contains(&Matters::Value(path))
+        self.closed.contains(&ClosedValue::Value(path))
     }
 
     /// True if an earlier attempt has found that a parameter is changed in place.
     #[must_use]
     pub(crate) fn is_written(&self, parameter: ValuePath) -> bool {
-        self.closed.contains(&Matters::AllWritten) || self.closed.contains(&Matters::Written(parameter))
+        self.closed.contains(&ClosedValue::AllWritten) || self.closed.contains(&ClosedValue::Written(parameter))
     }
 
     /// Notes for the next attempt that a parameter is changed in place, and returns the restart.
     pub(crate) fn note_written(&mut self, parameter: ValuePath) -> Unwind {
-        let several = self.closed.iter().any(|known| matches!(known, Matters::Written(_) | Matters::AllWritten));
-        self.settled.push(if several { Matters::AllWritten } else { Matters::Written(parameter) });
+        let several =
+            self.closed.iter().any(|known| matches!(known, ClosedValue::Written(_) | ClosedValue::AllWritten));
+        self.settled.push(if several { ClosedValue::AllWritten } else { ClosedValue::Written(parameter) });
         Unwind::Restart(None)
     }
 
@@ -144,16 +145,16 @@ impl Sizes {
     /// the first translation on, only some are closed.
     pub(crate) fn close_all(&mut self) -> Unwind {
         if self.at_first == OpenAtFirst::Marked {
-            self.settled.extend(self.left_open.drain(..).map(Matters::Value));
+            self.settled.extend(self.left_open.drain(..).map(ClosedValue::Value));
         } else {
-            self.settled.push(Matters::AtFirst(self.at_first.fewer()));
+            self.settled.push(ClosedValue::AtFirst(self.at_first.fewer()));
         }
         Unwind::Restart(None)
     }
 
     /// Returns the values that the trace has found to matter, and forgets them.
     #[must_use]
-    pub fn take_settled(&mut self) -> Vec<Matters> {
+    pub fn take_settled(&mut self) -> Vec<ClosedValue> {
         std::mem::take(&mut self.settled)
     }
 }

@@ -46,7 +46,7 @@ fn underscored(byte: u8) -> u8 {
 
 /// One registration of a linked crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Linked {
+pub struct LinkedRegistration {
     /// The registry: `opcode`, `kind`, `builtin`, `backend`, an override of one of these, or `observer`.
     pub registry: &'static str,
     /// Name in the registry.
@@ -55,7 +55,7 @@ pub struct Linked {
     pub origin: RegistrationOrigin,
 }
 
-impl fmt::Display for Linked {
+impl fmt::Display for LinkedRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} at {}", self.registry, self.name, self.origin)
     }
@@ -64,11 +64,11 @@ impl fmt::Display for Linked {
 /// A value that knows its registration.
 pub trait Registered {
     /// The registration.
-    fn linked(&self) -> Linked;
+    fn linked(&self) -> LinkedRegistration;
 }
 
-impl Registered for Linked {
-    fn linked(&self) -> Linked {
+impl Registered for LinkedRegistration {
+    fn linked(&self) -> LinkedRegistration {
         *self
     }
 }

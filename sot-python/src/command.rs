@@ -3,7 +3,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use sot_core::linked::{linked, Linked};
+use sot_core::linked::{linked, LinkedRegistration};
 use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 
@@ -18,8 +18,8 @@ type Row = (&'static str, &'static str, &'static str, &'static str, &'static str
 /// Lists every registration that is linked into this build.
 #[pyfunction]
 fn _registrations() -> Vec<Row> {
-    let row = |found: Linked| {
-        let Linked { registry, name, origin } = found;
+    let row = |found: LinkedRegistration| {
+        let LinkedRegistration { registry, name, origin } = found;
         (registry, name, origin.krate, origin.version, origin.file, origin.line)
     };
     linked(PyVersion::BUILT_FOR).into_iter().map(row).collect()

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sot_core::cpython;
-use sot_core::registered::{Meaning, Parts};
+use sot_core::registered::{FlattenProtocol, RegistrationKind};
 use sot_core::registering;
 use sot_core::runtime::Runtime;
 
@@ -34,19 +34,19 @@ fn register_meaning(
 ) -> PyResult<u64> {
     let object = untranslated(object)?;
     let meaning = match (meaning, by) {
-        ("break_on", None) => Meaning::Break,
-        ("disable", None) => Meaning::Disabled,
-        ("pure", None) => Meaning::Pure,
-        ("constant_result", None) => Meaning::ConstantResult,
-        ("substitute", Some(by)) => Meaning::Substitute(untranslated(&by)?.unbind()),
-        ("graph_node", None) => Meaning::Statement,
-        ("value_type", None) => Meaning::Value,
+        ("break_on", None) => RegistrationKind::Break,
+        ("disable", None) => RegistrationKind::Disabled,
+        ("pure", None) => RegistrationKind::Pure,
+        ("constant_result", None) => RegistrationKind::ConstantResult,
+        ("substitute", Some(by)) => RegistrationKind::Substitute(untranslated(&by)?.unbind()),
+        ("graph_node", None) => RegistrationKind::Statement,
+        ("value_type", None) => RegistrationKind::Value,
         ("container", Some(parts)) => {
             let (flatten, unflatten) = parts.extract()?;
-            Meaning::Container(Parts { flatten, unflatten })
+            RegistrationKind::Container(FlattenProtocol { flatten, unflatten })
         }
-        ("skip", None) => Meaning::Skipped,
-        ("trace", None) => Meaning::Followed,
+        ("skip", None) => RegistrationKind::Skipped,
+        ("trace", None) => RegistrationKind::Followed,
         (other, _) => return Err(PyValueError::new_err(format!("nothing is registered as {other}"))),
     };
     registering::register(runtime()?, &object, meaning, below)

@@ -18,7 +18,7 @@ sot_core::variable_kind! { "id" }
 builtin! { ID = "id" => |cx, args| {
     let [object] = args.exactly(cx, "id")?;
     cx.see(object)?;
-    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Id })))
+    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Id })))
 } }
 
 builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
@@ -27,7 +27,7 @@ builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
     let tracker = cx.constant_tracker(function.clone().unbind());
     let object = cx.wrap(&function, tracker);
-    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Thread })))
+    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Thread })))
 } }
 
 builtin! { HASH = "object.__hash__" => |cx, args| {
@@ -35,12 +35,12 @@ builtin! { HASH = "object.__hash__" => |cx, args| {
     if cx.known(object)?.is_some() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__hash__() of a constant"));
     }
-    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Hash })))
+    Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Hash })))
 } }
 
 /// The number that is derived from an identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum DerivedNumber {
     Id,
     Hash,
     Thread,
@@ -49,7 +49,7 @@ enum What {
 /// An unknown number derived from the identity of an object or of the running thread.
 pub struct IdVariable {
     object: VarId,
-    what: What,
+    what: DerivedNumber,
 }
 
 impl IdVariable {
@@ -60,12 +60,12 @@ impl IdVariable {
 
     /// True if this is the identity hash of the object, which differs from its `id()`.
     pub fn is_hash(&self) -> bool {
-        self.what == What::Hash
+        self.what == DerivedNumber::Hash
     }
 
     /// True if this is the `id()` or identity hash of `object`, rather than the identity of a thread.
     pub fn is_of(&self, object: VarId) -> bool {
-        self.object == object && self.what != What::Thread
+        self.object == object && self.what != DerivedNumber::Thread
     }
 }
 
@@ -92,9 +92,9 @@ impl Variable for IdVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         match self.what {
-            What::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), [] as [VarId; 0]),
-            What::Id => emit_call(cg, |py| library(py, "builtins", "id"), [self.object]),
-            What::Hash => {
+            DerivedNumber::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), [] as [VarId; 0]),
+            DerivedNumber::Id => emit_call(cg, |py| library(py, "builtins", "id"), [self.object]),
+            DerivedNumber::Hash => {
                 let hash = cg.py().get_type::<PyAny>().getattr("__hash__")?.unbind();
                 emit_call(cg, |_| Ok(hash), [self.object])
             }

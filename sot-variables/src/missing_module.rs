@@ -188,7 +188,7 @@ fn finds_nothing(
         let path = path.map(|_| places.to_vec());
         return Ok(object.call_method1("find_spec", (name, path))?.is_none());
     }
-    let Some(test) = Missing::find(object, name, places)? else { return Ok(false) };
+    let Some(test) = MissingModuleTest::find(object, name, places)? else { return Ok(false) };
     cx.guards.add_state(Box::new(test));
     Ok(true)
 }
@@ -210,15 +210,15 @@ fn finds_nothing_in_the_trace(
 }
 
 /// Guard: the directories of a search path have no module of a name.
-struct Missing {
+struct MissingModuleTest {
     name: String,
     /// `sys.path_importer_cache`: finders by directory.
     cache: Py<PyDict>,
-    places: Vec<Place>,
+    places: Vec<SearchDirectory>,
 }
 
 /// A directory of the search path, as `importlib` knows it.
-struct Place {
+struct SearchDirectory {
     /// The entry of the search path; `None` for the empty entry, which is the current directory.
     name: Option<String>,
     /// The path of the directory when the guard was made.
@@ -227,9 +227,9 @@ struct Place {
     finder: Option<Identity>,
 }
 
-impl Missing {
+impl MissingModuleTest {
     /// Searches for the module. Returns `None` if it is found, or if a finder of the program could have a say.
-    fn find(finder: &Bound<'_, PyAny>, name: &str, places: &[String]) -> PyResult<Option<Missing>> {
+    fn find(finder: &Bound<'_, PyAny>, name: &str, places: &[String]) -> PyResult<Option<MissingModuleTest>> {
         let py = finder.py();
         let sys = cpython::import(py, "sys")?;
         let Ok(cache) = sys.getattr("path_importer_cache")?.cast_into_exact::<PyDict>() else { return Ok(None) };
@@ -245,15 +245,16 @@ impl Missing {
         if !finder.call_method1("find_spec", (name, places.to_vec()))?.is_none() {
             return Ok(None);
         }
-        let places: PyResult<Option<Vec<Place>>> = places.iter().map(|place| Place::of(&cache, place, name)).collect();
+        let places: PyResult<Option<Vec<SearchDirectory>>> =
+            places.iter().map(|place| SearchDirectory::of(&cache, place, name)).collect();
         let Some(places) = places? else { return Ok(None) };
-        let missing = Missing { name: name.to_owned(), cache: cache.unbind(), places };
+        let missing = MissingModuleTest { name: name.to_owned(), cache: cache.unbind(), places };
         Ok(missing.check(py).then_some(missing))
     }
 }
 
-impl Place {
-    fn of(cache: &Bound<'_, PyDict>, place: &str, name: &str) -> PyResult<Option<Place>> {
+impl SearchDirectory {
+    fn of(cache: &Bound<'_, PyDict>, place: &str, name: &str) -> PyResult<Option<SearchDirectory>> {
         let directory = directory(place);
         let Some(finder) = cache.get_item(&directory)? else { return Ok(None) };
         let finder = if finder.is_none() { None } else { Some(finder) };
@@ -263,7 +264,7 @@ impl Place {
             }
         }
         let finder = finder.as_ref().map(Identity::of);
-        Ok(Some(Place { name: (!place.is_empty()).then(|| place.to_owned()), directory, finder }))
+        Ok(Some(SearchDirectory { name: (!place.is_empty()).then(|| place.to_owned()), directory, finder }))
     }
 
     fn holds(&self, cache: &Bound<'_, PyDict>) -> PyResult<bool> {
@@ -330,7 +331,7 @@ fn are_own_hooks(hooks: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-impl StateTest for Missing {
+impl StateTest for MissingModuleTest {
     fn check(&self, py: Python<'_>) -> bool {
         let cache = self.cache.bind(py);
         let same = cpython::import(py, "sys").and_then(|sys| sys.getattr("path_importer_cache"));

@@ -179,7 +179,7 @@ impl Variable for WeakReferenceVariable {
         let referent = reference.upgrade();
         let tracker = cx.vars.tracker(this);
         if cx.trackers.is_sourced(tracker) {
-            let test = Refers { referent: referent.as_ref().map(Identity::of) };
+            let test = ReferentTest { referent: referent.as_ref().map(Identity::of) };
             cx.guards.add(tracker, Test::Object(Box::new(test)));
         }
         match referent {
@@ -197,11 +197,11 @@ impl Variable for WeakReferenceVariable {
 }
 
 /// Guard: a weak reference refers to a given object, or to a dead one.
-struct Refers {
+struct ReferentTest {
     referent: Option<Identity>,
 }
 
-impl ObjectTest for Refers {
+impl ObjectTest for ReferentTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         let Ok(reference) = object.cast::<PyWeakrefReference>() else { return false };
         match (reference.upgrade(), &self.referent) {

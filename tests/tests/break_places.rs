@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pyo3::prelude::*;
-use sot_core::registered::{self, Meaning};
+use sot_core::registered::{self, RegistrationKind};
 use sot_core::version::PyVersion;
 use sot_harness as harness;
 use sot_harness::suite::{self, Case};
@@ -61,7 +61,7 @@ impl Program {
         let expected = harness::observe(&module, "f", &makers, false).unwrap();
         let (module, makers) = self.load(py);
         let listed = module.getattr("listed").unwrap();
-        let listed = registered::register(&listed, Meaning::Break).unwrap();
+        let listed = registered::register(&listed, RegistrationKind::Break).unwrap();
         let call = |maker| harness::observe(&module, "f", std::slice::from_ref(maker), true).unwrap().concat();
         let mut wrong = Vec::new();
         let mut same = |call: usize, actual: &str| {

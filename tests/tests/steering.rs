@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use pyo3::prelude::*;
-use sot_core::registered::Meaning;
+use sot_core::registered::RegistrationKind;
 use sot_core::registering;
 use sot_core::runtime::Runtime;
 use sot_harness::{self as harness, Counts};
@@ -39,7 +39,7 @@ def arguments():
     return (toy.arange(2),)
 ";
 
-fn register(object: &Bound<'_, PyAny>, meaning: Meaning) -> PyResult<u64> {
+fn register(object: &Bound<'_, PyAny>, meaning: RegistrationKind) -> PyResult<u64> {
     registering::register(Runtime::get().unwrap(), object, meaning, true)
 }
 
@@ -83,7 +83,8 @@ fn listed(py: Python<'_>, expression: &str, name: &str) -> (Counts, Counts) {
         harness::counts()
     };
     assert_eq!(run().graphs, 1);
-    let (first, second) = (register(&object, Meaning::Break).unwrap(), register(&object, Meaning::Break).unwrap());
+    let (first, second) =
+        (register(&object, RegistrationKind::Break).unwrap(), register(&object, RegistrationKind::Break).unwrap());
     undo(py, first);
     undo(py, first);
     let during = run();
@@ -122,11 +123,11 @@ fn a_change_forgets_what_it_concerns_and_keeps_the_counters() {
         let run = || harness::observe(&module, "f", &makers, true).unwrap();
         run();
         let floor = py.import("math").unwrap().getattr("floor").unwrap();
-        undo(py, register(&floor, Meaning::Break).unwrap());
+        undo(py, register(&floor, RegistrationKind::Break).unwrap());
         run();
         let counts = harness::counts();
         assert_eq!((counts.translations, counts.misses, counts.hits), (1, 1, 1), "{counts:?}");
-        undo(py, register(&module.getattr("helper").unwrap(), Meaning::Break).unwrap());
+        undo(py, register(&module.getattr("helper").unwrap(), RegistrationKind::Break).unwrap());
         run();
         let counts = harness::counts();
         assert_eq!((counts.translations, counts.misses, counts.hits), (2, 2, 1), "{counts:?}");
@@ -134,16 +135,16 @@ fn a_change_forgets_what_it_concerns_and_keeps_the_counters() {
 }
 
 /// A function, what is registered for it, and the number of graphs and breaks.
-type Case = (&'static str, fn(&Bound<'_, PyModule>) -> Meaning, (u64, usize), (u64, usize));
+type Case = (&'static str, fn(&Bound<'_, PyModule>) -> RegistrationKind, (u64, usize), (u64, usize));
 
 #[test]
 fn calls_mean_what_is_registered() {
     let cases: [Case; 5] = [
-        ("opaque_number", |_| Meaning::Pure, (2, 1), (1, 0)),
-        ("opaque_number", |_| Meaning::ConstantResult, (2, 1), (1, 0)),
-        ("opaque", |module| Meaning::Substitute(module.getattr("clear").unwrap().unbind()), (2, 1), (1, 0)),
-        ("helper", |_| Meaning::Statement, (1, 0), (1, 0)),
-        ("helper", |_| Meaning::Disabled, (1, 0), (2, 1)),
+        ("opaque_number", |_| RegistrationKind::Pure, (2, 1), (1, 0)),
+        ("opaque_number", |_| RegistrationKind::ConstantResult, (2, 1), (1, 0)),
+        ("opaque", |module| RegistrationKind::Substitute(module.getattr("clear").unwrap().unbind()), (2, 1), (1, 0)),
+        ("helper", |_| RegistrationKind::Statement, (1, 0), (1, 0)),
+        ("helper", |_| RegistrationKind::Disabled, (1, 0), (2, 1)),
     ];
     harness::with_tracer(|py| {
         let source = format!("{SOURCE}{CALLS}");

@@ -24,7 +24,7 @@ pub(super) enum LineTable {
 
 /// Bytes from the end of the run before up to `end`, which share a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
+pub(super) struct PositionRun {
     pub(super) end: usize,
     pub(super) position: Position,
 }
@@ -66,7 +66,7 @@ impl LineTable {
         Ok(offsets.map(position_of).collect())
     }
 
-    fn decode(self, table: &[u8], first_line: u32) -> Result<Vec<Run>, BytecodeError> {
+    fn decode(self, table: &[u8], first_line: u32) -> Result<Vec<PositionRun>, BytecodeError> {
         match self {
             LineTable::Steps => Ok(decode_steps(table, first_line)),
             LineTable::Ranges => Ok(decode_ranges(table, first_line)),
@@ -100,17 +100,17 @@ fn only_line(line: i64) -> Position {
     Position { line: u32::try_from(line).ok(), ..Position::default() }
 }
 
-fn decode_steps(table: &[u8], first_line: u32) -> Vec<Run> {
+fn decode_steps(table: &[u8], first_line: u32) -> Vec<PositionRun> {
     let (mut end, mut line) = (0, i64::from(first_line));
     let mut runs = Vec::new();
     for step in table.chunks_exact(2) {
         if step[0] != 0 {
             end += usize::from(step[0]);
-            runs.push(Run { end, position: only_line(line) });
+            runs.push(PositionRun { end, position: only_line(line) });
         }
         line += i64::from(step[1] as i8);
     }
-    runs.push(Run { end: usize::MAX, position: only_line(line) });
+    runs.push(PositionRun { end: usize::MAX, position: only_line(line) });
     runs
 }
 
@@ -142,7 +142,7 @@ fn put_step(table: &mut Vec<u8>, mut bytes: usize, mut lines: i64) {
 
 const NO_LINE: i8 = -128;
 
-fn decode_ranges(table: &[u8], first_line: u32) -> Vec<Run> {
+fn decode_ranges(table: &[u8], first_line: u32) -> Vec<PositionRun> {
     let (mut end, mut line) = (0, i64::from(first_line));
     let mut runs = Vec::new();
     for range in table.chunks_exact(2) {
@@ -155,7 +155,7 @@ fn decode_ranges(table: &[u8], first_line: u32) -> Vec<Run> {
         };
         end += usize::from(range[0]);
         if range[0] != 0 {
-            runs.push(Run { end, position });
+            runs.push(PositionRun { end, position });
         }
     }
     runs
@@ -200,7 +200,7 @@ mod kind {
 
 const MAX_UNITS: usize = 8;
 
-fn decode_locations(table: &[u8], first_line: u32) -> Result<Vec<Run>, BytecodeError> {
+fn decode_locations(table: &[u8], first_line: u32) -> Result<Vec<PositionRun>, BytecodeError> {
     let mut reader = LineTableReader { table, at: 0 };
     let (mut end, mut line) = (0, i64::from(first_line));
     let mut runs = Vec::new();
@@ -208,7 +208,7 @@ fn decode_locations(table: &[u8], first_line: u32) -> Result<Vec<Run>, BytecodeE
         let head = reader.byte()?;
         let position = reader.location(head >> 3 & 15, &mut line)?;
         end += 2 * (usize::from(head & 7) + 1);
-        runs.push(Run { end, position });
+        runs.push(PositionRun { end, position });
     }
     Ok(runs)
 }

@@ -19,7 +19,7 @@ pub struct CacheEntry {
     pub disable_eval_frame: bool,
     /// Fallback entry, tried last: it does not assume a number that the other entries specialise on.
     pub comes_last: bool,
-    pub(super) left: Left,
+    pub(super) left: LeftToCPython,
     /// True if this entry replaces the entries that have never been hit, because it serves the same frames.
     pub(super) replaces_unused: bool,
     /// Number of hits. An atomic addition is not needed under the GIL.
@@ -34,7 +34,7 @@ pub struct CacheEntry {
 
 /// The part of a frame that an entry leaves to CPython.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftToCPython {
     Nothing,
     /// What a graph break or fallback leaves.
     Some,
@@ -50,7 +50,7 @@ impl CacheEntry {
             code,
             disable_eval_frame,
             comes_last,
-            left: Left::Some,
+            left: LeftToCPython::Some,
             replaces_unused: false,
             uses: AtomicU64::new(0),
             id: 0,
@@ -75,7 +75,7 @@ impl CacheEntry {
     /// Sets whether the entry leaves nothing of the frame to CPython.
     #[must_use]
     pub fn whole(self, is_whole: bool) -> Self {
-        CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
+        CacheEntry { left: if is_whole { LeftToCPython::Nothing } else { LeftToCPython::Some }, ..self }
     }
 
     /// Sets whether the entry replaces those that have never been hit, because it serves all values and each of them
@@ -118,7 +118,7 @@ impl CacheEntry {
 
     /// Makes an entry that leaves the rest of a loop iteration to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
-        CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
+        CacheEntry { left: LeftToCPython::Round, ..CacheEntry::new(guards, Some(code), false, true) }
     }
 }
 

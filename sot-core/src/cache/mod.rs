@@ -27,7 +27,7 @@ use crate::settling::Settling;
 use crate::value_path::ValuePath;
 
 pub use entry::CacheEntry;
-use entry::Left;
+use entry::LeftToCPython;
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
@@ -155,8 +155,9 @@ impl CodeCache {
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<CacheEntry>> {
         let entries = Arc::clone(&self.lock());
         let whole = self.whole.load(Ordering::Relaxed);
-        let at =
-            entries.iter().position(|entry| (!whole || entry.left == Left::Nothing) && entry.guards.check(frame))?;
+        let at = entries
+            .iter()
+            .position(|entry| (!whole || entry.left == LeftToCPython::Nothing) && entry.guards.check(frame))?;
         // Entries that alternate keep their places: only one that is found twice in a row moves to the front.
         let is_again = self.found.swap(entries[at].id, Ordering::Relaxed) == entries[at].id;
         if at > 0 && is_again && !entries[at].comes_last {
@@ -306,7 +307,7 @@ impl CodeCache {
             let UnmetGuard { guard, expected, seen, .. } = entry.guards.unmet(frame)?;
             Some(FailedGuard { translation: entry.id, guard, expected, seen })
         };
-        entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()
+        entries.iter().filter(|entry| entry.left != LeftToCPython::Round).filter_map(failed).collect()
     }
 
     fn move_to_front(&self, entry: &Arc<CacheEntry>) {
@@ -334,9 +335,9 @@ impl CodeCache {
     pub fn take_rounds_back(&self) {
         self.profile().forget_loops();
         let mut list = self.lock();
-        if list.iter().any(|entry| entry.left == Left::Round) {
+        if list.iter().any(|entry| entry.left == LeftToCPython::Round) {
             let old = std::mem::take(&mut *list);
-            *list = Arc::new(old.iter().filter(|entry| entry.left != Left::Round).cloned().collect());
+            *list = Arc::new(old.iter().filter(|entry| entry.left != LeftToCPython::Round).cloned().collect());
             drop(list);
             drop(old);
         }

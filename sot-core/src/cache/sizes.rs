@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
+use crate::open_sizes::{ClosedValue, OpenAtFirst, Sizes};
 use crate::policy;
 use crate::value_path::ValuePath;
 
@@ -14,7 +14,7 @@ pub struct OpenSizes {
     asked: bool,
     wanted: HashSet<ValuePath>,
     /// Open values that turned out to matter.
-    closed: HashSet<Matters>,
+    closed: HashSet<ClosedValue>,
     /// True if the graph broke where sizes were opened early.
     wait: bool,
     /// The dynamic-shape setting of the function.
@@ -97,10 +97,10 @@ impl OpenSizes {
     }
 
     /// Specialises from now on on what has turned out to matter.
-    pub fn close(&mut self, matters: Vec<Matters>) {
-        for what in matters {
+    pub fn close(&mut self, closed: Vec<ClosedValue>) {
+        for what in closed {
             match what {
-                Matters::AtFirst(fewer) => self.at_first = fewer,
+                ClosedValue::AtFirst(fewer) => self.at_first = fewer,
                 _ => _ = self.closed.insert(what),
             }
         }

@@ -28,7 +28,7 @@ pub(super) struct Break<'a, 'py> {
 }
 
 /// One side of a hand-over: where the innermost frame continues, and with which stack.
-pub(super) struct Side<'a> {
+pub(super) struct BreakSide<'a> {
     pub(super) place: Label,
     pub(super) entry: Entry,
     pub(super) stack: &'a [Item],
@@ -64,7 +64,7 @@ impl CodeGen<'_, '_> {
     }
 
     /// Calls the hand-over with cells, locals and stack of each frame, and returns its result.
-    pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<()> {
+    pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &BreakSide<'_>) -> Flow<()> {
         let py = self.cx.py;
         let frames = self.resumed_frames(of, side)?;
         let drives_itself = of.sources[0].drives_itself();
@@ -163,7 +163,7 @@ impl CodeGen<'_, '_> {
     }
 
     /// Returns the resume function of each frame, the outermost first.
-    fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<Vec<Resumed>> {
+    fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &BreakSide<'_>) -> Flow<Vec<Resumed>> {
         let mut resumed: Vec<Resumed> = Vec::new();
         for (level, frame) in of.at.frames.iter().enumerate().rev() {
             let source = &of.sources[level];

@@ -37,7 +37,9 @@ pub use objects::callable::{
     call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking,
 };
 pub use objects::dict::{dict_get, dict_lacks, proxied_dict};
-pub use objects::embedded::{ArrayField, Embedded, Held, KeptNumber, NumberField, ThreadFlag, ThreadNumber};
+pub use objects::embedded::{
+    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, ThreadFlag, ThreadNumber,
+};
 pub use objects::function::{
     bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
     function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_frame, new_function,
@@ -59,4 +61,4 @@ pub use objects::type_::{
 };
 pub use objects::upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use objects::weak::{referents, supports_weakref, OnDeath, WeakRef};
-pub use snapshot::{blind_spot, Changed, HeldPlace, Objects, Place, Reading, Recorder, Snapshot};
+pub use snapshot::{blind_spot, Changed, EmbeddedPlace, Objects, Place, Reading, Recorder, Snapshot};

@@ -49,7 +49,7 @@ pub struct FunctionGraph<'py> {
     pub(crate) inputs: Vec<(SymbolId, VarId)>,
     pub(crate) external: FxHashMap<VarId, SymbolId>,
     pub(crate) ir: StatementIR,
-    units: Vec<unit::Unit>,
+    units: Vec<unit::CallUnit>,
     building: Duration,
     /// Minimum size of a graph that is compiled. A smaller graph is called operation by operation.
     min_size: MinSize,
@@ -266,7 +266,7 @@ impl<'py> FunctionGraph<'py> {
     pub fn end_unit(&mut self, function: &str, since: GraphMark) {
         let (start, end) = (since.statements, self.ir.statements.len());
         if start < end {
-            self.units.push(unit::Unit { name: function.to_owned(), start, end });
+            self.units.push(unit::CallUnit { name: function.to_owned(), start, end });
         }
     }
 

@@ -8,14 +8,14 @@ use super::{Statement, StatementIR, StatementKind};
 
 /// A range of statements that one call made.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct CallUnit {
     pub(super) name: String,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// Replaces each unit by one `call_sir`. Units come in the order in which their calls ended: inner before outer.
-pub(super) fn fold(ir: &mut StatementIR, units: &[Unit]) {
+pub(super) fn fold(ir: &mut StatementIR, units: &[CallUnit]) {
     if units.is_empty() {
         return;
     }
@@ -36,7 +36,7 @@ impl Folding {
     fn range(
         &mut self,
         all: &[Statement],
-        units: &[Unit],
+        units: &[CallUnit],
         (start, end): (usize, usize),
         after: &HashSet<String>,
     ) -> Vec<Statement> {
@@ -58,7 +58,7 @@ impl Folding {
     }
 
     /// Returns the `call_sir` of a unit. `units` holds the unit's own inner units.
-    fn call(&mut self, all: &[Statement], units: &[Unit], unit: &Unit, after: &HashSet<String>) -> Statement {
+    fn call(&mut self, all: &[Statement], units: &[CallUnit], unit: &CallUnit, after: &HashSet<String>) -> Statement {
         let body = &all[unit.start..unit.end];
         let defined: HashSet<&String> = body.iter().flat_map(|statement| &statement.outputs).collect();
         let mut inputs: Vec<String> = Vec::new();
@@ -171,8 +171,8 @@ mod tests {
         }
     }
 
-    fn unit(name: &str, start: usize, end: usize) -> Unit {
-        Unit { name: name.to_owned(), start, end }
+    fn unit(name: &str, start: usize, end: usize) -> CallUnit {
+        CallUnit { name: name.to_owned(), start, end }
     }
 
     fn ir(statements: Vec<Statement>, output: &str) -> StatementIR {

@@ -35,12 +35,12 @@ struct MemoState {
     /// Number of times that the guards held when they were run in full.
     held: u32,
     useless: u32,
-    blamed: HashMap<Culprit, u8>,
+    blamed: HashMap<ChangeCause, u8>,
 }
 
 /// A cause of changes that make notes useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Culprit {
+enum ChangeCause {
     /// The identity of the object in a register.
     Identity(Register),
     /// The contents of the object in a register.
@@ -48,7 +48,7 @@ enum Culprit {
 }
 
 /// Result of comparing memory with the note.
-pub(super) enum Seen {
+pub(super) enum MemoryCheck {
     /// The guards hold.
     Same,
     /// The step at this position fails.
@@ -58,7 +58,7 @@ pub(super) enum Seen {
 }
 
 /// A difference between memory and the note.
-pub(super) struct Change(Culprit);
+pub(super) struct Change(ChangeCause);
 
 /// A note of one call for which the guards held.
 struct Note {
@@ -70,7 +70,7 @@ struct Note {
     /// For each register its index among the values that this note fills in.
     places: Vec<u32>,
     /// For each culprit the index of the snapshot's probe up to which (exclusive) the probes belong to this culprit.
-    culprits: Vec<(usize, Culprit)>,
+    culprits: Vec<(usize, ChangeCause)>,
     root_registers: Vec<Register>,
     served: AtomicU32,
 }
@@ -99,8 +99,8 @@ impl GuardMemory {
     }
 
     /// Compares memory with the note, and runs the steps that memory does not decide.
-    pub(super) fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
-        let Some(note) = self.lock().note.clone() else { return Seen::Changed(None) };
+    pub(super) fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> MemoryCheck {
+        let Some(note) = self.lock().note.clone() else { return MemoryCheck::Changed(None) };
         note.ask(steps, frame)
     }
 
@@ -115,7 +115,7 @@ impl GuardMemory {
     }
 
     /// Removes the old note and blames a culprit for its failure. Returns `None` if a new note is not worthwhile.
-    fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
+    fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<ChangeCause, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
         if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
@@ -134,17 +134,17 @@ impl GuardMemory {
 }
 
 impl Note {
-    fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
+    fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> MemoryCheck {
         let nothing: Vec<Bound<'py, PyAny>> = Vec::new();
         let mut roots = Objects::new();
         for at in &self.roots {
-            let Step::Fetch(fetch) = &steps[*at] else { return Seen::Fails(*at) };
-            let Some(root) = fetch.run(frame, &nothing) else { return Seen::Fails(*at) };
+            let Step::Fetch(fetch) = &steps[*at] else { return MemoryCheck::Fails(*at) };
+            let Some(root) = fetch.run(frame, &nothing) else { return MemoryCheck::Fails(*at) };
             roots.push(root);
         }
         let values = match self.snapshot.check(frame.py(), &roots) {
             Ok(values) => values,
-            Err(changed) => return Seen::Changed(Some(Change(self.culprit(changed)))),
+            Err(changed) => return MemoryCheck::Changed(Some(Change(self.culprit(changed)))),
         };
         let mut registers = NoteRegisters { places: &self.places, values };
         for at in &self.rest {
@@ -153,19 +153,19 @@ impl Note {
                 Step::Test(register, check) => check.run(registers.at(*register), &registers),
             };
             if !passes {
-                return Seen::Fails(*at);
+                return MemoryCheck::Fails(*at);
             }
         }
         self.served.fetch_add(1, Ordering::Relaxed);
-        Seen::Same
+        MemoryCheck::Same
     }
 
-    fn culprit(&self, changed: Changed) -> Culprit {
+    fn culprit(&self, changed: Changed) -> ChangeCause {
         match changed {
-            Changed::Root(at) => Culprit::Identity(self.root_registers.get(at).copied().unwrap_or_default()),
+            Changed::Root(at) => ChangeCause::Identity(self.root_registers.get(at).copied().unwrap_or_default()),
             Changed::Probe(at) => {
                 let after = self.culprits.partition_point(|(end, _)| *end <= at);
-                self.culprits.get(after).map_or(Culprit::Identity(0), |(_, culprit)| *culprit)
+                self.culprits.get(after).map_or(ChangeCause::Identity(0), |(_, culprit)| *culprit)
             }
         }
     }
@@ -173,7 +173,7 @@ impl Note {
 
 /// Builds a note.
 struct Noting<'a, 'py> {
-    blamed: &'a HashMap<Culprit, u8>,
+    blamed: &'a HashMap<ChangeCause, u8>,
     values: &'a [Bound<'py, PyAny>],
     recorder: Recorder,
     /// Place in memory of each register's value; `None` where memory does not determine the value.
@@ -182,11 +182,11 @@ struct Noting<'a, 'py> {
     root_registers: Vec<Register>,
     wanted: usize,
     rest: Vec<usize>,
-    culprits: Vec<(usize, Culprit)>,
+    culprits: Vec<(usize, ChangeCause)>,
 }
 
 impl<'a, 'py> Noting<'a, 'py> {
-    fn new(blamed: &'a HashMap<Culprit, u8>, values: &'a [Bound<'py, PyAny>]) -> Self {
+    fn new(blamed: &'a HashMap<ChangeCause, u8>, values: &'a [Bound<'py, PyAny>]) -> Self {
         Noting {
             blamed,
             values,
@@ -200,7 +200,7 @@ impl<'a, 'py> Noting<'a, 'py> {
         }
     }
 
-    fn is_steady(&self, culprit: Culprit) -> bool {
+    fn is_steady(&self, culprit: ChangeCause) -> bool {
         self.blamed.get(&culprit).is_none_or(|times| *times < BLAMED)
     }
 
@@ -210,7 +210,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             let told = match step {
                 Step::Fetch(fetch) => {
                     let register = self.known.len() as Register;
-                    let steady = self.is_steady(Culprit::Identity(register)) && !loose.contains(&register);
+                    let steady = self.is_steady(ChangeCause::Identity(register)) && !loose.contains(&register);
                     let place = if steady { self.fetch(at, register, fetch) } else { None };
                     self.known.push(place);
                     self.known[register as usize].is_some()
@@ -251,12 +251,12 @@ impl<'a, 'py> Noting<'a, 'py> {
         let of = self.known[source as usize].clone()?;
         let recorder = &mut self.recorder;
         let (place, culprit) = match fetch {
-            Fetch::InstanceDict(_) => (Some(recorder.instance_dict(&of)), Culprit::Identity(register)),
-            Fetch::Lookup(_, name) => (recorder.lookup(&of, name.bind(py)), Culprit::Identity(register)),
-            Fetch::Type(_) => (Some(recorder.type_of(&of)), Culprit::Identity(register)),
-            Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), Culprit::Identity(register)),
-            Fetch::CellContents(_) => (recorder.contents(&of)?, Culprit::Identity(register)),
-            Fetch::Part(_, part) => (recorder.part(&of, *part), Culprit::Identity(register)),
+            Fetch::InstanceDict(_) => (Some(recorder.instance_dict(&of)), ChangeCause::Identity(register)),
+            Fetch::Lookup(_, name) => (recorder.lookup(&of, name.bind(py)), ChangeCause::Identity(register)),
+            Fetch::Type(_) => (Some(recorder.type_of(&of)), ChangeCause::Identity(register)),
+            Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), ChangeCause::Identity(register)),
+            Fetch::CellContents(_) => (recorder.contents(&of)?, ChangeCause::Identity(register)),
+            Fetch::Part(_, part) => (recorder.part(&of, *part), ChangeCause::Identity(register)),
             Fetch::DictItem(_, key) => return self.item(source, register, &of, &key.get(py)?),
             _ => return None,
         };
@@ -274,15 +274,15 @@ impl<'a, 'py> Noting<'a, 'py> {
         let reading = self.reading(dict);
         let found = self.recorder.item(of, key, reading)?;
         let culprit = match reading {
-            Reading::Version => Culprit::Contents(dict),
-            Reading::Lookup => Culprit::Identity(register),
+            Reading::Version => ChangeCause::Contents(dict),
+            Reading::Lookup => ChangeCause::Identity(register),
         };
         self.stands_for(culprit);
         found
     }
 
     fn reading(&self, dict: Register) -> Reading {
-        if self.is_steady(Culprit::Contents(dict)) {
+        if self.is_steady(ChangeCause::Contents(dict)) {
             Reading::Version
         } else {
             Reading::Lookup
@@ -290,7 +290,7 @@ impl<'a, 'py> Noting<'a, 'py> {
     }
 
     /// Blames this culprit for failures of the probes recorded since the last call.
-    fn stands_for(&mut self, culprit: Culprit) {
+    fn stands_for(&mut self, culprit: ChangeCause) {
         self.culprits.push((self.recorder.len(), culprit));
     }
 
@@ -298,51 +298,51 @@ impl<'a, 'py> Noting<'a, 'py> {
     fn test(&mut self, register: Register, place: &Place<'py>, check: &Check) -> bool {
         let value = &self.values[register as usize];
         let py = value.py();
-        let (by_version, by_key) = (self.is_steady(Culprit::Contents(register)), Reading::Lookup);
+        let (by_version, by_key) = (self.is_steady(ChangeCause::Contents(register)), Reading::Lookup);
         let recorder = &mut self.recorder;
         let (told, culprit) = match check {
             Check::Is(object) => {
                 object.note(place, recorder);
-                (true, Culprit::Identity(register))
+                (true, ChangeCause::Identity(register))
             }
             Check::TypeIs(ty) => {
                 ty.note_type(place, recorder);
-                (true, Culprit::Identity(register))
+                (true, ChangeCause::Identity(register))
             }
             Check::Equals(_) => {
                 let stays_equal = is_made_of_atoms(value);
                 if stays_equal {
                     recorder.keep(value);
                 }
-                (stays_equal, Culprit::Identity(register))
+                (stays_equal, ChangeCause::Identity(register))
             }
-            Check::Length(_) => (recorder.length(place), Culprit::Contents(register)),
-            Check::Keys(_) => (by_version && recorder.dict(place), Culprit::Contents(register)),
+            Check::Length(_) => (recorder.length(place), ChangeCause::Contents(register)),
+            Check::Keys(_) => (by_version && recorder.dict(place), ChangeCause::Contents(register)),
             Check::LacksKey(key) => {
                 let Some(key) = key.get(py) else { return false };
                 let reading = if by_version { Reading::Version } else { by_key };
-                (recorder.item(place, &key, reading).is_some(), Culprit::Contents(register))
+                (recorder.item(place, &key, reading).is_some(), ChangeCause::Contents(register))
             }
             Check::LacksEntry(name) => {
                 let reading = if by_version { Reading::Version } else { by_key };
                 let told = !place.is_dict() || recorder.item(place, name.bind(py).as_any(), reading).is_some();
                 recorder.type_of(place);
-                (told, Culprit::Contents(register))
+                (told, ChangeCause::Contents(register))
             }
-            Check::LacksLookup(_) | Check::PlainReads => (recorder.lookups_of(place), Culprit::Contents(register)),
+            Check::LacksLookup(_) | Check::PlainReads => (recorder.lookups_of(place), ChangeCause::Contents(register)),
             Check::Subclass(class, _) => {
                 class.note_alive(py, recorder);
-                (recorder.lookups_of(place), Culprit::Contents(register))
+                (recorder.lookups_of(place), ChangeCause::Contents(register))
             }
             Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) | Check::Objects(..) => {
-                (false, Culprit::Contents(register))
+                (false, ChangeCause::Contents(register))
             }
-            Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
+            Check::EmptyCell => (recorder.contents(place).is_some(), ChangeCause::Identity(register)),
             Check::SameAs(_) | Check::DiffersFrom(_) | Check::Apart(..) => {
                 let is_known = |other: &Register| self.known[*other as usize].is_some();
-                (check.compared().iter().all(is_known), Culprit::Identity(register))
+                (check.compared().iter().all(is_known), ChangeCause::Identity(register))
             }
-            Check::Object(test) => (by_version && test.note(place, recorder), Culprit::Contents(register)),
+            Check::Object(test) => (by_version && test.note(place, recorder), ChangeCause::Contents(register)),
         };
         self.stands_for(culprit);
         told

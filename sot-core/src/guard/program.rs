@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use super::compile::Compiler;
-use super::memo::{sources, GuardMemory, Seen};
+use super::memo::{sources, GuardMemory, MemoryCheck};
 use super::rejection::Rejection;
 use super::steps::{Check, Fetch, Register, Registers, Step};
 use super::{Guard, StateTest};
@@ -48,7 +48,7 @@ pub struct Differing {
 }
 
 /// Paths of a tested number.
-struct Numbers {
+struct NumberPaths {
     /// Path of the tested number itself.
     asked: ValuePath,
     /// Paths of the numbers it is computed from.
@@ -61,7 +61,7 @@ pub struct GuardProgram {
     pub(super) steps: Vec<Step>,
     registers: usize,
     /// For each test of a value's contents, by step: the paths of the tested number or tensor.
-    numbers: HashMap<usize, Numbers>,
+    numbers: HashMap<usize, NumberPaths>,
     /// For each test against a class that was made within a function, by step: the path of the class or of its
     /// instance.
     made_classes: HashMap<usize, ValuePath>,
@@ -94,7 +94,7 @@ impl GuardProgram {
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
             let text = guard.text(py, trackers);
-            let number = guard.asks_for_contents().then(|| Numbers {
+            let number = guard.asks_for_contents().then(|| NumberPaths {
                 asked: trackers.path(guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
             });
@@ -147,7 +147,7 @@ impl GuardProgram {
                     if check.run(value, &registers) {
                         continue;
                     }
-                    let Some(Numbers { asked, leaves }) = self.numbers.get(&at) else { return };
+                    let Some(NumberPaths { asked, leaves }) = self.numbers.get(&at) else { return };
                     let differing = match check {
                         Check::Object(test) => test.differing_sizes(value),
                         _ => Vec::new(),
@@ -176,12 +176,12 @@ impl GuardProgram {
         }
         let Some(memory) = &self.memory else { return self.walk(frame).is_some() };
         match memory.ask(&self.steps, frame) {
-            Seen::Same => true,
-            Seen::Fails(at) => {
+            MemoryCheck::Same => true,
+            MemoryCheck::Fails(at) => {
                 self.rejection.note(&self.steps, at);
                 false
             }
-            Seen::Changed(change) => match self.walk(frame) {
+            MemoryCheck::Changed(change) => match self.walk(frame) {
                 Some(registers) => {
                     memory.learn(&self.steps, &registers, change);
                     true

@@ -22,11 +22,11 @@ const MOST_PASSES: u32 = 64;
 #[derive(Default)]
 pub(super) struct Rejection {
     is_known: AtomicBool,
-    state: Mutex<AskedFirst>,
+    state: Mutex<FirstTest>,
 }
 
 #[derive(Default)]
-struct AskedFirst {
+struct FirstTest {
     path: Option<Arc<TestPath>>,
     tried: u32,
     passes: u32,
@@ -39,12 +39,12 @@ struct TestPath {
 }
 
 /// The registers filled by the steps of a [`TestPath`].
-struct Filled<'a, 'py> {
+struct PathRegisters<'a, 'py> {
     registers: &'a [Register],
     values: Objects<'py>,
 }
 
-impl<'py> Registers<'py> for Filled<'_, 'py> {
+impl<'py> Registers<'py> for PathRegisters<'_, 'py> {
     #[inline]
     fn at(&self, register: Register) -> &Bound<'py, PyAny> {
         let at = self.registers.iter().position(|known| *known == register);
@@ -53,7 +53,7 @@ impl<'py> Registers<'py> for Filled<'_, 'py> {
 }
 
 impl Rejection {
-    fn lock(&self) -> MutexGuard<'_, AskedFirst> {
+    fn lock(&self) -> MutexGuard<'_, FirstTest> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,7 +118,7 @@ impl TestPath {
     }
 
     fn fails<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
-        let mut filled = Filled { registers: &self.registers, values: Objects::new() };
+        let mut filled = PathRegisters { registers: &self.registers, values: Objects::new() };
         for at in &self.steps {
             let passes = match &steps[*at] {
                 Step::Fetch(fetch) => fetch.run(frame, &filled).map(|value| filled.values.push(value)).is_some(),

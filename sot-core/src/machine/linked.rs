@@ -8,13 +8,13 @@ use crate::machine::variable::{KindOverride, VariableKind};
 use crate::origin::Registered;
 use crate::version::PyVersion;
 
-pub use crate::origin::Linked;
+pub use crate::origin::LinkedRegistration;
 
 /// Returns all registrations, sorted; of opcodes only those for `version`.
-pub fn linked(version: PyVersion) -> Vec<Linked> {
+pub fn linked(version: PyVersion) -> Vec<LinkedRegistration> {
     let opcodes = inventory::iter::<OpcodeHandler>.into_iter().filter(|opcode| opcode.versions.contains(version));
     let of_opcodes = inventory::iter::<OpcodeOverride>.into_iter().filter(|one| one.versions.contains(version));
-    let mut all: Vec<Linked> = places(opcodes);
+    let mut all: Vec<LinkedRegistration> = places(opcodes);
     all.extend(places(of_opcodes));
     all.extend(places(inventory::iter::<VariableKind>));
     all.extend(places(inventory::iter::<KindOverride>));
@@ -26,6 +26,6 @@ pub fn linked(version: PyVersion) -> Vec<Linked> {
     all
 }
 
-fn places<R: Registered + 'static>(registered: impl IntoIterator<Item = &'static R>) -> Vec<Linked> {
+fn places<R: Registered + 'static>(registered: impl IntoIterator<Item = &'static R>) -> Vec<LinkedRegistration> {
     registered.into_iter().map(Registered::linked).collect()
 }

@@ -8,7 +8,7 @@ use crate::guard::Guard;
 use crate::ir::Statement;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::opcode::{Next, Operand};
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 
 /// The outcome of a translation.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ pub struct ObserverRegistration {
 inventory::collect!(ObserverRegistration);
 
 impl Registered for ObserverRegistration {
-    fn linked(&self) -> Linked {
-        Linked { registry: "observer", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "observer", name: self.name, origin: self.origin }
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn all() -> Vec<&'static ObserverRegistration> {
 
 /// Numbers of statements and guards of the present attempt that observers have been told of.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct ObserverProgress {
     statements: usize,
     guards: usize,
 }
@@ -144,7 +144,7 @@ fn tell(cx: &mut OpcodeExecutor<'_>) {
     for guard in cx.guards.since(told.guards) {
         each(cx, |observer| observer.guard(cx, guard));
     }
-    cx.observed.told = Told { statements: cx.graph.ir.statements.len(), guards: cx.guards.len() };
+    cx.observed.told = ObserverProgress { statements: cx.graph.ir.statements.len(), guards: cx.guards.len() };
 }
 
 fn each(cx: &OpcodeExecutor<'_>, tell: impl Fn(&dyn Observer)) {

@@ -9,16 +9,16 @@ use pyo3::types::{PyCFunction, PyFunction, PyModule, PyString, PyType};
 use crate::cache;
 use crate::cpython;
 use crate::machine::runtime::Runtime;
-use crate::registered::{self, Meaning};
+use crate::registered::{self, RegistrationKind};
 use crate::tracker;
 
 /// Registers a meaning of an object. Returns a token for [`undo`]. `below` is true if the functions that a disabled
 /// function calls are left alone, too.
-pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: Meaning, below: bool) -> PyResult<u64> {
-    let object = meant(object, &meaning)?;
-    check(runtime, &object, &meaning)?;
-    let disables = matches!(meaning, Meaning::Disabled);
-    let token = registered::register(&object, meaning)?;
+pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: RegistrationKind, below: bool) -> PyResult<u64> {
+    let object = meant(object, &kind)?;
+    check(runtime, &object, &kind)?;
+    let disables = matches!(kind, RegistrationKind::Disabled);
+    let token = registered::register(&object, kind)?;
     leave_frames(runtime, &object, disables.then_some(below))?;
     Ok(token)
 }
@@ -27,7 +27,7 @@ pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: Meaning, 
 pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
     let Some(registration) = registered::undo(py, token)? else { return Ok(()) };
     let object = registration.object.bind(py);
-    if matches!(registration.meaning, Meaning::Disabled) {
+    if matches!(registration.kind, RegistrationKind::Disabled) {
         if let Some(code) = own_code(runtime, object)? {
             cache::disable(&code, None);
         }
@@ -36,17 +36,17 @@ pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
 }
 
 /// Returns the object to register: the function of a bound method, else the object.
-fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'py, PyAny>> {
+fn meant<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) -> PyResult<Bound<'py, PyAny>> {
     let shown = || tracker::repr(object.py(), object.as_unbound());
-    let word = meaning.word();
-    match meaning {
-        Meaning::Value | Meaning::Container(_) => {
+    let word = kind.word();
+    match kind {
+        RegistrationKind::Value | RegistrationKind::Container(_) => {
             if !object.is_instance_of::<PyType>() {
                 return Err(PyTypeError::new_err(format!("{word}() takes a class; {} is none", shown())));
             }
             return Ok(object.clone());
         }
-        Meaning::Skipped | Meaning::Followed => return Ok(object.clone()),
+        RegistrationKind::Skipped | RegistrationKind::Followed => return Ok(object.clone()),
         _ => {}
     }
     if let Some((function, _)) = cpython::bound_method(object) {
@@ -77,11 +77,11 @@ fn is_lasting(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyResult<()> {
-    let (shown, word) = (tracker::name(object), meaning.word());
-    match meaning {
-        Meaning::Value => check_value(runtime, object),
-        Meaning::Container(parts) => {
+fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) -> PyResult<()> {
+    let (shown, word) = (tracker::name(object), kind.word());
+    match kind {
+        RegistrationKind::Value => check_value(runtime, object),
+        RegistrationKind::Container(parts) => {
             if let Some(what) = framework_class(runtime, object)? {
                 return Err(PyValueError::new_err(format!("{word}({shown}): {what}")));
             }
@@ -99,29 +99,36 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
             }
             Ok(())
         }
-        Meaning::Disabled if !object.is_instance_of::<PyFunction>() => {
+        RegistrationKind::Disabled if !object.is_instance_of::<PyFunction>() => {
             let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
             Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))
         }
-        Meaning::Break | Meaning::Disabled | Meaning::Skipped | Meaning::Followed => Ok(()),
-        Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
+        RegistrationKind::Break
+        | RegistrationKind::Disabled
+        | RegistrationKind::Skipped
+        | RegistrationKind::Followed => Ok(()),
+        RegistrationKind::Statement | RegistrationKind::Substitute(_) | RegistrationKind::ConstantResult
+            if object.is_instance_of::<PyType>() =>
+        {
             Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
         }
         _ if runtime.builtins.has(object) => Err(PyValueError::new_err(format!(
             "{word}({shown}): {} knows already what calls of it do",
             runtime.package
         ))),
-        Meaning::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
+        RegistrationKind::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
             let by = tracker::repr(object.py(), by);
             Err(PyTypeError::new_err(format!("{word}({shown}): only a Python function can be followed; {by} is none")))
         }
-        Meaning::Substitute(by) if by.is(object) => {
+        RegistrationKind::Substitute(by) if by.is(object) => {
             Err(PyValueError::new_err(format!("{word}({shown}): a function cannot stand for itself")))
         }
-        Meaning::Substitute(by) if leads_to(by.bind(object.py()), object) => Err(PyValueError::new_err(format!(
-            "{word}({shown}): {} is itself followed as {shown}, and so each would stand for the other",
-            tracker::name(by.bind(object.py()))
-        ))),
+        RegistrationKind::Substitute(by) if leads_to(by.bind(object.py()), object) => {
+            Err(PyValueError::new_err(format!(
+                "{word}({shown}): {} is itself followed as {shown}, and so each would stand for the other",
+                tracker::name(by.bind(object.py()))
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -129,8 +136,8 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
 /// True if calls of `from` are followed as calls of `to`, directly or through further substitutes.
 fn leads_to(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> bool {
     let py = from.py();
-    let next = |function: &Py<PyAny>| match &registered::call_of(function.bind(py))?.meaning {
-        Meaning::Substitute(by) => Some(by.clone_ref(py)),
+    let next = |function: &Py<PyAny>| match &registered::call_of(function.bind(py))?.kind {
+        RegistrationKind::Substitute(by) => Some(by.clone_ref(py)),
         _ => None,
     };
     std::iter::successors(next(from.as_unbound()), next).any(|function| function.is(to))

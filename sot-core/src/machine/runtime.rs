@@ -14,7 +14,7 @@ use crate::machine::builtin::BuiltinTable;
 use crate::machine::observer::{self, ObserverRegistration};
 use crate::machine::opcode::DispatchTable;
 use crate::machine::variable::{Factories, KindTable};
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 use crate::package;
 use crate::version::PyVersion;
 
@@ -31,8 +31,8 @@ pub struct BackendRegistration {
 inventory::collect!(BackendRegistration);
 
 impl Registered for BackendRegistration {
-    fn linked(&self) -> Linked {
-        Linked { registry: "backend", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "backend", name: self.name, origin: self.origin }
     }
 }
 

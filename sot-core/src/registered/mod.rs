@@ -20,7 +20,7 @@ pub use module::{mark_of, module_of, name_of};
 
 /// How a container object is flattened and rebuilt.
 #[derive(Debug)]
-pub struct Parts {
+pub struct FlattenProtocol {
     /// Called with the object. Returns the objects it holds, and the rest of its state, which is immutable and
     /// compared by `==`.
     pub flatten: Py<PyAny>,
@@ -28,7 +28,7 @@ pub struct Parts {
     pub unflatten: Py<PyAny>,
 }
 
-impl Parts {
+impl FlattenProtocol {
     /// Flattens an object: the objects it holds as a tuple, and the rest of its state.
     pub fn of<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let _quiet = cpython::suspend(object.py());
@@ -49,7 +49,7 @@ impl Parts {
 
 /// What a registration says about an object.
 #[derive(Debug)]
-pub enum Meaning {
+pub enum RegistrationKind {
     /// Calls of the object end the graph and run natively. For a class, this holds for creating instances and for
     /// calling them.
     Break,
@@ -67,36 +67,39 @@ pub enum Meaning {
     /// Instances of the class are immutable, and compared by value.
     Value,
     /// Instances of the class hold other objects, and are compared by them.
-    Container(Parts),
+    Container(FlattenProtocol),
     /// Functions of the module run natively.
     Skipped,
     /// Functions of the module are followed, even where the framework says otherwise.
     Followed,
 }
 
-impl Meaning {
+impl RegistrationKind {
     /// The name of the user's function that makes the registration, for texts.
     pub fn word(&self) -> &'static str {
         match self {
-            Meaning::Break => "break_on",
-            Meaning::Disabled => "disable",
-            Meaning::Pure => "pure",
-            Meaning::ConstantResult => "constant_result",
-            Meaning::Substitute(_) => "substitute",
-            Meaning::Statement => "graph_node",
-            Meaning::Value => "value_type",
-            Meaning::Container(_) => "container",
-            Meaning::Skipped => "skip",
-            Meaning::Followed => "trace",
+            RegistrationKind::Break => "break_on",
+            RegistrationKind::Disabled => "disable",
+            RegistrationKind::Pure => "pure",
+            RegistrationKind::ConstantResult => "constant_result",
+            RegistrationKind::Substitute(_) => "substitute",
+            RegistrationKind::Statement => "graph_node",
+            RegistrationKind::Value => "value_type",
+            RegistrationKind::Container(_) => "container",
+            RegistrationKind::Skipped => "skip",
+            RegistrationKind::Followed => "trace",
         }
     }
 
-    fn role(&self) -> Role {
+    fn question(&self) -> RegistrationQuestion {
         match self {
-            Meaning::Break | Meaning::Disabled => Role::Break,
-            Meaning::Pure | Meaning::ConstantResult | Meaning::Substitute(_) | Meaning::Statement => Role::Call,
-            Meaning::Value | Meaning::Container(_) => Role::Instances,
-            Meaning::Skipped | Meaning::Followed => Role::Module,
+            RegistrationKind::Break | RegistrationKind::Disabled => RegistrationQuestion::Break,
+            RegistrationKind::Pure
+            | RegistrationKind::ConstantResult
+            | RegistrationKind::Substitute(_)
+            | RegistrationKind::Statement => RegistrationQuestion::Call,
+            RegistrationKind::Value | RegistrationKind::Container(_) => RegistrationQuestion::Instances,
+            RegistrationKind::Skipped | RegistrationKind::Followed => RegistrationQuestion::Module,
         }
     }
 }
@@ -104,7 +107,7 @@ impl Meaning {
 /// The question that a registration answers. An object has at most one registration for each question, except for
 /// breaks, which do not exclude each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum RegistrationQuestion {
     Break,
     Call,
     Instances,
@@ -117,7 +120,7 @@ pub struct Registration {
     /// The object, kept alive so that its address stays its own.
     pub object: Py<PyAny>,
     /// What is registered.
-    pub meaning: Meaning,
+    pub kind: RegistrationKind,
     token: u64,
     /// Name of the module, if a module is registered.
     module: Option<String>,
@@ -139,26 +142,28 @@ fn lock() -> MutexGuard<'static, Option<Table>> {
 
 /// Registers a meaning of an object until [`undo`] is called with the result. Fails if the object has another meaning
 /// for the same question.
-pub fn register(object: &Bound<'_, PyAny>, meaning: Meaning) -> PyResult<u64> {
-    let module = if meaning.role() == Role::Module { Some(name_of(object)?) } else { None };
-    let concerned = concerned(object, &meaning, module.as_deref())?;
+pub fn register(object: &Bound<'_, PyAny>, kind: RegistrationKind) -> PyResult<u64> {
+    let module = if kind.question() == RegistrationQuestion::Module { Some(name_of(object)?) } else { None };
+    let concerned = concerned(object, &kind, module.as_deref())?;
     let token = TOKENS.fetch_add(1, Ordering::Relaxed);
-    let registration = Arc::new(Registration { object: object.clone().unbind(), meaning, token, module });
+    let registration = Arc::new(Registration { object: object.clone().unbind(), kind, token, module });
     let mut table = lock();
     let known = table.get_or_insert_with(Table::default);
     let all = known.by_address.entry(object.as_ptr() as usize).or_default();
-    let role = registration.meaning.role();
-    if let Some(first) = all.iter().find(|other| role != Role::Break && other.meaning.role() == role) {
+    let question = registration.kind.question();
+    if let Some(first) =
+        all.iter().find(|other| question != RegistrationQuestion::Break && other.kind.question() == question)
+    {
         let text = format!(
             "{} is registered already, as {}: undo that first",
             tracker::repr(object.py(), object.as_unbound()),
-            first.meaning.word()
+            first.kind.word()
         );
         drop(table);
         return Err(PyValueError::new_err(text));
     }
     all.push(Arc::clone(&registration));
-    if role == Role::Module {
+    if question == RegistrationQuestion::Module {
         known.modules.push(registration);
     }
     drop(table);
@@ -172,7 +177,7 @@ pub fn undo(py: Python<'_>, token: u64) -> PyResult<Option<Arc<Registration>>> {
     let Some(registration) = take(token) else { return Ok(None) };
     COUNT.fetch_sub(1, Ordering::Relaxed);
     let object = registration.object.bind(py);
-    forgetting::met(concerned(object, &registration.meaning, registration.module.as_deref())?);
+    forgetting::met(concerned(object, &registration.kind, registration.module.as_deref())?);
     Ok(Some(registration))
 }
 
@@ -190,13 +195,13 @@ fn take(token: u64) -> Option<Arc<Registration>> {
 }
 
 /// The objects that the change concerns: translations that met one of them are dropped.
-fn concerned(object: &Bound<'_, PyAny>, meaning: &Meaning, module: Option<&str>) -> PyResult<HashSet<usize>> {
+fn concerned(object: &Bound<'_, PyAny>, kind: &RegistrationKind, module: Option<&str>) -> PyResult<HashSet<usize>> {
     let mut all = match module {
         Some(name) => module::contents(object.py(), name)?,
         None => HashSet::new(),
     };
     all.insert(object.as_ptr() as usize);
-    if let Meaning::Substitute(by) = meaning {
+    if let RegistrationKind::Substitute(by) = kind {
         all.insert(by.as_ptr() as usize);
     }
     Ok(all)
@@ -208,10 +213,10 @@ pub fn is_empty() -> bool {
     COUNT.load(Ordering::Relaxed) == 0
 }
 
-fn find(address: usize, role: Role) -> Option<Arc<Registration>> {
+fn find(address: usize, question: RegistrationQuestion) -> Option<Arc<Registration>> {
     let table = lock();
     let all = table.as_ref()?.by_address.get(&address)?;
-    all.iter().rev().find(|one| one.meaning.role() == role).cloned()
+    all.iter().rev().find(|one| one.kind.question() == question).cloned()
 }
 
 /// Returns the registration that makes a call of `object` end the graph: that of the object, its class or its module.
@@ -219,9 +224,9 @@ pub fn break_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
     }
-    let listed =
-        find(object.as_ptr() as usize, Role::Break).or_else(|| find(object.get_type_ptr() as usize, Role::Break));
-    listed.or_else(|| of_module(&module_of(object)?).filter(|one| matches!(one.meaning, Meaning::Skipped)))
+    let listed = find(object.as_ptr() as usize, RegistrationQuestion::Break)
+        .or_else(|| find(object.get_type_ptr() as usize, RegistrationQuestion::Break));
+    listed.or_else(|| of_module(&module_of(object)?).filter(|one| matches!(one.kind, RegistrationKind::Skipped)))
 }
 
 /// Returns the registered meaning of a call of `object`.
@@ -229,13 +234,13 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
     }
-    find(object.as_ptr() as usize, Role::Call)
+    find(object.as_ptr() as usize, RegistrationQuestion::Call)
 }
 
 /// True if the class is registered as a value type.
 pub fn is_value_class(class: &Bound<'_, PyAny>) -> bool {
-    let value = |one: Arc<Registration>| matches!(one.meaning, Meaning::Value);
-    !is_empty() && find(class.as_ptr() as usize, Role::Instances).is_some_and(value)
+    let value = |one: Arc<Registration>| matches!(one.kind, RegistrationKind::Value);
+    !is_empty() && find(class.as_ptr() as usize, RegistrationQuestion::Instances).is_some_and(value)
 }
 
 /// Returns the registration of the class as a container, if there is one.
@@ -243,18 +248,19 @@ pub fn container_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
     }
-    find(class.as_ptr() as usize, Role::Instances).filter(|one| matches!(one.meaning, Meaning::Container(_)))
+    find(class.as_ptr() as usize, RegistrationQuestion::Instances)
+        .filter(|one| matches!(one.kind, RegistrationKind::Container(_)))
 }
 
 /// True if the function's module is registered to be followed.
 pub fn is_followed(function: &Bound<'_, PyAny>) -> bool {
-    let followed = || Some(matches!(of_module(&module_of(function)?)?.meaning, Meaning::Followed));
+    let followed = || Some(matches!(of_module(&module_of(function)?)?.kind, RegistrationKind::Followed));
     !is_empty() && followed().unwrap_or(false)
 }
 
 /// True if the module of these globals is registered to be skipped.
 pub fn skips_frame(globals: &Bound<'_, pyo3::types::PyDict>) -> bool {
-    let skipped = || Some(matches!(of_module(&module::of_globals(globals)?)?.meaning, Meaning::Skipped));
+    let skipped = || Some(matches!(of_module(&module::of_globals(globals)?)?.kind, RegistrationKind::Skipped));
     !is_empty() && skipped().unwrap_or(false)
 }
 
@@ -262,8 +268,9 @@ pub fn skips_frame(globals: &Bound<'_, pyo3::types::PyDict>) -> bool {
 pub fn leaves_frames_alone(object: &Bound<'_, PyAny>) -> bool {
     let table = lock();
     let all = table.as_ref().and_then(|table| table.by_address.get(&(object.as_ptr() as usize)));
-    let alone =
-        |one: &Arc<Registration>| matches!(one.meaning, Meaning::Break | Meaning::Disabled | Meaning::Statement);
+    let alone = |one: &Arc<Registration>| {
+        matches!(one.kind, RegistrationKind::Break | RegistrationKind::Disabled | RegistrationKind::Statement)
+    };
     all.is_some_and(|all| all.iter().any(alone))
 }
 

@@ -101,8 +101,8 @@ impl Assembly<'_, '_> {
         for (index, original) in self.base.instructions.iter().enumerate() {
             self.e.set_position(original.position);
             match self.moved(original) {
-                Moved::Whole(instruction) => self.e.push(instruction),
-                Moved::Halves(halves) => {
+                RelocatedInstruction::Whole(instruction) => self.e.push(instruction),
+                RelocatedInstruction::Halves(halves) => {
                     aside.push((Label(index as u32), self.e.here(), halves));
                     self.e.jump(Op::JUMP_FORWARD)?;
                 }
@@ -130,13 +130,13 @@ impl Assembly<'_, '_> {
     }
 
     /// Moves an instruction: its target is shifted, and cells get their new slots.
-    fn moved(&self, instruction: &Instruction) -> Moved {
+    fn moved(&self, instruction: &Instruction) -> RelocatedInstruction {
         let mut instruction = *instruction;
         if let Some(target) = &mut instruction.target {
             target.0 += self.shift;
         }
         if PyVersion::BUILT_FOR < PyVersion(11) {
-            return Moved::Whole(instruction);
+            return RelocatedInstruction::Whole(instruction);
         }
         let slot = |slot: u32| self.base.cell_index(slot).map_or(slot, |cell| self.code.deref_arg(cell));
         let info = Opcodes::get(self.py).info(instruction.opcode);
@@ -147,13 +147,15 @@ impl Assembly<'_, '_> {
                 if pair.iter().any(|slot| *slot > 15) {
                     let op = |access| if access == Access::Store { Op::STORE_FAST } else { Op::LOAD_FAST };
                     let halves = opcode::describe(instruction.opcode).accesses(instruction.arg);
-                    return Moved::Halves(halves.zip(pair).map(|((access, _), slot)| (op(access), slot)).collect());
+                    return RelocatedInstruction::Halves(
+                        halves.zip(pair).map(|((access, _), slot)| (op(access), slot)).collect(),
+                    );
                 }
                 instruction.arg = pair[0] << 4 | pair[1];
             }
             _ => {}
         }
-        Moved::Whole(instruction)
+        RelocatedInstruction::Whole(instruction)
     }
 
     /// Replaces the instruction at a stop by a jump to the hand-over, which is written behind everything else. If the
@@ -246,7 +248,7 @@ impl Assembly<'_, '_> {
 }
 
 /// An original instruction in its new place.
-enum Moved {
+enum RelocatedInstruction {
     Whole(Instruction),
     /// The two halves of an instruction on two locals, whose new slots do not fit into its operand.
     Halves(Vec<(Op, u32)>),

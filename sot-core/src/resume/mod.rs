@@ -26,7 +26,9 @@ use crate::readers::{accessor, of_exception, traceback_of};
 use crate::version::PyVersion;
 use driving::Driving;
 
-pub use crate::resume_point::{Asked, Entry, Finish, Operation, ResumeKey, Slot, SpecialResult, SpecialResultUse};
+pub use crate::resume_point::{
+    AskedMethod, Entry, Finish, Operation, ResumeKey, Slot, SpecialResult, SpecialResultUse,
+};
 pub use code::build;
 pub use driving::caller;
 pub use layout::{Item, Value};

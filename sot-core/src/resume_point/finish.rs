@@ -153,14 +153,14 @@ static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 #[allow(missing_docs, reason = "the operator, and what was asked for it")]
 pub enum Operation {
     /// An arithmetic operator.
-    Binary { op: BinaryOp, inplace: bool, asked: Asked },
+    Binary { op: BinaryOp, inplace: bool, asked: AskedMethod },
     /// A comparison.
-    Compare { op: CompareOp, asked: Asked },
+    Compare { op: CompareOp, asked: AskedMethod },
 }
 
 /// The special method of an operator that has been called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Asked {
+pub enum AskedMethod {
     /// The in-place method of the left operand.
     InPlace,
     /// The method of the left operand.
@@ -172,7 +172,7 @@ pub enum Asked {
 impl Operation {
     /// The same operator with another method called.
     #[must_use]
-    pub fn of(self, asked: Asked) -> Self {
+    pub fn of(self, asked: AskedMethod) -> Self {
         match self {
             Operation::Binary { op, inplace, .. } => Operation::Binary { op, inplace, asked },
             Operation::Compare { op, .. } => Operation::Compare { op, asked },
@@ -201,9 +201,10 @@ impl Operation {
             Operation::Binary { op, asked, .. } => (op.method(), op.reflected(), asked, !of_one_type),
             Operation::Compare { op, asked } => (op.method(), op.reflected(), asked, true),
         };
-        let is_final = matches!(self, Operation::Binary { op, asked: Asked::InPlace, .. } if op.is_final_in_place());
-        let left = (lhs, name, rhs, asked == Asked::InPlace && !is_final);
-        let right = (rhs, reflected, lhs, asked != Asked::Right && asks_right && !is_final);
+        let is_final =
+            matches!(self, Operation::Binary { op, asked: AskedMethod::InPlace, .. } if op.is_final_in_place());
+        let left = (lhs, name, rhs, asked == AskedMethod::InPlace && !is_final);
+        let right = (rhs, reflected, lhs, asked != AskedMethod::Right && asks_right && !is_final);
         for (operand, name, other, _) in [left, right].into_iter().filter(|(.., asks)| *asks) {
             let Some(method) = cpython::special_method(operand, name)? else { continue };
             let answer = method.call1((other,))?;
@@ -211,7 +212,7 @@ impl Operation {
                 return Ok(answer);
             }
         }
-        if let Operation::Binary { op, inplace, asked: Asked::Right } = self {
+        if let Operation::Binary { op, inplace, asked: AskedMethod::Right } = self {
             if let Some(answer) = sequence_answer(op, inplace, lhs, rhs)? {
                 return Ok(answer);
             }

@@ -5,6 +5,6 @@ mod finish;
 mod key;
 
 pub(crate) use finish::refuse_result;
-pub use finish::{Asked, Finish, Operation, SpecialResult, SpecialResultUse};
+pub use finish::{AskedMethod, Finish, Operation, SpecialResult, SpecialResultUse};
 pub(crate) use key::raised;
 pub use key::{Entry, ResumeKey, Slot};

@@ -157,7 +157,7 @@ fn compiled(
     let program = cx.graph.program.take().map(|program| program.into_bound(py));
     let given = |input: &VarId| cx.vars.get(*input).object().map(|object| object.bind(py).clone());
     let graph =
-        compiler::Finished { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable, check };
+        compiler::CompilerInput { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable, check };
     let made = compiler::compile(py, graph)?;
     Ok(made.unwrap_or(callable))
 }

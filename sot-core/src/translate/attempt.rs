@@ -51,7 +51,7 @@ pub(super) fn translate_to_the_end(
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
-        cache.sizes().close(std::mem::take(&mut learnt.matters));
+        cache.sizes().close(std::mem::take(&mut learnt.closed));
         let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });

@@ -37,7 +37,7 @@ pub fn call_verified<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, pyo3::types::PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let _busy = Busy::begin();
+    let _busy = VerificationPaused::begin();
     let active = cpython::enter(callable.py());
     let _active = active.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
     callable.call(args, kwargs)
@@ -80,7 +80,7 @@ fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -
     }
     let py = frame.py();
     let verifier = lock().as_ref()?.clone_ref(py);
-    let _busy = Busy::begin();
+    let _busy = VerificationPaused::begin();
     let _quiet = cpython::suspend(py);
     let function: Option<Bound<'_, PyFunction>> = frame.function();
     let cells = PyTuple::new(py, (0..frame.closure_len()).map(|i| frame.closure(i))).ok()?;
@@ -101,17 +101,17 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Py<PyAny>>> {
 }
 
 /// A period in which no frame of the thread is verified.
-struct Busy {
+struct VerificationPaused {
     before: bool,
 }
 
-impl Busy {
+impl VerificationPaused {
     fn begin() -> Self {
-        Busy { before: IS_BUSY.replace(true) }
+        VerificationPaused { before: IS_BUSY.replace(true) }
     }
 }
 
-impl Drop for Busy {
+impl Drop for VerificationPaused {
     fn drop(&mut self) {
         IS_BUSY.set(self.before);
     }

@@ -228,7 +228,7 @@ fn sole_empty_frozenset(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<VarId> {
     let name = if ordered { "OrderedDict" } else { "dict" };
-    let mut filling = dict::Filling::of(cx, Vec::new());
+    let mut filling = dict::IndexedEntries::of(cx, Vec::new());
     match args.positional[..] {
         [] => {}
         [source] => {

@@ -11,7 +11,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, receive, required};
-use crate::containers::dict::{self, expect, write, DictVariable, Entry, Filling};
+use crate::containers::dict::{self, expect, write, DictVariable, Entry, IndexedEntries};
 use crate::containers::hash_key::HashKey;
 use crate::iterators::dict_view::{DictView, View};
 
@@ -175,7 +175,7 @@ fn update(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     if !args.keywords.is_empty() {
         let entries = expect(cx, this)?.entries.clone();
-        let mut filling = Filling::of(cx, entries);
+        let mut filling = IndexedEntries::of(cx, entries);
         filling.put_keywords(cx, &args.keywords)?;
         write(cx, this, filling.finish())?;
     }
@@ -227,7 +227,7 @@ pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.none());
-    let mut filling = Filling::of(cx, Vec::new());
+    let mut filling = IndexedEntries::of(cx, Vec::new());
     for key in cx.unpack_all(required(keys)?)? {
         let key = HashKey::of(cx, key)?;
         filling.put(cx, key, value)?;

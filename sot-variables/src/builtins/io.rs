@@ -11,7 +11,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use super::output_guard::{self, Texts};
+use super::output_guard::{self, TextCharacters};
 use super::{builtin_object, cannot, is_none};
 use crate::containers::c_state::CStateVariable;
 
@@ -24,7 +24,7 @@ builtin! { PRINT = "print" => |cx, args| {
     written.extend(args.keywords.iter().filter(|(name, _)| matches!(&**name, "sep" | "end")).map(|(_, text)| *text));
     let Some(file) = file(cx, args)? else {
         refuse_options(cx, args)?;
-        let taken = Texts::that_must_be_taken(cx, &written)?;
+        let taken = TextCharacters::that_must_be_taken(cx, &written)?;
         if !output_guard::guard_stdout(cx, taken)? {
             return Err(cannot("print() to a file of the program's own, or where one that may fail is in a try"));
         }
@@ -36,7 +36,7 @@ builtin! { PRINT = "print" => |cx, args| {
     let mut options = CallArgs { positional: Vec::new(), keywords: others };
     refuse_options(cx, &options)?;
     if is_plain_file(cx, file)? {
-        if let Some(texts) = Texts::that_must_be_taken(cx, &written)? {
+        if let Some(texts) = TextCharacters::that_must_be_taken(cx, &written)? {
             if !output_guard::guard_file_takes_texts(cx, file, texts)? {
                 return Err(cannot("print() to a file that may fail, where exceptions are caught"));
             }

@@ -24,7 +24,7 @@ use crate::functions::call_remainder;
 use crate::functions::generator;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
-use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::filter::{Filter, FilterRule};
 use crate::iterators::items::ItemIterator;
 use crate::iterators::library;
 use crate::iterators::map::Map;
@@ -93,7 +93,7 @@ builtin! { MAP = "map" => |cx, args| {
 builtin! { FILTER = "filter" => |cx, args| {
     let [predicate, iterable] = args.exactly(cx, "filter")?;
     let inner = cx.iter(iterable)?;
-    Ok(produce(cx, Filter { predicate, inner, rule: Rule::Keep, turned: false }))
+    Ok(produce(cx, Filter { predicate, inner, rule: FilterRule::Keep, turned: false }))
 } }
 
 builtin! { REVERSED = "reversed" => |cx, args| {
@@ -200,7 +200,7 @@ fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Fl
 /// first unknown comparison. That comparison is then simulated, and the sort starts again. So which comparisons are
 /// made, and in what order, is up to the interpreter's version.
 fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Vec<usize>> {
-    let answers = Py::new(cx.py, Answers::default())?.into_bound(cx.py);
+    let answers = Py::new(cx.py, ComparisonAnswers::default())?.into_bound(cx.py);
     let options = PyDict::new(cx.py);
     options.set_item("key", library(cx.py, "functools", "cmp_to_key")?.bind(cx.py).call1((&answers,))?)?;
     options.set_item("reverse", reverse)?;
@@ -225,14 +225,14 @@ fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) ->
 /// missing.
 #[pyclass]
 #[derive(Default)]
-struct Answers {
+struct ComparisonAnswers {
     known: Vec<bool>,
     given: usize,
     asked: Option<(usize, usize)>,
 }
 
 #[pymethods]
-impl Answers {
+impl ComparisonAnswers {
     fn __call__(&mut self, left: usize, right: usize) -> PyResult<i8> {
         let Some(less) = self.known.get(self.given) else {
             self.asked = Some((left, right));

@@ -14,7 +14,7 @@ use sot_core::variable::VarId;
 use super::iteration::iterators;
 use super::{cannot, given, known_index, required};
 use crate::iterators::chain::Chain;
-use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::filter::{Filter, FilterRule};
 use crate::iterators::groupby;
 use crate::iterators::itertools::{Itertool, Selections};
 use crate::iterators::tee::Tee;
@@ -157,9 +157,9 @@ builtin! { TEE = "itertools:tee" => |cx, args| {
     Ok(cx.tuple(all))
 } }
 
-builtin! { FILTERFALSE = "itertools:filterfalse" => |cx, args| filtered(cx, args, Rule::Drop) }
-builtin! { TAKEWHILE = "itertools:takewhile" => |cx, args| filtered(cx, args, Rule::TakeWhile) }
-builtin! { DROPWHILE = "itertools:dropwhile" => |cx, args| filtered(cx, args, Rule::DropWhile) }
+builtin! { FILTERFALSE = "itertools:filterfalse" => |cx, args| filtered(cx, args, FilterRule::Drop) }
+builtin! { TAKEWHILE = "itertools:takewhile" => |cx, args| filtered(cx, args, FilterRule::TakeWhile) }
+builtin! { DROPWHILE = "itertools:dropwhile" => |cx, args| filtered(cx, args, FilterRule::DropWhile) }
 
 builtin! { PRODUCT = "itertools:product" => |cx, args| {
     let repeat = match args.keywords[..] {
@@ -195,7 +195,7 @@ fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<u64>>
     u64::try_from(value).map(Some).map_err(|_| cannot("islice() with a negative number"))
 }
 
-fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: Rule) -> Flow<VarId> {
+fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: FilterRule) -> Flow<VarId> {
     let [predicate, iterable] = args.exactly(cx, "filter")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Filter { predicate, inner, rule, turned: false }))

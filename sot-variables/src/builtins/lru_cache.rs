@@ -25,13 +25,13 @@ pub struct CachedVariable {
     info: VarId,
     /// Maximum number of cached results.
     limit: usize,
-    kept: Rc<Vec<Kept>>,
+    kept: Rc<Vec<CachedResult>>,
     hits: i64,
     misses: i64,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedResult {
     key: Key,
     value: VarId,
 }
@@ -164,7 +164,7 @@ impl Variable for CachedVariable {
                 return Err(cannot("a cached function that drops what shows when it goes"));
             }
         }
-        kept.push(Kept { key, value });
+        kept.push(CachedResult { key, value });
         cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(kept), ..(*now).clone() }));
         Ok(value)
     }

@@ -48,31 +48,31 @@ enum Output {
     /// Warnings shown by the module `warnings`.
     Warnings,
     /// `sys.stdout`; with texts, if it must be able to encode them.
-    Stdout(Option<Texts>),
+    Stdout(Option<TextCharacters>),
     /// A file that must be able to encode these texts.
-    File(Texts),
+    File(TextCharacters),
 }
 
 /// The characters in a set of texts.
 #[derive(Clone, Copy)]
-pub(super) enum Texts {
+pub(super) enum TextCharacters {
     Ascii,
     Unicode,
 }
 
-impl Texts {
+impl TextCharacters {
     /// Returns the kind of these texts, if an exception would be caught within the trace; `None` otherwise.
-    pub(super) fn that_must_be_taken(cx: &mut OpcodeExecutor<'_>, texts: &[VarId]) -> Flow<Option<Texts>> {
+    pub(super) fn that_must_be_taken(cx: &mut OpcodeExecutor<'_>, texts: &[VarId]) -> Flow<Option<TextCharacters>> {
         if !cx.stack.iter().any(may_catch) {
             return Ok(None);
         }
-        let mut found = Texts::Ascii;
+        let mut found = TextCharacters::Ascii;
         for &text in texts {
             // The other values are open numbers and tensors.
             let Some(known) = cx.known(text)?.filter(|known| !known.is_none()) else { continue };
             match known.cast::<PyString>().map(|text| text.to_str()) {
                 Ok(Ok(text)) if text.is_ascii() => {}
-                Ok(Ok(_)) => found = Texts::Unicode,
+                Ok(Ok(_)) => found = TextCharacters::Unicode,
                 _ => return Err(cannot("print() of a text that no file takes, where exceptions are caught")),
             }
         }
@@ -81,8 +81,8 @@ impl Texts {
 
     fn name(self) -> &'static str {
         match self {
-            Texts::Ascii => "ASCII",
-            Texts::Unicode => "all letters",
+            TextCharacters::Ascii => "ASCII",
+            TextCharacters::Unicode => "all letters",
         }
     }
 
@@ -101,7 +101,7 @@ impl Texts {
             let encoding: String = file.getattr("encoding")?.extract()?;
             Ok(matches!(&*encoding.to_ascii_lowercase().replace('_', "-"), "utf-8" | "utf8"))
         };
-        Ok(!is_text || matches!(self, Texts::Ascii) || is_utf8()?)
+        Ok(!is_text || matches!(self, TextCharacters::Ascii) || is_utf8()?)
     }
 }
 
@@ -137,14 +137,14 @@ pub(super) fn guard_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
 }
 
 /// True if no code of the program writes to `sys.stdout`, which the trace must not have replaced. Adds the guard.
-pub(super) fn guard_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<Texts>) -> Flow<bool> {
+pub(super) fn guard_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<TextCharacters>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::Stdout(texts), module, tracker)
 }
 
 /// True if a file can encode these texts. Adds the guard.
-pub(super) fn guard_file_takes_texts(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: Texts) -> Flow<bool> {
+pub(super) fn guard_file_takes_texts(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: TextCharacters) -> Flow<bool> {
     let tracker = cx.vars.tracker(file);
     let object = cx.see(file)?.object().map(|object| object.clone_ref(cx.py));
     match object {

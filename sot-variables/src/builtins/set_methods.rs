@@ -13,7 +13,7 @@ use crate::classes::subclass;
 use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
 use crate::containers::replica::{self, Replica};
-use crate::containers::set::{self, combine, elements, expect, write, Order, SetVariable};
+use crate::containers::set::{self, combine, elements, expect, write, SetOrder, SetVariable};
 
 builtin! { ADD = "set.add" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "add", 1)?;
@@ -47,7 +47,7 @@ builtin! { POP = "set.pop" => |cx, args| {
         let [ref key] = set.keys[..] else {
             return Err(super::cannot("set.pop(): only CPython knows which element goes"));
         };
-        write(cx, this, (Vec::new(), Order::Unknown))?;
+        write(cx, this, (Vec::new(), SetOrder::Unknown))?;
         return Ok(key.variable);
     };
     let (rest, popped) = replica.change(cx.py, "pop", &[], &set.keys)?;
@@ -151,7 +151,7 @@ fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow
     expect(cx, this)?;
     let other = set::seen(cx, other)?;
     let other = elements(cx, other)?;
-    let other = SetVariable::make(cx, (other, Order::Unknown), true);
+    let other = SetVariable::make(cx, (other, SetOrder::Unknown), true);
     cx.compare(op, this, other)
 }
 

@@ -23,7 +23,7 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     let [object, classes] = args.exactly(cx, "isinstance")?;
     let ty = cx.type_of(object)?;
     let of = cx.see_type(object)?.type_tracker(cx, object);
-    let question = Question { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
+    let question = TypeCheck { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
     let answer = question.ask(cx, classes)?;
     Ok(cx.boolean(answer))
 } }
@@ -49,7 +49,7 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("issubclass() arg 1 must be a class")));
     };
     let of = cx.vars.tracker(class);
-    let question = Question { ty, of, object: class, hook: "__subclasscheck__", function: "issubclass" };
+    let question = TypeCheck { ty, of, object: class, hook: "__subclasscheck__", function: "issubclass" };
     let answer = question.ask(cx, classes)?;
     Ok(cx.boolean(answer))
 } }
@@ -59,7 +59,7 @@ builtin! { INSTANCE_CHECK = "type.__instancecheck__" => |cx, args| {
     let [class, object] = args.exactly(cx, "__instancecheck__")?;
     let ty = cx.type_of(object)?;
     let of = cx.see_type(object)?.type_tracker(cx, object);
-    Question { ty, of, object, hook: "__instancecheck__", function: "isinstance" }.answer_of_type(cx, class)
+    TypeCheck { ty, of, object, hook: "__instancecheck__", function: "isinstance" }.answer_of_type(cx, class)
 } }
 
 builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
@@ -69,7 +69,7 @@ builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
         return Err(cannot("__subclasscheck__() of what is no class"));
     };
     let of = cx.vars.tracker(object);
-    Question { ty, of, object, hook: "__subclasscheck__", function: "issubclass" }.answer_of_type(cx, class)
+    TypeCheck { ty, of, object, hook: "__subclasscheck__", function: "issubclass" }.answer_of_type(cx, class)
 } }
 
 builtin! { MRO = "type.mro" => |cx, args| {
@@ -120,7 +120,7 @@ pub(super) fn assume_registered(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Fl
 }
 
 /// An instance or subclass check.
-struct Question<'py> {
+struct TypeCheck<'py> {
     ty: Bound<'py, PyAny>,
     /// Tracker of the type.
     of: TrackerId,
@@ -142,7 +142,7 @@ pub(crate) fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
     })
 }
 
-impl<'py> Question<'py> {
+impl<'py> TypeCheck<'py> {
     fn ask(&self, cx: &mut OpcodeExecutor<'py>, classes: VarId) -> Flow<bool> {
         if let Some(tuple) = cx.see_as::<TupleVariable>(classes)? {
             // CPython raises an error of its own for tuples that are nested too deeply.

@@ -15,17 +15,17 @@ use crate::builtins::cannot;
 use crate::iterators::library;
 
 /// Objects of the C module: the type of decimal numbers, the type of contexts, and `getcontext`.
-struct Parts {
+struct DecimalTypes {
     number: Py<PyAny>,
     context: Py<PyAny>,
     current: Py<PyAny>,
 }
 
-fn parts(py: Python<'_>) -> Option<&'static Parts> {
-    static PARTS: PyOnceLock<Option<Parts>> = PyOnceLock::new();
-    let find = || -> PyResult<Parts> {
+fn parts(py: Python<'_>) -> Option<&'static DecimalTypes> {
+    static PARTS: PyOnceLock<Option<DecimalTypes>> = PyOnceLock::new();
+    let find = || -> PyResult<DecimalTypes> {
         let part = |name| library(py, "_decimal", name);
-        Ok(Parts { number: part("Decimal")?, context: part("Context")?, current: part("getcontext")? })
+        Ok(DecimalTypes { number: part("Decimal")?, context: part("Context")?, current: part("getcontext")? })
     };
     PARTS.get_or_init(py, || find().ok()).as_ref()
 }
@@ -48,7 +48,7 @@ pub(crate) fn assume_context(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let text = context_text(parts.current.bind(cx.py))?;
     let text = text.ok_or_else(|| cannot("decimal numbers under a context of the program's own class"))?;
     let tracker = cx.constant_tracker(parts.current.clone_ref(cx.py));
-    cx.guards.add(tracker, Test::Object(Box::new(ContextIs(text))));
+    cx.guards.add(tracker, Test::Object(Box::new(DecimalContextTest(text))));
     Ok(())
 }
 
@@ -70,9 +70,9 @@ pub(crate) fn of_context<'py>(
     result
 }
 
-struct ContextIs(String);
+struct DecimalContextTest(String);
 
-impl ObjectTest for ContextIs {
+impl ObjectTest for DecimalContextTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         context_text(object).is_ok_and(|text| text.as_ref() == Some(&self.0))
     }

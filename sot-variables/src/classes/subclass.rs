@@ -40,21 +40,21 @@ const VALUES: &[&str] = &["str", "int", "float", "complex", "bytes", "frozenset"
 
 /// The builtin type that a subclass inherits its storage from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Base {
+enum BuiltinBase {
     /// A container: module, name, and the method that fills a new one.
     Container(&'static str, &'static str, &'static str),
     /// An immutable value.
     Value(&'static str),
 }
 
-impl Base {
+impl BuiltinBase {
     /// Returns the base of a proper subclass; `None` for the builtin types themselves and other classes.
-    fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Base>> {
+    fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<BuiltinBase>> {
         if !inherits_storage(ty) {
             return Ok(None);
         }
-        let all = MUTABLE.iter().map(|&(module, name, fill)| Base::Container(module, name, fill));
-        for base in all.chain(VALUES.iter().map(|name| Base::Value(name))) {
+        let all = MUTABLE.iter().map(|&(module, name, fill)| BuiltinBase::Container(module, name, fill));
+        for base in all.chain(VALUES.iter().map(|name| BuiltinBase::Value(name))) {
             let own = base.ty(ty.py())?;
             if ty.mro().iter().any(|class| class.is(&own)) {
                 return Ok((!ty.is(&own)).then_some(base));
@@ -64,13 +64,13 @@ impl Base {
     }
 
     fn is_deque(self) -> bool {
-        matches!(self, Base::Container(_, name, _) if name == DEQUE.1)
+        matches!(self, BuiltinBase::Container(_, name, _) if name == DEQUE.1)
     }
 
     fn ty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Base::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
-            Base::Value(name) => cpython::import(py, "builtins")?.getattr(name),
+            BuiltinBase::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
+            BuiltinBase::Value(name) => cpython::import(py, "builtins")?.getattr(name),
         }
     }
 }
@@ -93,14 +93,14 @@ fn is_base(ty: &Bound<'_, PyType>) -> bool {
 /// Deques of a subclass are excluded: guards read the storage of lists, dicts and sets directly, but would call
 /// methods of a deque's class.
 fn is_subclass_object(object: &Bound<'_, PyAny>) -> bool {
-    matches!(Base::of(&object.get_type()), Ok(Some(base)) if !base.is_deque())
+    matches!(BuiltinBase::of(&object.get_type()), Ok(Some(base)) if !base.is_deque())
 }
 
 /// An instance of a subclass of a builtin type.
 pub struct SubclassVariable {
     class: Option<VarId>,
     ty: Py<PyAny>,
-    base: Base,
+    base: BuiltinBase,
     storage: VarId,
     object: Option<Py<PyAny>>,
 }
@@ -118,7 +118,7 @@ pub fn seen_by_base(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<VarId> 
 /// Returns the underlying value of an instance of a subclass of an immutable type.
 pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     match cx.see_as::<SubclassVariable>(object)?.map(|object| (object.base, object.storage)) {
-        Some((Base::Value(_), storage)) => cx.known(storage),
+        Some((BuiltinBase::Value(_), storage)) => cx.known(storage),
         _ => Ok(None),
     }
 }
@@ -294,7 +294,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
     let object = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()).ok_or_else(refuse)?;
     let ty = object.cast::<PyType>().map_err(|_| refuse())?.clone();
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    let Some(base) = Base::of(&ty)? else {
+    let Some(base) = BuiltinBase::of(&ty)? else {
         let own = path.rsplit(':').next().unwrap_or(path);
         if !own.starts_with(&format!("{}.", cpython::type_name(&ty))) {
             // Another type implemented in C: CPython raises a `TypeError` if calling this `__new__` is not safe.
@@ -306,14 +306,14 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
         return cx.call(class, if is_value { &rest } else { &none });
     };
     let storage = match base {
-        Base::Container(..) => call_type(cx, base, &CallArgs::default())?,
-        Base::Value(_) => call_type(cx, base, &rest)?,
+        BuiltinBase::Container(..) => call_type(cx, base, &CallArgs::default())?,
+        BuiltinBase::Value(_) => call_type(cx, base, &rest)?,
     };
     let ty = ty.into_any().unbind();
     Ok(cx.produce(Rc::new(SubclassVariable { class: Some(class), ty, base, storage, object: None })))
 }
 
-fn call_type(cx: &mut OpcodeExecutor<'_>, base: Base, args: &CallArgs) -> Flow<VarId> {
+fn call_type(cx: &mut OpcodeExecutor<'_>, base: BuiltinBase, args: &CallArgs) -> Flow<VarId> {
     let ty = base.ty(cx.py)?;
     let tracker = cx.constant_tracker(ty.clone().unbind());
     let ty = cx.wrap(&ty, tracker);
@@ -324,9 +324,9 @@ impl SubclassVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
         let refuse = || Unwind::break_graph(ReasonId::UnsupportedOperation, "an object whose class changed");
-        let base = Base::of(&object.get_type())?.ok_or_else(refuse)?;
+        let base = BuiltinBase::of(&object.get_type())?.ok_or_else(refuse)?;
         let storage = match base {
-            Base::Container(..) => {
+            BuiltinBase::Container(..) => {
                 let ty = base.ty(cx.py)?;
                 let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
                 let of = cx.trackers.add(Tracker::AsBuiltinBase { of });
@@ -335,7 +335,7 @@ impl SubclassVariable {
                 cx.identities.keeps(&object, storage);
                 storage
             }
-            Base::Value(_) => {
+            BuiltinBase::Value(_) => {
                 // The value is immutable, so guarding the object's identity suffices.
                 if cx.trackers.is_sourced(of) {
                     cx.guards.add(of, Test::Is(Identity::of(&object)));
@@ -350,14 +350,16 @@ impl SubclassVariable {
 }
 
 /// Returns the underlying value as an instance of the builtin type, without running code of the program.
-fn plain_value<'py>(base: Base, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn plain_value<'py>(base: BuiltinBase, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let ty = base.ty(object.py())?;
     match base {
-        Base::Value("str") => ty.call_method1("__str__", (object,))?.call_method1("__add__", ("",)),
-        Base::Value("int") => ty.call_method1("__int__", (object,)),
-        Base::Value("float") => ty.call_method1("__float__", (object,)),
-        Base::Value("bytes") => ty.call_method1("__add__", (object, pyo3::types::PyBytes::new(object.py(), b""))),
-        Base::Value("complex") => ty.call_method1("__pos__", (object,)),
+        BuiltinBase::Value("str") => ty.call_method1("__str__", (object,))?.call_method1("__add__", ("",)),
+        BuiltinBase::Value("int") => ty.call_method1("__int__", (object,)),
+        BuiltinBase::Value("float") => ty.call_method1("__float__", (object,)),
+        BuiltinBase::Value("bytes") => {
+            ty.call_method1("__add__", (object, pyo3::types::PyBytes::new(object.py(), b"")))
+        }
+        BuiltinBase::Value("complex") => ty.call_method1("__pos__", (object,)),
         _ => cpython::copy_of_set(object, true),
     }
 }
@@ -399,7 +401,7 @@ impl Variable for SubclassVariable {
 
     /// Attributes served by a getter of the builtin base are read from the storage.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        let keeps = self.base.is_deque() || matches!(self.base, Base::Value(_));
+        let keeps = self.base.is_deque() || matches!(self.base, BuiltinBase::Value(_));
         if let Some((found, tracker)) = object_model::lookup(cx, this, name)?.filter(|_| keeps) {
             let is_getter = matches!(&*cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor");
             if is_getter && found.getattr("__objclass__")?.is(self.base.ty(cx.py)?) {
@@ -415,7 +417,7 @@ impl Variable for SubclassVariable {
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        if matches!(self.base, Base::Container(_, "list", _)) {
+        if matches!(self.base, BuiltinBase::Container(_, "list", _)) {
             return cx.see(self.storage)?.graph_argument(cx, self.storage);
         }
         if self.object.is_some() && !cx.vars.is_mutated(self.storage) {
@@ -423,7 +425,7 @@ impl Variable for SubclassVariable {
         }
         let text = self.text(cx);
         match self.base {
-            Base::Value("int" | "float" | "complex") => cx.see(self.storage)?.graph_argument(cx, self.storage),
+            BuiltinBase::Value("int" | "float" | "complex") => cx.see(self.storage)?.graph_argument(cx, self.storage),
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,
                 format!("{text} as an argument of a graph operation"),
@@ -437,7 +439,7 @@ impl Variable for SubclassVariable {
         let base = self.base.ty(py)?;
         let new = base.getattr("__new__")?.unbind();
         match self.base {
-            Base::Value(_) => {
+            BuiltinBase::Value(_) => {
                 cg.call(|cg| cg.load_const(new), [class, self.storage])?;
                 cg.define(this)?;
             }
@@ -450,7 +452,7 @@ impl Variable for SubclassVariable {
                 cg.call(|cg| cg.load_const(init), [this.into(), self.storage.into(), maxlen])?;
                 cg.op(Op::POP_TOP, 0)?;
             }
-            Base::Container(module, _, fill) => {
+            BuiltinBase::Container(module, _, fill) => {
                 // `OrderedDict.update` calls `__setitem__` of the subclass; the other bases do not.
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
                 cg.call(|cg| cg.load_const(new), [class])?;

@@ -326,12 +326,12 @@ pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey
 
 /// Distinct keys in the order of their insertion.
 #[derive(Default)]
-pub(crate) struct Unique {
+pub(crate) struct UniqueKeys {
     keys: Vec<Rc<HashKey>>,
     index: KeyIndex,
 }
 
-impl Unique {
+impl UniqueKeys {
     /// Adds a key unless it is present.
     pub(crate) fn add(&mut self, cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
         let key = HashKey::of(cx, variable)?;

@@ -1,6 +1,6 @@
 //! Objects of container classes that the program has registered with functions to flatten and unflatten them
-//! ([`sot_core::registered::Parts`]). C code of such a class is run on a container of stand-ins, to see what it does
-//! with the items (`stand_ins.rs`).
+//! ([`sot_core::registered::FlattenProtocol`]). C code of such a class is run on a container of stand-ins, to
+//! see what it does with the items (`stand_ins.rs`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
 use sot_core::package;
-use sot_core::registered::{self, Meaning, Parts, Registration};
+use sot_core::registered::{self, FlattenProtocol, Registration, RegistrationKind};
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
 
@@ -40,9 +40,9 @@ impl ContainerClass {
         registered::container_of(object.get_type().as_any()).map(ContainerClass)
     }
 
-    pub(super) fn parts(&self) -> Flow<&Parts> {
-        match &self.0.meaning {
-            Meaning::Container(parts) => Ok(parts),
+    pub(super) fn parts(&self) -> Flow<&FlattenProtocol> {
+        match &self.0.kind {
+            RegistrationKind::Container(parts) => Ok(parts),
             _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object of a class that is no container")),
         }
     }
@@ -109,9 +109,9 @@ impl ForeignFetch for Flattened {
 }
 
 /// Guard: the auxiliary data of an object is of the same class, and equal.
-struct EqualRest(Py<PyAny>);
+struct EqualAuxiliaryData(Py<PyAny>);
 
-impl ObjectTest for EqualRest {
+impl ObjectTest for EqualAuxiliaryData {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         let rest = self.0.bind(object.py());
         rest.is(object) || rest.get_type().is(object.get_type()) && rest.eq(object).unwrap_or(false)
@@ -237,7 +237,7 @@ impl Variable for ContainerVariable {
         let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
         cx.guards.add(all, Test::Length(self.held.len()));
         let rest = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(1) });
-        cx.guards.add(rest, Test::Object(Box::new(EqualRest(self.rest.clone_ref(cx.py)))));
+        cx.guards.add(rest, Test::Object(Box::new(EqualAuxiliaryData(self.rest.clone_ref(cx.py)))));
         Ok(())
     }
 

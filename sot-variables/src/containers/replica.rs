@@ -18,10 +18,10 @@ use sot_core::variable::VarId;
 use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
 use crate::containers::key_index::KeyIndex;
-use crate::containers::set::{self, Order, SetVariable};
+use crate::containers::set::{self, SetOrder, SetVariable};
 
 /// The elements of a set, and what is known of their order.
-pub(crate) type Elements = (Vec<Rc<HashKey>>, Order);
+pub(crate) type Elements = (Vec<Rc<HashKey>>, SetOrder);
 
 /// A real set. It is never modified; operations work on copies.
 pub struct Replica(Py<PyAny>);
@@ -43,22 +43,22 @@ impl Replica {
     }
 
     /// Returns the order of a set to which the keys were added one by one; unknown if a hash is unknown.
-    pub(crate) fn of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<Order> {
+    pub(crate) fn of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<SetOrder> {
         if !keys.iter().all(|key| key.stands_for_hash(py)) {
-            return Ok(Order::Unknown);
+            return Ok(SetOrder::Unknown);
         }
-        Ok(Order::Made(Replica(plain(py, keys)?.unbind())))
+        Ok(SetOrder::OfRealSet(Replica(plain(py, keys)?.unbind())))
     }
 
     /// Returns a replica with the hash table of a real set whose elements are pairwise equal to the keys.
-    pub(crate) fn like(set: &Bound<'_, PyAny>, keys: &[Rc<HashKey>]) -> PyResult<Order> {
+    pub(crate) fn like(set: &Bound<'_, PyAny>, keys: &[Rc<HashKey>]) -> PyResult<SetOrder> {
         let py = set.py();
         let own = plain(py, keys)?;
         let items: Vec<_> = keys.iter().map(|key| key.bind(py).clone()).collect();
         if let Some(table) = SetTable::of(set) {
             table.arrange(&own, &items);
         }
-        Ok(Order::Made(Replica(own.unbind())))
+        Ok(SetOrder::OfRealSet(Replica(own.unbind())))
     }
 
     /// Returns another handle on the replica.
@@ -96,7 +96,7 @@ impl Replica {
         // CPython tests whether an operand is the set itself.
         let args = args.iter().map(|arg| if arg.is(&self.0) { &copy } else { arg });
         let returned = copy.call_method1(method, PyTuple::new(py, args)?)?;
-        Ok(((in_order(&copy, among)?, Order::Made(Replica(copy.unbind()))), returned))
+        Ok(((in_order(&copy, among)?, SetOrder::OfRealSet(Replica(copy.unbind()))), returned))
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica
     if let Some(object) = payload.began_with().filter(|_| replica.is_some() && cx.trackers.is_sourced(tracker)) {
         // The guard is on the set as it is before the trace's writes.
         if let Some(table) = SetTable::of(object.bind(cx.py)) {
-            cx.guards.add(tracker, Test::Object(Box::new(HasTable(table))));
+            cx.guards.add(tracker, Test::Object(Box::new(HashTableTest(table))));
         }
     }
     Ok(replica)
@@ -200,7 +200,7 @@ fn unshown(
             set::combine(cx, op, &keys, &other.keys)?
         };
     }
-    Ok((keys, Order::Unknown))
+    Ok((keys, SetOrder::Unknown))
 }
 
 /// Returns the elements of `left op right`, or of the set method with several operands. CPython decides which of two
@@ -214,7 +214,7 @@ pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, o
     };
     let result = replica.0.bind(cx.py).call_method1(methods(op).0, PyTuple::new(cx.py, real)?);
     let result = result.map_err(|error| cx.raise(error))?;
-    Ok((in_order(&result, &known)?, Order::Made(Replica(result.unbind()))))
+    Ok((in_order(&result, &known)?, SetOrder::OfRealSet(Replica(result.unbind()))))
 }
 
 /// Returns the elements of a set after `left op= right`.
@@ -243,15 +243,15 @@ pub(crate) fn arranged(py: Python<'_>, replica: &Replica, ordered: &[Rc<HashKey>
     if table.is_of(&added) && in_order.iter().zip(ordered).all(|(one, other)| Rc::ptr_eq(one, other)) {
         return Ok(None);
     }
-    Ok(Some(Bound::new(py, Arranged(table))?.into_any().unbind()))
+    Ok(Some(Bound::new(py, TableFiller(table))?.into_any().unbind()))
 }
 
 /// C functions that make or fill a set with a given hash table; see [`arranged`].
 #[pyclass(frozen)]
-struct Arranged(SetTable);
+struct TableFiller(SetTable);
 
 #[pymethods]
-impl Arranged {
+impl TableFiller {
     /// Makes a set of the items, which are given in their order.
     fn make<'py>(&self, items: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PySet>> {
         let set = PySet::empty(items.py())?;
@@ -280,9 +280,9 @@ impl Arranged {
 }
 
 /// Guard: the set has this layout of its hash table, whatever its elements are.
-struct HasTable(SetTable);
+struct HashTableTest(SetTable);
 
-impl ObjectTest for HasTable {
+impl ObjectTest for HashTableTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.0.is_of(object)
     }

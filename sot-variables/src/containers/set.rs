@@ -16,7 +16,7 @@ use sot_core::variable::{Argument, Form, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
-use crate::containers::hash_key::{self, position, HashKey, IteratesOver, Unique};
+use crate::containers::hash_key::{self, position, HashKey, IteratesOver, UniqueKeys};
 use crate::containers::key_index::{KeyIndex, LazyIndex};
 use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
@@ -25,33 +25,33 @@ use crate::iterators::sequence::SequenceIterator;
 sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
 
 /// What is known of the iteration order.
-pub enum Order {
+pub enum SetOrder {
     /// The keys are in the order in which they were found. With the real set, if all hashes are known.
-    Found(Option<Replica>),
+    AsFound(Option<Replica>),
     /// The order of this real set, to which the operations of the trace were applied.
-    Made(Replica),
+    OfRealSet(Replica),
     /// The order is not known while tracing.
     Unknown,
 }
 
 /// A set.
 pub struct SetVariable {
-    /// Distinct elements. Their order is meaningful for `Order::Found` only.
+    /// Distinct elements. Their order is meaningful for `SetOrder::AsFound` only.
     pub keys: Vec<Rc<HashKey>>,
     /// True for a `frozenset`.
     pub frozen: bool,
     /// The iteration order, as far as it is known.
-    pub order: Order,
+    pub order: SetOrder,
     object: Option<Py<PyAny>>,
     /// Changes of a set from outside, as long as they are few. New code repeats them, so the hash table need not be
     /// guarded.
-    changes: Option<Vec<Change>>,
+    changes: Option<Vec<SetChange>>,
     /// Index of the keys, built by the first lookup.
     index: LazyIndex,
 }
 
 /// A method and its argument.
-type Change = (&'static str, Rc<HashKey>);
+type SetChange = (&'static str, Rc<HashKey>);
 
 /// Maximum number of changes that new code repeats one by one.
 const MAX_CHANGES: usize = 64;
@@ -81,14 +81,14 @@ pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) ->
 }
 
 /// Replaces the elements by `keys`, the result of a method call with a single element.
-fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: Change) -> Flow<()> {
+fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: SetChange) -> Flow<()> {
     let old = expect(cx, set)?;
     let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
     let replica = if changes.is_some() { old.replica(cx.py) } else { replica::of(cx, set)? };
     let (method, key) = &change;
     let order = match replica.filter(|_| key.stands_for_hash(cx.py)) {
-        Some(replica) => Order::Made(replica.after(method, key.bind(cx.py))?),
-        None => Order::Unknown,
+        Some(replica) => SetOrder::OfRealSet(replica.after(method, key.bind(cx.py))?),
+        None => SetOrder::Unknown,
     };
     let changes = changes.map(|changes| with_change(changes, change));
     put(cx, set, (keys, order), changes)
@@ -96,9 +96,9 @@ fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, chang
 
 /// Appends a change. An object made in the trace that was added and removed again is dropped from the changes, as its
 /// hash, which differs from call to call, must not influence the order.
-fn with_change(changes: &[Change], change: Change) -> Vec<Change> {
-    let is_undone = |(_, key): &Change| key.is_stand_in() && Rc::ptr_eq(key, &change.1);
-    let mut left: Vec<Change> = changes.iter().filter(|earlier| !is_undone(earlier)).cloned().collect();
+fn with_change(changes: &[SetChange], change: SetChange) -> Vec<SetChange> {
+    let is_undone = |(_, key): &SetChange| key.is_stand_in() && Rc::ptr_eq(key, &change.1);
+    let mut left: Vec<SetChange> = changes.iter().filter(|earlier| !is_undone(earlier)).cloned().collect();
     if left.len() == changes.len() {
         left.push(change);
     }
@@ -110,7 +110,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements)
     put(cx, set, elements, None)
 }
 
-fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<Change>>) -> Flow<()> {
+fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<SetChange>>) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.patience.charge(keys.len());
@@ -145,13 +145,13 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     if let Some(dict) = crate::containers::dict::of(cx, source)? {
         return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
     }
-    let mut unique = Unique::default();
+    let mut unique = UniqueKeys::default();
     cx.each(source, |cx, item| unique.add(cx, item))?;
     Ok(unique.into_keys())
 }
 
 fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
-    let mut unique = Unique::default();
+    let mut unique = UniqueKeys::default();
     items.into_iter().try_for_each(|item| unique.add(cx, item))?;
     Ok(unique.into_keys())
 }
@@ -237,7 +237,7 @@ impl SetVariable {
         Ok(Rc::new(SetVariable {
             keys,
             frozen,
-            order: Order::Found(replica),
+            order: SetOrder::AsFound(replica),
             object: Some(object),
             changes: Some(Vec::new()),
             index: LazyIndex::default(),
@@ -247,8 +247,8 @@ impl SetVariable {
     /// Returns the replica, if the hashes are known.
     pub(crate) fn replica(&self, py: Python<'_>) -> Option<Replica> {
         match &self.order {
-            Order::Found(Some(replica)) | Order::Made(replica) => Some(replica.again(py)),
-            Order::Found(None) | Order::Unknown => None,
+            SetOrder::AsFound(Some(replica)) | SetOrder::OfRealSet(replica) => Some(replica.again(py)),
+            SetOrder::AsFound(None) | SetOrder::Unknown => None,
         }
     }
 
@@ -266,20 +266,20 @@ impl SetVariable {
     /// Returns the keys in CPython's iteration order. Breaks the graph if the order is unknown.
     fn ordered(&self, py: Python<'_>) -> Flow<Vec<Rc<HashKey>>> {
         match &self.order {
-            Order::Made(replica) => Ok(replica.ordered(py, &self.keys)?),
-            Order::Unknown if self.keys.len() > 1 => Err(Unwind::break_graph(
+            SetOrder::OfRealSet(replica) => Ok(replica.ordered(py, &self.keys)?),
+            SetOrder::Unknown if self.keys.len() > 1 => Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
                 "iteration over a set whose order only CPython knows: it follows from addresses of objects that are not \
                  there yet, or the program compares elements; sorted() gives one",
             )),
-            Order::Found(_) | Order::Unknown => Ok(self.keys.clone()),
+            SetOrder::AsFound(_) | SetOrder::Unknown => Ok(self.keys.clone()),
         }
     }
 
     /// True if the elements can be sorted starting from any order: the order is unknown, and either does not affect
     /// the result, or depends on addresses.
     pub(crate) fn sorts_in_any_order(&self, by_key: bool) -> bool {
-        matches!(self.order, Order::Unknown) && (!by_key || self.keys.iter().any(|key| key.is_address()))
+        matches!(self.order, SetOrder::Unknown) && (!by_key || self.keys.iter().any(|key| key.is_address()))
     }
 
     /// Returns a real copy of the set, and whether it is an exact copy.
@@ -341,7 +341,7 @@ impl Variable for SetVariable {
             return None;
         }
         match (&self.order, &self.object) {
-            (Order::Found(_), Some(object)) => Some(object.clone_ref(cx.py)),
+            (SetOrder::AsFound(_), Some(object)) => Some(object.clone_ref(cx.py)),
             // A copy that iterates in a different order is observably different.
             _ if self.is_to_be_changed() => None,
             _ => self.replica(cx.py)?.copy(cx.py, self.frozen).ok().map(Bound::unbind),

@@ -13,7 +13,7 @@ sot_core::variable_kind! { "filter" }
 
 /// How the predicate selects items.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum FilterRule {
     /// Keep items for which the predicate is true (`filter`).
     Keep,
     /// Keep items for which the predicate is false (`filterfalse`).
@@ -32,7 +32,7 @@ pub struct Filter {
     /// The inner iterator.
     pub inner: VarId,
     /// How the predicate selects items.
-    pub rule: Rule,
+    pub rule: FilterRule,
     /// True once `takewhile` has stopped, or `dropwhile` has started.
     pub turned: bool,
 }
@@ -48,10 +48,10 @@ impl Filter {
 
     const fn path(&self) -> (&'static str, &'static str) {
         match self.rule {
-            Rule::Keep => ("builtins", "filter"),
-            Rule::Drop => ("itertools", "filterfalse"),
-            Rule::TakeWhile => ("itertools", "takewhile"),
-            Rule::DropWhile => ("itertools", "dropwhile"),
+            FilterRule::Keep => ("builtins", "filter"),
+            FilterRule::Drop => ("itertools", "filterfalse"),
+            FilterRule::TakeWhile => ("itertools", "takewhile"),
+            FilterRule::DropWhile => ("itertools", "dropwhile"),
         }
     }
 }
@@ -65,22 +65,22 @@ impl IteratorState for Filter {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        if self.rule == Rule::TakeWhile && self.turned {
+        if self.rule == FilterRule::TakeWhile && self.turned {
             return Ok(None);
         }
         while let Some(item) = cx.next(self.inner)? {
-            if self.rule == Rule::DropWhile && self.turned {
+            if self.rule == FilterRule::DropWhile && self.turned {
                 return Ok(Some(item));
             }
             let accepted = self.accepts(cx, item)?;
             match self.rule {
-                Rule::Keep | Rule::TakeWhile if accepted => return Ok(Some(item)),
-                Rule::Drop if !accepted => return Ok(Some(item)),
-                Rule::TakeWhile => {
+                FilterRule::Keep | FilterRule::TakeWhile if accepted => return Ok(Some(item)),
+                FilterRule::Drop if !accepted => return Ok(Some(item)),
+                FilterRule::TakeWhile => {
                     self.turned = true;
                     return Ok(None);
                 }
-                Rule::DropWhile if !accepted => {
+                FilterRule::DropWhile if !accepted => {
                     self.turned = true;
                     return Ok(Some(item));
                 }
@@ -96,8 +96,8 @@ impl IteratorState for Filter {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match (self.rule, self.turned) {
-            (Rule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple", false),
-            (Rule::DropWhile, true) => cg.load(self.inner),
+            (FilterRule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple", false),
+            (FilterRule::DropWhile, true) => cg.load(self.inner),
             _ => {
                 let (module, name) = self.path();
                 emit_call(cg, |py| library(py, module, name), self.children())

@@ -30,7 +30,7 @@ pub struct SequenceIterator {
     position: i64,
     backwards: bool,
     exhausted: bool,
-    over: Over,
+    over: SequenceKind,
     /// For a set: the set, and its number of elements at the start. For a deque: the deque, and its number of
     /// changes.
     set: Option<(VarId, usize)>,
@@ -40,7 +40,7 @@ pub struct SequenceIterator {
 
 /// The kind of sequence that the iterator's type reveals.
 #[derive(Clone, Copy)]
-enum Over {
+enum SequenceKind {
     List,
     Tuple,
     Range,
@@ -54,7 +54,7 @@ enum Over {
 impl SequenceIterator {
     /// Makes `iter(sequence)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
-        let over = Over::of(cx, sequence);
+        let over = SequenceKind::of(cx, sequence);
         produce(
             cx,
             SequenceIterator {
@@ -71,7 +71,7 @@ impl SequenceIterator {
 
     /// Makes `reversed(sequence)`, for a sequence of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
-        let over = Over::of(cx, sequence);
+        let over = SequenceKind::of(cx, sequence);
         produce(
             cx,
             SequenceIterator {
@@ -91,7 +91,7 @@ impl SequenceIterator {
         let begun = cx.vars.as_kind::<SetVariable>(set);
         let set = Some((set, elements.len()));
         let sequence = cx.tuple(elements);
-        let over = Over::Set;
+        let over = SequenceKind::Set;
         produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set, begun })
     }
 }
@@ -100,7 +100,7 @@ impl SequenceIterator {
     /// Makes `iter(deque)`, or `reversed(deque)`.
     pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, payload: &DequeVariable, backwards: bool) -> VarId {
         let position = if backwards { payload.items.len() as i64 - 1 } else { 0 };
-        let (over, set) = (Over::Deque, Some((deque, payload.changes)));
+        let (over, set) = (SequenceKind::Deque, Some((deque, payload.changes)));
         produce(cx, SequenceIterator { sequence: deque, position, backwards, exhausted: false, over, set, begun: None })
     }
 
@@ -146,7 +146,7 @@ impl SequenceIterator {
     pub fn items_left(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<i64>> {
         let Some(made) = cx.see_as::<IteratorVariable<Self>>(iterator)? else { return Ok(None) };
         let (sequence, state) = (made.0.sequence, &made.0);
-        if matches!(state.over, Over::Set | Over::Deque) {
+        if matches!(state.over, SequenceKind::Set | SequenceKind::Deque) {
             return Ok(None);
         }
         if state.exhausted {
@@ -163,47 +163,47 @@ impl SequenceIterator {
     }
 }
 
-impl Over {
-    fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> Over {
+impl SequenceKind {
+    fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> SequenceKind {
         let payload = cx.vars.get(sequence);
         let constant = payload.constant().map(|constant| constant.bind(cx.py));
         match payload.form() {
-            Form::List => Over::List,
-            Form::Range => Over::Range,
-            _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => Over::Bytes,
+            Form::List => SequenceKind::List,
+            Form::Range => SequenceKind::Range,
+            _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => SequenceKind::Bytes,
             _ => match constant.map(PyAnyMethods::extract::<String>) {
-                Some(Ok(text)) if text.is_ascii() => Over::Ascii,
-                Some(_) => Over::Text,
-                None => Over::Tuple,
+                Some(Ok(text)) if text.is_ascii() => SequenceKind::Ascii,
+                Some(_) => SequenceKind::Text,
+                None => SequenceKind::Tuple,
             },
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Over::List => "list",
-            Over::Tuple => "tuple",
-            Over::Range => "range",
-            Over::Set => "set",
-            Over::Ascii => "ascii",
-            Over::Text => "text",
-            Over::Bytes => "bytes",
-            Over::Deque => "deque",
+            SequenceKind::List => "list",
+            SequenceKind::Tuple => "tuple",
+            SequenceKind::Range => "range",
+            SequenceKind::Set => "set",
+            SequenceKind::Ascii => "ascii",
+            SequenceKind::Text => "text",
+            SequenceKind::Bytes => "bytes",
+            SequenceKind::Deque => "deque",
         }
     }
 
     /// Returns an empty sequence of the kind.
     fn empty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
-            Over::List => PyList::empty(py).into_any(),
-            Over::Tuple => PyTuple::empty(py).into_any(),
-            Over::Range => PyRange::new(py, 0, 0)?.into_any(),
-            Over::Set => PySet::empty(py)?.into_any(),
-            Over::Ascii => PyString::new(py, "").into_any(),
+            SequenceKind::List => PyList::empty(py).into_any(),
+            SequenceKind::Tuple => PyTuple::empty(py).into_any(),
+            SequenceKind::Range => PyRange::new(py, 0, 0)?.into_any(),
+            SequenceKind::Set => PySet::empty(py)?.into_any(),
+            SequenceKind::Ascii => PyString::new(py, "").into_any(),
             // Iterators over strings beyond ASCII can have a type of their own.
-            Over::Text => PyString::new(py, "\u{e9}").into_any(),
-            Over::Bytes => PyBytes::new(py, b"").into_any(),
-            Over::Deque => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
+            SequenceKind::Text => PyString::new(py, "\u{e9}").into_any(),
+            SequenceKind::Bytes => PyBytes::new(py, b"").into_any(),
+            SequenceKind::Deque => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
         })
     }
 }
@@ -246,9 +246,9 @@ impl IteratorState for SequenceIterator {
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         // An exhausted iterator over a deque still checks for changes.
-        let looks = !self.exhausted || matches!(self.over, Over::Deque);
+        let looks = !self.exhausted || matches!(self.over, SequenceKind::Deque);
         if looks && self.is_stale(cx)? {
-            let deque = matches!(self.over, Over::Deque);
+            let deque = matches!(self.over, SequenceKind::Deque);
             let text = if deque { "deque mutated during iteration" } else { "Set changed size during iteration" };
             return Err(cx.raise(pyo3::exceptions::PyRuntimeError::new_err(text)));
         }
@@ -277,12 +277,12 @@ impl IteratorState for SequenceIterator {
         if self.exhausted || self.position < 0 {
             return Ok(());
         }
-        if let (Over::Set, Some((set, _))) = (self.over, self.set) {
+        if let (SequenceKind::Set, Some((set, _))) = (self.over, self.set) {
             return self.refuse_changed_set(cx, set);
         }
         let will_be_stale = cx.effects.written().any(|written| written == self.sequence)
             && cx.vars.get(self.sequence).object().is_some();
-        if matches!(self.over, Over::Deque) && (will_be_stale || self.is_stale(cx)?) {
+        if matches!(self.over, SequenceKind::Deque) && (will_be_stale || self.is_stale(cx)?) {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
         }
         Ok(())
@@ -292,7 +292,7 @@ impl IteratorState for SequenceIterator {
         if self.exhausted || self.position < 0 {
             return rebuild::emit_exhausted(cg, self.over.name(), self.backwards);
         }
-        if let (Over::Set, Some((set, _))) = (self.over, self.set) {
+        if let (SequenceKind::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
         }
         let sequence = subclass::owner_of(cg.cx(), self.sequence);
@@ -300,8 +300,8 @@ impl IteratorState for SequenceIterator {
         let from_the_end = deque.filter(|_| self.backwards).map(|deque| deque.items.len() as i64 - 1 - self.position);
         let position = Argument::int(cg.py(), from_the_end.unwrap_or(self.position))?;
         let make = match self.over {
-            Over::Deque if self.backwards => rebuild::reversed_skipping,
-            Over::Deque => rebuild::skipping,
+            SequenceKind::Deque if self.backwards => rebuild::reversed_skipping,
+            SequenceKind::Deque => rebuild::skipping,
             _ if self.backwards => rebuild::reversed_at,
             _ => rebuild::sequence_at,
         };

@@ -23,7 +23,7 @@ pub struct Tee {
 
 /// The items taken from the source, shared by all iterators.
 #[derive(Clone)]
-struct Items {
+struct TeeItems {
     source: VarId,
     taken: Vec<VarId>,
 }
@@ -31,7 +31,7 @@ struct Items {
 impl Tee {
     /// Returns an iterator over `source`, which can be copied.
     pub fn over(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Tee {
-        let items = produce(cx, Items { source, taken: Vec::new() });
+        let items = produce(cx, TeeItems { source, taken: Vec::new() });
         Tee { items, position: 0 }
     }
 }
@@ -40,7 +40,7 @@ fn refuse() -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee without what it has taken")
 }
 
-impl IteratorState for Items {
+impl IteratorState for TeeItems {
     const KIND: &'static str = "tee_items";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -71,7 +71,7 @@ impl IteratorState for Tee {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let items = cx.see_as::<IteratorVariable<Items>>(self.items)?.ok_or_else(refuse)?;
+        let items = cx.see_as::<IteratorVariable<TeeItems>>(self.items)?.ok_or_else(refuse)?;
         let item = match items.0.taken.get(self.position) {
             Some(&item) => Some(item),
             None => {

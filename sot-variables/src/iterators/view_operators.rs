@@ -13,10 +13,10 @@ use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::dict_view::{DictView, View};
-use crate::containers::hash_key::{HashKey, Unique};
+use crate::containers::hash_key::{HashKey, UniqueKeys};
 use crate::containers::key_index::KeyIndex;
 use crate::containers::replica::{self, Replica};
-use crate::containers::set::{self, Order, SetVariable};
+use crate::containers::set::{self, SetOrder, SetVariable};
 
 /// The kind of operand, as CPython distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,8 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
         let found = known.or_else(|| all.iter().find(|key| is_one(key.bind(cx.py), &item)));
         keys.push(Rc::clone(found.ok_or_else(|| refuse("whose elements are not found again"))?));
     }
-    let order = if left.is_in_order() && right.is_in_order() { Replica::like(&result, &keys)? } else { Order::Unknown };
+    let order =
+        if left.is_in_order() && right.is_in_order() { Replica::like(&result, &keys)? } else { SetOrder::Unknown };
     Ok(SetVariable::make(cx, (keys, order), frozen))
 }
 
@@ -76,7 +77,7 @@ fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: 
     }
     let (left, right) = (left.unique(cx)?, right.unique(cx)?);
     let keys = set::combine(cx, op, &left, &right)?;
-    Ok(SetVariable::make(cx, (keys, Order::Unknown), false))
+    Ok(SetVariable::make(cx, (keys, SetOrder::Unknown), false))
 }
 
 fn refuse(what: &str) -> Unwind {
@@ -148,7 +149,7 @@ impl ViewOperand {
     }
 
     fn unique(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Rc<HashKey>>> {
-        let mut unique = Unique::default();
+        let mut unique = UniqueKeys::default();
         self.keys.iter().try_for_each(|key| unique.add_key(cx, Rc::clone(key)))?;
         Ok(unique.into_keys())
     }

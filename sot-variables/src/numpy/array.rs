@@ -44,10 +44,10 @@ pub(crate) enum ArrayVariable {
 pub(crate) struct ArrayView {
     /// The array that owns the memory.
     pub(crate) base: VarId,
-    layout: Layout,
+    layout: ArrayLayout,
 }
 
-struct Layout {
+struct ArrayLayout {
     shape: Py<PyAny>,
     dtype: Py<PyAny>,
     offset: isize,
@@ -57,10 +57,10 @@ struct Layout {
     is_turned: bool,
 }
 
-impl Layout {
-    fn of(view: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<Layout> {
+impl ArrayLayout {
+    fn of(view: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<ArrayLayout> {
         let get = |name: &str| view.getattr(name).map(Bound::unbind);
-        Ok(Layout {
+        Ok(ArrayLayout {
             shape: get("shape")?,
             dtype: get("dtype")?,
             offset: address(view)? - address(base)?,
@@ -149,13 +149,13 @@ pub(crate) fn on<'py>(cx: &OpcodeExecutor<'py>, view: VarId, base: &Bound<'py, P
 
 /// The real arrays that a call was given, with their variables.
 #[derive(Default)]
-pub(crate) struct Known<'py> {
+pub(crate) struct KnownArrays<'py> {
     pub(crate) arrays: Vec<(Bound<'py, PyAny>, VarId)>,
     /// Copies of arrays from outside: which other arrays share the memory of the originals is unknown.
     pub(crate) foreign: Vec<Bound<'py, PyAny>>,
 }
 
-impl<'py> Known<'py> {
+impl<'py> KnownArrays<'py> {
     /// Returns the variable of a call's result; `None` if new code could not rebuild the result.
     pub(crate) fn wrap(&mut self, cx: &mut OpcodeExecutor<'py>, value: &Bound<'py, PyAny>) -> Flow<Option<VarId>> {
         let is_tuple = value.is_exact_instance_of::<PyTuple>();
@@ -198,7 +198,7 @@ impl<'py> Known<'py> {
         }
         let Some(owner) = self.wrap(cx, &base)? else { return Ok(None) };
         let owns = matches!(cx.vars.as_kind::<ArrayVariable>(owner).as_deref(), Some(ArrayVariable::Owner(_)));
-        let layout = Layout::of(array, &base)?;
+        let layout = ArrayLayout::of(array, &base)?;
         // The constructor of arrays accepts contiguous buffers only.
         let made_anew = layout.on(&base).ok().filter(|_| owns);
         let made_anew = made_anew.map(|view| PyResult::Ok(view.getattr("base")?.is(&base) && are_alike(&view, array)?));
@@ -246,7 +246,7 @@ impl Variable for ArrayVariable {
             return object_model::get_attr(cx, this, name);
         }
         let Some((owner, base, array)) = real(cx, this)? else { return Ok(None) };
-        let mut known = Known { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
+        let mut known = KnownArrays { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
         let value = array.getattr(&**name).map_err(|error| cx.raise(error))?;
         if let Some(value) = known.wrap(cx, &value)? {
             return Ok(Some(value));
@@ -270,7 +270,7 @@ impl Variable for ArrayVariable {
         let Some(key) = cx.known(key)? else {
             return object_model::call_special(cx, this, "__getitem__", &[key]);
         };
-        let mut known = Known { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
+        let mut known = KnownArrays { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
         let item = numpy::quietly(cx.py, || array.get_item(key))?.map_err(|error| cx.raise(error))?;
         let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an item of an array that is no known value");
         known.wrap(cx, &item)?.ok_or_else(refuse)

@@ -33,7 +33,7 @@ struct Operands {
 }
 
 /// Guard: the comparison of an array has this truth.
-struct ComparesTo {
+struct ComparisonTest {
     op: CompareOp,
     other: Option<Py<PyAny>>,
     truth: bool,
@@ -80,7 +80,7 @@ fn truth_of(array: &Bound<'_, PyAny>, op: CompareOp, other: Option<&Py<PyAny>>) 
     op.apply(array, other)?.is_truthy()
 }
 
-impl ObjectTest for ComparesTo {
+impl ObjectTest for ComparisonTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         is_single(object) && truth_of(object, self.op, self.other.as_ref()).is_ok_and(|truth| truth == self.truth)
     }
@@ -111,7 +111,7 @@ impl Variable for ArrayComparison {
         let other = self.operands.other.as_ref().map(|other| other.clone_ref(cx.py));
         let truth = truth_of(self.operands.array.bind(cx.py), self.op, other.as_ref());
         let truth = truth.map_err(|error| cx.raise(error))?;
-        let test = ComparesTo { op: self.op, other, truth };
+        let test = ComparisonTest { op: self.op, other, truth };
         cx.guards.add(cx.vars.tracker(self.array), Test::Object(Box::new(test)));
         Ok(truth)
     }

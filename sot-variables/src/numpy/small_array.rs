@@ -16,7 +16,7 @@ use sot_core::variable::{GraphArgument, VarId};
 
 use crate::containers::list::ListVariable;
 use crate::containers::tuple::TupleVariable;
-use crate::numpy::array::{self, Known};
+use crate::numpy::array::{self, KnownArrays};
 
 /// Maximum size in bytes of an array whose contents are guarded.
 const MOST_BYTES: usize = 128;
@@ -35,19 +35,19 @@ const OPERATORS: &[&str] = &[
 ];
 
 /// Guard: an array has the same element type, shape and contents.
-struct Holds {
-    array: Contents,
+struct ContentsTest {
+    array: ArrayContents,
     text: String,
 }
 
 /// Element type, shape and contents of an array.
-struct Contents {
+struct ArrayContents {
     dtype: Py<PyAny>,
     shape: Py<PyTuple>,
     bytes: Py<PyAny>,
 }
 
-impl Contents {
+impl ArrayContents {
     /// Returns the contents of a small array of numbers; `None` for other objects.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
@@ -57,7 +57,7 @@ impl Contents {
         let dtype = object.getattr(intern!(py, "dtype"))?.unbind();
         let shape = object.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?.unbind();
         let bytes = object.call_method0(intern!(py, "tobytes"))?.unbind();
-        Ok(Some(Contents { dtype, shape, bytes }))
+        Ok(Some(ArrayContents { dtype, shape, bytes }))
     }
 
     fn are_those_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -72,7 +72,7 @@ impl Contents {
     }
 }
 
-impl ObjectTest for Holds {
+impl ObjectTest for ContentsTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.array.are_those_of(object).unwrap_or(false)
     }
@@ -130,25 +130,25 @@ pub(crate) fn reads(function: &Bound<'_, PyAny>) -> bool {
 pub(crate) struct Arguments<'py> {
     pub(crate) positional: Bound<'py, PyTuple>,
     pub(crate) keywords: Bound<'py, PyDict>,
-    given: Given<'py>,
+    given: ArgumentCopies<'py>,
 }
 
 /// The copies among the arguments.
 #[derive(Default)]
-struct Given<'py> {
+struct ArgumentCopies<'py> {
     outside: Vec<SmallArray<'py>>,
-    owners: Vec<Owner<'py>>,
+    owners: Vec<MemoryOwner<'py>>,
     views: Vec<(VarId, Bound<'py, PyAny>)>,
 }
 
 struct SmallArray<'py> {
     variable: VarId,
-    contents: Contents,
+    contents: ArrayContents,
     copy: Bound<'py, PyAny>,
 }
 
 /// An array made in the trace that owns its memory.
-struct Owner<'py> {
+struct MemoryOwner<'py> {
     variable: VarId,
     before: Bound<'py, PyAny>,
     copy: Bound<'py, PyAny>,
@@ -158,7 +158,7 @@ impl<'py> Arguments<'py> {
     /// Returns the arguments of a call, if all of them are known or small arrays from outside. `settle` adds guards
     /// on the contents of the latter.
     pub(crate) fn of(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<Option<Arguments<'py>>> {
-        let mut given = Given::default();
+        let mut given = ArgumentCopies::default();
         let mut positional = Vec::new();
         for &arg in &args.positional {
             let Some(value) = given.argument(cx, arg)? else { return Ok(None) };
@@ -175,14 +175,14 @@ impl<'py> Arguments<'py> {
     /// Ends a call. Writes to copies become the new contents of arrays made in the trace, and the contents of arrays
     /// from outside are guarded. Returns the real arrays with their variables. Returns `None` if the call has written
     /// an array from outside, or changed the layout of an array.
-    pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Known<'py>>> {
-        let mut known = Known::default();
-        let Given { outside, owners, views } = self.given;
+    pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<KnownArrays<'py>>> {
+        let mut known = KnownArrays::default();
+        let ArgumentCopies { outside, owners, views } = self.given;
         for SmallArray { variable, contents, copy } in outside {
             if !contents.are_those_of(&copy)? {
                 return Ok(None);
             }
-            let test = Holds { array: contents, text: copy.to_string().replace('\n', "") };
+            let test = ContentsTest { array: contents, text: copy.to_string().replace('\n', "") };
             cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(test)));
             known.foreign.push(copy);
         }
@@ -193,7 +193,7 @@ impl<'py> Arguments<'py> {
             }
             known.arrays.push((view, variable));
         }
-        for Owner { variable, before, copy } in owners {
+        for MemoryOwner { variable, before, copy } in owners {
             if !array::are_alike(&before, &copy)? {
                 return Ok(None);
             }
@@ -209,12 +209,12 @@ impl<'py> Arguments<'py> {
 }
 
 /// Guard: an array has the same element type and shape, whatever its contents.
-struct IsLike {
+struct ShapeAndTypeTest {
     dtype: Py<PyAny>,
     shape: Py<PyTuple>,
 }
 
-impl ObjectTest for IsLike {
+impl ObjectTest for ShapeAndTypeTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         are_like(object, &self.dtype, &self.shape).unwrap_or(false)
     }
@@ -249,7 +249,7 @@ pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Opt
     let Some(input) = cx.array_input(array, &object)? else { return Ok(None) };
     let dtype = object.getattr(intern!(cx.py, "dtype"))?.unbind();
     let shape = object.getattr(intern!(cx.py, "shape"))?.cast_into::<PyTuple>().map_err(PyErr::from)?.unbind();
-    cx.guards.add(tracker, Test::Object(Box::new(IsLike { dtype, shape })));
+    cx.guards.add(tracker, Test::Object(Box::new(ShapeAndTypeTest { dtype, shape })));
     Ok(Some(input))
 }
 
@@ -259,14 +259,14 @@ pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) ->
     if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
         return Ok(None);
     }
-    let mut given = Given::default();
+    let mut given = ArgumentCopies::default();
     let Some(copy) = given.outside(cx, array)? else { return Ok(None) };
     let known = cx.runtime.backend.constants().known_data(&copy)?;
     let arguments = Arguments { positional: PyTuple::empty(cx.py), keywords: PyDict::new(cx.py), given };
     Ok(arguments.settle(cx)?.and(known))
 }
 
-impl<'py> Given<'py> {
+impl<'py> ArgumentCopies<'py> {
     fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, arg: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
         if let Some(value) = cx.materialize(arg)? {
             return Ok(Some(value));
@@ -305,7 +305,7 @@ impl<'py> Given<'py> {
             None => {
                 array::charge(cx, &before)?;
                 let copy = array::copy(&before)?;
-                self.owners.push(Owner { variable, before: before.clone(), copy: copy.clone() });
+                self.owners.push(MemoryOwner { variable, before: before.clone(), copy: copy.clone() });
                 copy
             }
         };
@@ -329,7 +329,7 @@ impl<'py> Given<'py> {
         if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
             return Ok(None);
         }
-        let Some(contents) = Contents::of(&object)? else { return Ok(None) };
+        let Some(contents) = ArrayContents::of(&object)? else { return Ok(None) };
         let copy = object.call_method0(intern!(cx.py, "copy"))?;
         self.outside.push(SmallArray { variable: arg, contents, copy: copy.clone() });
         Ok(Some(copy))

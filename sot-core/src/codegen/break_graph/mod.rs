@@ -9,7 +9,7 @@ mod variables;
 
 use std::collections::HashSet;
 
-use super::hand_over::{instruction_at, Break, Side};
+use super::hand_over::{instruction_at, Break, BreakSide};
 use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -135,7 +135,7 @@ impl<'py> CodeGen<'_, 'py> {
         let depth = catcher(frame).unwrap_or(0);
         let stack = self.layout(frame, depth);
         let raised = Some(Value::Left(exception));
-        self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
+        self.hand_over(of, &BreakSide { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
     }
 
     /// Slots of values whose destruction is observable and that an exception removes from the stacks as it leaves the
@@ -268,7 +268,7 @@ impl<'py> CodeGen<'_, 'py> {
             (Some(call), Some(finish)) => (call, Entry::Finish(finish)),
             _ => (place, Entry::Next),
         };
-        self.hand_over(of, &Side { place, entry, stack, raised: None })
+        self.hand_over(of, &BreakSide { place, entry, stack, raised: None })
     }
 }
 

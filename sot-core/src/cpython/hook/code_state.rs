@@ -15,7 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use crate::cpython::hook::calm::Calm;
+use crate::cpython::hook::idle::IdleCode;
 use crate::cpython::layout::Code;
 
 /// State that can be attached to a code object.
@@ -41,16 +41,16 @@ pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> O
 pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) -> PyResult<StateRef<'py, T>> {
     let index = index(code.py())?;
     let entry = Box::into_raw(Box::new(StateEntry {
-        head: Head {
+        head: CodeStateHeader {
             holders: Cell::new(2),
             kind: TypeId::of::<T>(),
             destroy: destroy::<T>,
             leaves_alone: leaves_alone::<T>,
-            calm: Calm::default(),
+            idle: IdleCode::default(),
         },
         state,
     }));
-    let old = Kept::of(code);
+    let old = CodeStateShare::of(code);
     // SAFETY: one of the two references counted above is the code object's, the other the result's.
     unsafe {
         if ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, entry.cast()) < 0 {
@@ -65,7 +65,7 @@ pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) ->
 /// Removes the state of a code object.
 pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
     let index = INDEX.load(Ordering::Relaxed);
-    let Some(_old) = Kept::of(code) else { return Ok(()) };
+    let Some(_old) = CodeStateShare::of(code) else { return Ok(()) };
     // SAFETY: the index is ours. CPython calls `release` with the old entry.
     if unsafe { ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, null_mut()) } < 0 {
         return Err(PyErr::fetch(code.py()));
@@ -85,7 +85,7 @@ impl<T> StateRef<'_, T> {
     /// # Safety
     /// `entry` is alive and the GIL is held for as long as the result lives.
     #[inline]
-    unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
+    unsafe fn share(entry: NonNull<CodeStateHeader>) -> Option<Self> {
         // SAFETY: guaranteed by the caller; an entry of this kind is a `StateEntry<T>`.
         unsafe {
             let head = entry.as_ref();
@@ -140,16 +140,16 @@ pub(in crate::cpython) struct ExtraTable {
     entries: [*mut c_void; 1],
 }
 
-pub(in crate::cpython) struct Head {
+pub(in crate::cpython) struct CodeStateHeader {
     holders: Cell<usize>,
     kind: TypeId,
-    destroy: unsafe fn(NonNull<Head>),
-    leaves_alone: unsafe fn(NonNull<Head>) -> bool,
+    destroy: unsafe fn(NonNull<CodeStateHeader>),
+    leaves_alone: unsafe fn(NonNull<CodeStateHeader>) -> bool,
     /// Knowledge about the frames that frames of the code call.
-    pub(in crate::cpython) calm: Calm,
+    pub(in crate::cpython) idle: IdleCode,
 }
 
-impl Head {
+impl CodeStateHeader {
     /// True if frames of the code are left to CPython.
     #[inline]
     pub(in crate::cpython) fn leaves_alone(&self) -> bool {
@@ -166,29 +166,29 @@ impl Head {
 
 #[repr(C)]
 struct StateEntry<T> {
-    head: Head,
+    head: CodeStateHeader,
     state: T,
 }
 
 /// A share in the state of a code object, of any type. CPython frees an entry before it overwrites the pointer to it,
 /// so the entry has to outlive that moment.
-struct Kept<'py> {
-    entry: NonNull<Head>,
+struct CodeStateShare<'py> {
+    entry: NonNull<CodeStateHeader>,
     token: PhantomData<Python<'py>>,
 }
 
-impl<'py> Kept<'py> {
+impl<'py> CodeStateShare<'py> {
     fn of(code: &Bound<'py, PyCode>) -> Option<Self> {
         // SAFETY: a code object has the layout of one, and the GIL is held.
         let entry = unsafe { read(code.as_ptr().cast())? };
         // SAFETY: the entry is alive while the code object refers to it.
         let holders = unsafe { &entry.as_ref().holders };
         holders.set(holders.get() + 1);
-        Some(Kept { entry, token: PhantomData })
+        Some(CodeStateShare { entry, token: PhantomData })
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for CodeStateShare<'_> {
     fn drop(&mut self) {
         // SAFETY: this share is counted, and is bound to the GIL.
         unsafe { give_back(self.entry) };
@@ -199,7 +199,7 @@ impl Drop for Kept<'_> {
 ///
 /// # Safety
 /// `entry` is a `StateEntry<T>` that nobody holds any more.
-unsafe fn destroy<T>(entry: NonNull<Head>) {
+unsafe fn destroy<T>(entry: NonNull<CodeStateHeader>) {
     // SAFETY: guaranteed by the caller; entries are made by `Box`.
     drop(unsafe { Box::from_raw(entry.cast::<StateEntry<T>>().as_ptr()) });
 }
@@ -208,7 +208,7 @@ unsafe fn destroy<T>(entry: NonNull<Head>) {
 ///
 /// # Safety
 /// `entry` is a live `StateEntry<T>`.
-unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
+unsafe fn leaves_alone<T: CodeState>(entry: NonNull<CodeStateHeader>) -> bool {
     // SAFETY: guaranteed by the caller.
     unsafe { entry.cast::<StateEntry<T>>().as_ref().state.leaves_alone() }
 }
@@ -218,7 +218,7 @@ unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
 /// # Safety
 /// The share is counted, and the GIL is held.
 #[inline]
-pub(in crate::cpython) unsafe fn give_back(entry: NonNull<Head>) {
+pub(in crate::cpython) unsafe fn give_back(entry: NonNull<CodeStateHeader>) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let head = entry.as_ref();
@@ -252,7 +252,7 @@ fn index(_py: Python<'_>) -> PyResult<isize> {
 /// # Safety
 /// `code` is a live code object and the GIL is held.
 #[inline]
-pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
+pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<CodeStateHeader>> {
     let index = INDEX.load(Ordering::Relaxed);
     // SAFETY: guaranteed by the caller; a table has as many entries as its size says.
     unsafe {
@@ -281,7 +281,7 @@ pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<
 /// Free function for CPython. It is called when a code object dies (with null, if the table has entries of others
 /// only), and when the entry is overwritten.
 unsafe extern "C" fn release(entry: *mut c_void) {
-    let Some(entry) = NonNull::new(entry.cast::<Head>()) else { return };
+    let Some(entry) = NonNull::new(entry.cast::<CodeStateHeader>()) else { return };
     let given_back = catch_unwind(AssertUnwindSafe(|| {
         // Attached, so that references in the state are dropped now. An interpreter that is shutting down refuses to
         // attach.

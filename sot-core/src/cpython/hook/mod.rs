@@ -5,7 +5,6 @@
 //! method), because CPython before 3.14 ends daemon threads by unwinding them.
 
 pub(super) mod c_stack;
-pub(super) mod calm;
 pub(super) mod chain;
 pub(super) mod code_state;
 #[cfg(Py_3_9)]
@@ -14,6 +13,7 @@ pub(super) mod fresh_frame;
 pub(super) mod graph_call;
 #[cfg(not(Py_3_11))]
 pub(super) mod heap_frame;
+pub(super) mod idle;
 pub(super) mod peers;
 pub(super) mod recursion;
 pub(super) mod refused;
@@ -49,7 +49,7 @@ use crate::cpython::hook::fresh_frame::FreshFrame;
 use crate::cpython::hook::refused::RefusedCode;
 use crate::cpython::hook::session::HookError;
 use crate::cpython::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
-use crate::cpython::objects::callable::Given;
+use crate::cpython::objects::callable::FrameArguments;
 
 /// The decision of an evaluator about a frame.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ pub(in crate::cpython) struct Thread {
     /// Code whose next frame runs unchanged, because the code is a replacement itself.
     pub(in crate::cpython) direct: Cell<*mut Code>,
     /// Arguments that the next frame is to own alone.
-    given: Cell<*mut Given>,
+    given: Cell<*mut FrameArguments>,
     /// Address in the C stack below which no frame is run. 0 if the stack has not been measured, 1 if its limits are
     /// unknown.
     pub(in crate::cpython) stack_limit: Cell<usize>,
@@ -198,7 +198,7 @@ pub(in crate::cpython) struct Thread {
 }
 
 /// Gives arguments to the next frame of a code object. Returns the arguments given before.
-pub(in crate::cpython) fn give(given: *mut Given) -> *mut Given {
+pub(in crate::cpython) fn give(given: *mut FrameArguments) -> *mut FrameArguments {
     THREAD.with(|thread| thread.given.replace(given))
 }
 
@@ -356,8 +356,8 @@ unsafe fn evaluate(
         }
         thread.frames.set(thread.frames.get().wrapping_add(1));
         if thread.mode.get() == Mode::Active && waiting.is_null() {
-            if let Some(head) = calm::left_alone(frame) {
-                return calm::leave(thread, ts, frame, head);
+            if let Some(head) = idle::left_alone(frame) {
+                return idle::leave(thread, ts, frame, head);
             }
         }
         let mode = thread.mode.replace(Mode::Suspended);
@@ -374,9 +374,9 @@ unsafe fn evaluate(
             thread.mode.set(mode);
         }
         let result = match answer {
-            RawVerdict::Original { suspend: false } if mode == Mode::Active => calm::leave_asked(thread, ts, frame),
+            RawVerdict::Original { suspend: false } if mode == Mode::Active => idle::leave_asked(thread, ts, frame),
             RawVerdict::Original { suspend: true } if mode == Mode::Active => {
-                calm::leave_with_callees(thread, ts, frame)
+                idle::leave_with_callees(thread, ts, frame)
             }
             RawVerdict::Original { .. } => run(ts, frame, 0),
             RawVerdict::Replace { code, .. } => replace::replace(thread, ts, frame, code),

@@ -23,7 +23,7 @@ pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResul
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
-    make(py, name, doc, Borrowing(f))
+    make(py, name, doc, BorrowsArguments(f))
 }
 
 /// Creates a callable that owns its arguments, so that the calling bytecode keeps none of them alive. Only new code
@@ -32,7 +32,7 @@ pub fn fastcall_taking<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> 
 where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
-    make(py, name, doc, Taking(f))
+    make(py, name, doc, TakesArguments(f))
 }
 
 /// True if the callable was made by `fastcall` or `fastcall_taking`.
@@ -51,9 +51,9 @@ trait NativeFunction: Send + Sync + 'static {
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>>;
 }
 
-struct Borrowing<F>(F);
+struct BorrowsArguments<F>(F);
 
-impl<F> NativeFunction for Borrowing<F>
+impl<F> NativeFunction for BorrowsArguments<F>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
@@ -66,9 +66,9 @@ where
     }
 }
 
-struct Taking<F>(F);
+struct TakesArguments<F>(F);
 
-impl<F> NativeFunction for Taking<F>
+impl<F> NativeFunction for TakesArguments<F>
 where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
@@ -90,7 +90,7 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
         let waiting = chain::step_back(function.py());
-        let mut given = Given { code, args: args.as_mut_ptr(), count: args.len(), waiting };
+        let mut given = FrameArguments { code, args: args.as_mut_ptr(), count: args.len(), waiting };
         let outer = crate::cpython::hook::give(&raw mut given);
         let result = vectorcall(function.as_ptr(), args.as_ptr(), args.len());
         chain::go_back(waiting);
@@ -101,7 +101,7 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
 }
 
 /// Arguments given to the next frame of a code object.
-pub(in crate::cpython) struct Given {
+pub(in crate::cpython) struct FrameArguments {
     pub(in crate::cpython) code: *mut crate::cpython::layout::Code,
     args: *mut *mut ffi::PyObject,
     count: usize,
@@ -109,7 +109,7 @@ pub(in crate::cpython) struct Given {
     pub(in crate::cpython) waiting: *mut crate::cpython::layout::Frame,
 }
 
-impl Given {
+impl FrameArguments {
     /// Drops the remaining arguments.
     ///
     /// # Safety

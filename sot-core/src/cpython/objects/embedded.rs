@@ -28,7 +28,7 @@ pub struct Embedded {
 
 /// Position of a number in the C++ object: an `int`, or an `enum` based on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptNumber {
+pub struct EmbeddedNumber {
     offset: usize,
 }
 
@@ -93,7 +93,7 @@ impl Embedded {
     }
 
     /// Finds the position of a number by its values in samples. `None` unless there is exactly one such position.
-    pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
+    pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<EmbeddedNumber> {
         let memory = ProcessMemory::open()?;
         let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
         for (sample, expected) in samples {
@@ -101,7 +101,7 @@ impl Embedded {
             left.retain(|offset| memory.number(object + offset) == Some(*expected));
         }
         match left[..] {
-            [offset] => Some(KeptNumber { offset }),
+            [offset] => Some(EmbeddedNumber { offset }),
             _ => None,
         }
     }
@@ -131,8 +131,8 @@ impl Embedded {
 
     /// Returns the C++ object of `object`; `None` if there is none of this class.
     #[inline]
-    pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<Held<'a>> {
-        self.place(object).map(|place| Held { place, owner: PhantomData })
+    pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<EmbeddedObject<'a>> {
+        self.place(object).map(|place| EmbeddedObject { place, owner: PhantomData })
     }
 
     /// Returns the address of the pointer in `object`, which accessors take.
@@ -155,12 +155,12 @@ impl Embedded {
 
 /// The C++ object of a Python object.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct EmbeddedObject<'a> {
     place: *const c_void,
     owner: PhantomData<&'a ()>,
 }
 
-impl Held<'_> {
+impl EmbeddedObject<'_> {
     /// Address of the pointer to the C++ object.
     pub(in crate::cpython) fn pointer(self) -> *const usize {
         self.place.cast()
@@ -173,7 +173,7 @@ impl Held<'_> {
     }
 
     /// The word that contains a number.
-    pub(in crate::cpython) fn word_of_number(self, kept: KeptNumber) -> *const u64 {
+    pub(in crate::cpython) fn word_of_number(self, kept: EmbeddedNumber) -> *const u64 {
         (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
     }
 
@@ -225,26 +225,26 @@ impl Held<'_> {
 
 /// A C++ method that reports a flag of this thread, and reads nothing of the object it is called on.
 #[derive(Debug, Clone, Copy)]
-pub struct ThreadFlag(extern "C" fn(*const Blank) -> u8);
+pub struct ThreadFlag(extern "C" fn(*const ZeroedObject) -> u8);
 
 /// Stands for the object. If the method reads it all the same, it finds zeros, which the caller's comparison detects.
 #[repr(C, align(64))]
-struct Blank([u8; 4096]);
+struct ZeroedObject([u8; 4096]);
 
-static BLANK: Blank = Blank([0; 4096]);
+static ZEROED_OBJECT: ZeroedObject = ZeroedObject([0; 4096]);
 
 impl ThreadFlag {
     /// Finds the method by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
         let found = find_function(library, method)?;
         // SAFETY: a method without arguments takes the object and returns a `bool`.
-        Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const Blank) -> u8>(found) }))
+        Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const ZeroedObject) -> u8>(found) }))
     }
 
     /// Reads the flag of this thread.
     #[inline]
     pub fn read(self) -> bool {
-        (self.0)(&raw const BLANK) != 0
+        (self.0)(&raw const ZEROED_OBJECT) != 0
     }
 }
 

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
-use crate::cpython::objects::embedded::Held;
+use crate::cpython::objects::embedded::EmbeddedObject;
 
 pub use blind_spot::blind_spot;
 pub(super) use blind_spot::look_for_blind_spots;
@@ -200,7 +200,7 @@ impl<'py> Place<'py> {
 
 /// The C++ object of the Python object in a place.
 #[derive(Debug, Clone, Copy)]
-pub struct HeldPlace<'a>(Held<'a>);
+pub struct EmbeddedPlace<'a>(EmbeddedObject<'a>);
 
 /// How an entry of a dict is known to be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

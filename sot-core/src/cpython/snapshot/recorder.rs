@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
-use super::{look_address, DictItem, HeldPlace, Place, Probe, Reading, Snapshot};
+use super::{look_address, DictItem, EmbeddedPlace, Place, Probe, Reading, Snapshot};
 use crate::cpython;
-use crate::cpython::objects::embedded::{ArrayField, Embedded, KeptNumber};
+use crate::cpython::objects::embedded::{ArrayField, Embedded, EmbeddedNumber};
 use crate::cpython::objects::part::Part;
 use crate::cpython::objects::type_::type_lookup;
 use crate::cpython::objects::weak::WeakRef;
@@ -98,7 +98,7 @@ impl Recorder {
     }
 
     /// Records the C++ object of an object; `None` if it has none of the class.
-    pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
+    pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<EmbeddedPlace<'a>> {
         let held = embedded.of(&place.object)?;
         self.type_of(place);
         // SAFETY: an object of the type has the pointer, which is not null. The C++ object begins with the address of
@@ -107,17 +107,17 @@ impl Recorder {
             self.word(held.pointer());
             self.word(held.address() as *const usize);
         }
-        Some(HeldPlace(held))
+        Some(EmbeddedPlace(held))
     }
 
     /// Records a number of a C++ object, with its neighbour in the same word.
-    pub fn number(&mut self, held: HeldPlace<'_>, kept: KeptNumber) {
+    pub fn number(&mut self, held: EmbeddedPlace<'_>, kept: EmbeddedNumber) {
         // SAFETY: the number is within an object of the class, as was seen for samples, and so is the word it is in.
         unsafe { self.word(held.0.word_of_number(kept)) };
     }
 
     /// Records an array of a C++ object. Returns `false` if the array cannot be read.
-    pub fn array<const N: usize>(&mut self, held: HeldPlace<'_>, field: ArrayField<N>) -> bool {
+    pub fn array<const N: usize>(&mut self, held: EmbeddedPlace<'_>, field: ArrayField<N>) -> bool {
         let Some(words) = held.0.words_of_array(field) else { return false };
         // SAFETY: the array is within the object, as was seen for a sample.
         words.into_iter().for_each(|word| unsafe { self.word(word) });

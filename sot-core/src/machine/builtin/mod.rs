@@ -21,7 +21,7 @@ use crate::log;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 
 use overrides::Handlers;
 pub use overrides::{BuiltinOverride, OverriddenBuiltin, OverridingBuiltin, BUILTIN_OVERRIDES};
@@ -44,8 +44,8 @@ pub struct Builtin {
 }
 
 impl Registered for Builtin {
-    fn linked(&self) -> Linked {
-        Linked { registry: "builtin", name: self.path, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "builtin", name: self.path, origin: self.origin }
     }
 }
 
@@ -125,12 +125,12 @@ struct Resolved {
     // Keeps the objects alive, so that no other object gets their addresses.
     objects: Vec<Py<PyAny>>,
     /// Registrations for modules that are not imported yet.
-    waiting: Vec<(Py<PyString>, OfModule)>,
+    waiting: Vec<(Py<PyString>, ModuleBuiltins)>,
 }
 
 /// The registrations for the objects of one module.
 #[derive(Default)]
-struct OfModule {
+struct ModuleBuiltins {
     builtins: Vec<&'static Builtin>,
     overrides: Vec<&'static BuiltinOverride>,
 }
@@ -157,7 +157,7 @@ impl BuiltinTable {
         registered: impl Iterator<Item = &'static Builtin>,
         overrides: impl Iterator<Item = &'static BuiltinOverride>,
     ) -> Result<BuiltinTable, RegistrationError> {
-        let mut by_module: BTreeMap<String, OfModule> = BTreeMap::new();
+        let mut by_module: BTreeMap<String, ModuleBuiltins> = BTreeMap::new();
         for builtin in registered {
             by_module.entry(module_of(builtin, package)?).or_default().builtins.push(builtin);
         }
@@ -242,7 +242,7 @@ impl Resolved {
     fn resolve_late(
         &mut self,
         module: &Bound<'_, PyString>,
-        of_module: &OfModule,
+        of_module: &ModuleBuiltins,
     ) -> Vec<Result<(), RegistrationError>> {
         // A Python function that the program has put in place of the original has another `__module__`. Classes and C
         // functions are not checked: they are named after the modules they are made in.
@@ -297,12 +297,12 @@ impl Resolved {
 }
 
 /// A registration with a path.
-trait OfPath: Registered {
+trait PathRegistration: Registered {
     fn path(&self) -> &'static str;
     fn is_optional(&self) -> bool;
 }
 
-impl OfPath for Builtin {
+impl PathRegistration for Builtin {
     fn path(&self) -> &'static str {
         self.path
     }
@@ -312,7 +312,7 @@ impl OfPath for Builtin {
     }
 }
 
-impl OfPath for BuiltinOverride {
+impl PathRegistration for BuiltinOverride {
     fn path(&self) -> &'static str {
         self.path
     }
@@ -323,7 +323,7 @@ impl OfPath for BuiltinOverride {
 }
 
 /// Finds the objects of registrations. A path that this interpreter lacks is an error unless it is optional.
-fn find<'py, T: OfPath>(
+fn find<'py, T: PathRegistration>(
     module: &Bound<'py, PyString>,
     registered: &[&'static T],
 ) -> Result<Vec<(&'static T, Bound<'py, PyAny>)>, RegistrationError> {
@@ -362,7 +362,7 @@ fn parts(path: &'static str) -> (&'static str, &'static str) {
 }
 
 /// The full name of a registration's module.
-fn module_of(one: &impl OfPath, package: Option<&str>) -> Result<String, RegistrationError> {
+fn module_of(one: &impl PathRegistration, package: Option<&str>) -> Result<String, RegistrationError> {
     let module = parts(one.path()).0;
     match (module.strip_prefix('.'), package) {
         (None, _) => Ok(module.to_owned()),

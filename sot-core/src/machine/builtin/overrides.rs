@@ -12,7 +12,7 @@ use crate::fault;
 use crate::machine::executor::{CallArgs, OpcodeExecutor};
 use crate::machine::overriding::Override;
 use crate::machine::variable::VarId;
-use crate::origin::{self, Linked, Registered, RegistrationOrigin};
+use crate::origin::{self, LinkedRegistration, Registered, RegistrationOrigin};
 use crate::tracker;
 
 /// Simulates one call in the place of a handler, which it may call.
@@ -37,8 +37,8 @@ pub struct BuiltinOverride {
 pub static BUILTIN_OVERRIDES: [BuiltinOverride];
 
 impl Registered for BuiltinOverride {
-    fn linked(&self) -> Linked {
-        Linked { registry: "builtin override", name: self.path, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "builtin override", name: self.path, origin: self.origin }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cpython;
 use crate::emit;
 use crate::error::Flow;
 use crate::machine::variable::VarId;
-use crate::resume_point::{Asked, Finish, Operation, SpecialResult, SpecialResultUse};
+use crate::resume_point::{AskedMethod, Finish, Operation, SpecialResult, SpecialResultUse};
 
 /// What an instruction does with the result of its call.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ impl Claims {
     /// Notes that the left operand is asked for the operator in place, before the plain operator.
     pub(super) fn in_place(&mut self) {
         if let Some((_, Claim { finish: Finish::Operator(operation), .. })) = &mut self.direct {
-            *operation = operation.of(Asked::InPlace);
+            *operation = operation.of(AskedMethod::InPlace);
         }
     }
 
@@ -141,7 +141,7 @@ impl Claims {
     pub(super) fn right(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
             if let Finish::Operator(operation) | Finish::Test(operation) = &mut claim.finish {
-                *operation = operation.of(Asked::Right);
+                *operation = operation.of(AskedMethod::Right);
                 *claimed = rhs;
             }
         }
@@ -192,12 +192,12 @@ fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
 
 impl From<(BinaryOp, bool)> for Operation {
     fn from((op, inplace): (BinaryOp, bool)) -> Self {
-        Operation::Binary { op, inplace, asked: Asked::Left }
+        Operation::Binary { op, inplace, asked: AskedMethod::Left }
     }
 }
 
 impl From<CompareOp> for Operation {
     fn from(op: CompareOp) -> Self {
-        Operation::Compare { op, asked: Asked::Left }
+        Operation::Compare { op, asked: AskedMethod::Left }
     }
 }

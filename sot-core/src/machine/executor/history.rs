@@ -12,7 +12,7 @@ use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::PlannedBreak;
-use crate::open_sizes::{Matters, Sizes};
+use crate::open_sizes::{ClosedValue, Sizes};
 use crate::value_path::ValuePath;
 
 /// What earlier calls and attempts have shown.
@@ -59,7 +59,7 @@ pub struct Learnt {
     /// Calls that the backend has refused.
     pub(crate) refusals: Refusals,
     /// Open values that turned out to matter.
-    pub(crate) matters: Vec<Matters>,
+    pub(crate) closed: Vec<ClosedValue>,
     /// The loops that the trace has unrolled.
     pub(super) rounds: Rounds,
     /// True if a resume function has found a cell of its function empty. In a resume function CPython's error for
@@ -98,7 +98,7 @@ impl OpcodeExecutor<'_> {
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
         learnt.refusals = std::mem::take(&mut self.history.refusals);
-        learnt.matters = self.sizes.take_settled();
+        learnt.closed = self.sizes.take_settled();
         learnt
     }
 }

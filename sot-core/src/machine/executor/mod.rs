@@ -49,7 +49,7 @@ use crate::error::{Flow, Forbidden, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
-use crate::machine::observer::{self, Told};
+use crate::machine::observer::{self, ObserverProgress};
 use crate::machine::opcode::{self, AtBreak, Next, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
@@ -96,7 +96,7 @@ pub(crate) struct Observed {
     /// The lines and places of the simulation for reports, if the user asked for details.
     pub(crate) trail: Option<Trail>,
     /// How much observers have been told of.
-    pub(crate) told: Told,
+    pub(crate) told: ObserverProgress,
 }
 
 /// The state of one translation.
@@ -181,7 +181,7 @@ impl<'py> OpcodeExecutor<'py> {
             raised: Raised::default(),
             watched_drops: WatchedDrops::default(),
             claims: Claims::default(),
-            observed: Observed { trail: report::has_details().then(Trail::default), told: Told::default() },
+            observed: Observed { trail: report::has_details().then(Trail::default), told: ObserverProgress::default() },
         })
     }
 

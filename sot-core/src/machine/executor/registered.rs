@@ -10,7 +10,7 @@ use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, ObjectState, Test};
 use crate::machine::variable::{Form, VarId};
-use crate::registered::{self, Meaning, Registration};
+use crate::registered::{self, Registration, RegistrationKind};
 use crate::tracker::{self, Key, Tracker, TrackerId};
 
 /// Results of functions with an assumed result, over the attempts to translate one frame. A function is called once
@@ -26,7 +26,7 @@ struct AssumedResult {
 }
 
 impl AssumedResults {
-    fn get<'py>(&self, function: &Bound<'py, PyAny>, args: &Given<'py>) -> Option<Bound<'py, PyAny>> {
+    fn get<'py>(&self, function: &Bound<'py, PyAny>, args: &RealArguments<'py>) -> Option<Bound<'py, PyAny>> {
         let py = function.py();
         let is_it = |known: &&AssumedResult| {
             known.function.is(function)
@@ -39,7 +39,7 @@ impl AssumedResults {
 }
 
 /// Arguments as real objects.
-type Given<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
+type RealArguments<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 fn same_items<'py>(
     left: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
@@ -76,20 +76,20 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(variable) = variable {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }
-        match &registration.meaning {
-            Meaning::Pure => {
+        match &registration.kind {
+            RegistrationKind::Pure => {
                 let result = call::fold_call(self, callable, args)?;
                 if result.is_some() {
                     assume_code(self, variable, callable);
                 }
                 Ok(result)
             }
-            Meaning::ConstantResult => {
+            RegistrationKind::ConstantResult => {
                 assume_code(self, variable, callable);
                 assume_result(self, callable, args).map(Some)
             }
-            Meaning::Substitute(by) => call_substitute(self, variable, by, args),
-            Meaning::Statement => call_as_statement(self, variable, callable, args).map(Some),
+            RegistrationKind::Substitute(by) => call_substitute(self, variable, by, args),
+            RegistrationKind::Statement => call_as_statement(self, variable, callable, args).map(Some),
             _ => Ok(None),
         }
     }
@@ -144,7 +144,7 @@ fn real_arguments<'py>(
     cx: &mut OpcodeExecutor<'py>,
     function: &Bound<'py, PyAny>,
     args: &CallArgs,
-) -> Flow<Given<'py>> {
+) -> Flow<RealArguments<'py>> {
     let positional = args.positional.iter().map(|&arg| real_argument(cx, function, arg));
     let positional = positional.collect::<Flow<Vec<_>>>()?;
     let keywords = PyDict::new(cx.py);
@@ -312,9 +312,9 @@ fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
 }
 
 fn why(registration: &Registration, package: &str) -> String {
-    match &registration.meaning {
-        Meaning::Skipped => format!("is of a module that {package}.register.skip was given"),
-        Meaning::Disabled => format!("is left to CPython by {package}.disable"),
+    match &registration.kind {
+        RegistrationKind::Skipped => format!("is of a module that {package}.register.skip was given"),
+        RegistrationKind::Disabled => format!("is left to CPython by {package}.disable"),
         _ => "is on the break list".to_owned(),
     }
 }

@@ -135,7 +135,7 @@ impl Variable for OpenNumber {
 }
 
 /// The present value of a number, and its tracker.
-struct Now<'py> {
+struct CurrentValue<'py> {
     value: Bound<'py, PyAny>,
     tracker: TrackerId,
 }
@@ -147,16 +147,16 @@ const MOST: i64 = (1 << 31) - 1;
 const NEGATIVE: RangeInclusive<i64> = -MOST..=-2;
 
 /// Test that an `int` is in the range that a translation leaves open.
-struct Within(RangeInclusive<i64>);
+struct InOpenRange(RangeInclusive<i64>);
 
-impl Within {
+impl InOpenRange {
     /// Returns the range around `number` that is left open; `None` if `number` is specialised on.
     fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
         [least..=MOST, NEGATIVE].into_iter().find(|range| range.contains(&number))
     }
 }
 
-impl ObjectTest for Within {
+impl ObjectTest for InOpenRange {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         object.is_exact_instance_of::<PyInt>() && object.extract().is_ok_and(|number| self.0.contains(&number))
     }
@@ -168,9 +168,9 @@ impl ObjectTest for Within {
 
 /// Test that a `float` is acceptable for every operation: neither infinite nor a NaN, nor either of them in single
 /// precision.
-struct Ordinary;
+struct OrdinaryFloat;
 
-impl ObjectTest for Ordinary {
+impl ObjectTest for OrdinaryFloat {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         let number = object.cast_exact::<PyFloat>();
         number.is_ok_and(|number| number.value().abs() <= f64::from(f32::MAX))
@@ -232,7 +232,7 @@ impl OpcodeExecutor<'_> {
             return false;
         };
         let path = self.trackers.path(self.vars.tracker(id));
-        let may_be = Within::around(now, self.sizes.least).is_some();
+        let may_be = InOpenRange::around(now, self.sizes.least).is_some();
         changing::others_of(self, id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
@@ -295,14 +295,14 @@ pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Opt
 
 /// The present value of an integer, with the tracker that finds it in other calls; `None` if only the graph computes
 /// it.
-fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py>>> {
+fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<CurrentValue<'py>>> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         let lazy = changing::lazy_integer(cx, id).is_some();
         let known = if lazy { changing::lazy_integer(cx, id) } else { integer_in(cx, id) };
         let Some(value) = known else { return Ok(None) };
         let value = value.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
         let tracker = if lazy { cx.vars.tracker(id) } else { cx.constant_tracker(value.clone().unbind()) };
-        return Ok(Some(Now { value, tracker }));
+        return Ok(Some(CurrentValue { value, tracker }));
     };
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
@@ -311,14 +311,14 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py
                 return Ok(None);
             };
             let value = tensor.bind(cx.py).getattr("shape")?.get_item(axis)?;
-            Ok(Some(Now { value, tracker }))
+            Ok(Some(CurrentValue { value, tracker }))
         }
         OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let (Some(left), Some(right)) = (size_now(cx, *lhs)?, size_now(cx, *rhs)?) else { return Ok(None) };
             let value = op.apply(&left.value, &right.value)?;
             let of = vec![left.tracker, right.tracker];
             let tracker = cx.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
-            Ok(Some(Now { value, tracker }))
+            Ok(Some(CurrentValue { value, tracker }))
         }
         OpenNumberOrigin::Elements { product, .. } => size_now(cx, *product),
     }
@@ -440,9 +440,9 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
         return Err(needs_number(cx, id));
     }
     let now = changing::lazy_integer(cx, id).unwrap_or_default();
-    let Some(range) = Within::around(now, cx.sizes.least) else { return Err(needs_number(cx, id)) };
+    let Some(range) = InOpenRange::around(now, cx.sizes.least) else { return Err(needs_number(cx, id)) };
     let tracker = cx.vars.tracker(id);
-    cx.guards.add(tracker, Test::Object(Box::new(Within(range))));
+    cx.guards.add(tracker, Test::Object(Box::new(InOpenRange(range))));
     let now = now.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
     given_number(cx, id, &now, "int64")
 }
@@ -453,7 +453,7 @@ fn float_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     let tracker = cx.vars.tracker(id);
     cx.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
     if cx.statement.checks_floats {
-        cx.guards.add(tracker, Test::Object(Box::new(Ordinary)));
+        cx.guards.add(tracker, Test::Object(Box::new(OrdinaryFloat)));
     }
     given_number(cx, id, &now, "float64")
 }
@@ -494,7 +494,7 @@ fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
 /// True if the variable is a `float` that is left open and that a graph can take as input.
 fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     let (Some(now), Some(enough)) = (changing::lazy_float(cx, id), opens_after_for(cx, id)) else { return false };
-    if cx.statement.checks_floats && !Ordinary.check(&now) {
+    if cx.statement.checks_floats && !OrdinaryFloat.check(&now) {
         return false;
     }
     // A `float` that has differed once may be one of many that are computed from it, and each would be specialised

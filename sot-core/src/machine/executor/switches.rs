@@ -14,13 +14,13 @@ use crate::side_effects::Effect;
 use crate::tracker;
 
 /// Restores a state that does not belong to the framework.
-type PutBack = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
+type RestoreState = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
 
 /// The framework's state before each switch of the trace, and how other states are restored.
 pub struct Switches<'py> {
     py: Python<'py>,
     before: Vec<Box<dyn StateTest>>,
-    others: Vec<PutBack>,
+    others: Vec<RestoreState>,
 }
 
 impl<'py> Switches<'py> {
@@ -47,7 +47,7 @@ impl<'py> Switches<'py> {
 
 impl Switches<'_> {
     /// Notes how to restore a state that does not belong to the framework, and that the trace is about to switch.
-    pub fn put_back_later(&mut self, put_back: PutBack) {
+    pub fn put_back_later(&mut self, put_back: RestoreState) {
         self.others.push(put_back);
     }
 }

@@ -21,7 +21,7 @@ use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
 /// The instruction that a handler simulates.
@@ -79,8 +79,8 @@ pub struct OpcodeHandler {
 inventory::collect!(OpcodeHandler);
 
 impl Registered for OpcodeHandler {
-    fn linked(&self) -> Linked {
-        Linked { registry: "opcode", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "opcode", name: self.name, origin: self.origin }
     }
 }
 

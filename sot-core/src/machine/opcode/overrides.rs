@@ -11,7 +11,7 @@ use crate::error::{Flow, RegistrationError};
 use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::overriding::{error, Override};
-use crate::origin::{Linked, Registered, RegistrationOrigin};
+use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
 /// Simulates one instruction in the place of a handler, which it may call.
@@ -34,8 +34,8 @@ pub struct OpcodeOverride {
 inventory::collect!(OpcodeOverride);
 
 impl Registered for OpcodeOverride {
-    fn linked(&self) -> Linked {
-        Linked { registry: "opcode override", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "opcode override", name: self.name, origin: self.origin }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::fault;
 use crate::graph::SymbolId;
 use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
 use crate::machine::overriding::{error, sort, Override};
-use crate::origin::{self, Linked, Registered, RegistrationOrigin};
+use crate::origin::{self, LinkedRegistration, Registered, RegistrationOrigin};
 use crate::tracker::{self, TrackerId};
 
 /// Makes the payload for a Python object reached through a tracker.
@@ -52,8 +52,8 @@ pub struct VariableKind {
 inventory::collect!(VariableKind);
 
 impl Registered for VariableKind {
-    fn linked(&self) -> Linked {
-        Linked { registry: "kind", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "kind", name: self.name, origin: self.origin }
     }
 }
 
@@ -76,8 +76,8 @@ pub struct KindOverride {
 inventory::collect!(KindOverride);
 
 impl Registered for KindOverride {
-    fn linked(&self) -> Linked {
-        Linked { registry: "kind override", name: self.name, origin: self.origin }
+    fn linked(&self) -> LinkedRegistration {
+        LinkedRegistration { registry: "kind override", name: self.name, origin: self.origin }
     }
 }
 

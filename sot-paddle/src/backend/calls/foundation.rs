@@ -28,11 +28,11 @@ pub(crate) struct Foundation {
     of: Py<PyAny>,
     /// True if the callee itself is Paddle's.
     is_own: bool,
-    parts: Vec<NamesOfHolder>,
+    parts: Vec<LookedUpNames>,
     /// Names whose values are not Paddle's.
-    replaced: Vec<Replaced>,
+    replaced: Vec<ReplacedName>,
     /// The copy of the function that runs when a statement is built: see [`Foundation::copy_with_originals`].
-    copied: Mutex<Option<Arc<Copied>>>,
+    copied: Mutex<Option<Arc<FunctionCopy>>>,
     /// Number of changes of functions at the time of the search.
     changes: u64,
     memory: Mutex<FoundationMemory>,
@@ -54,37 +54,37 @@ struct WholeSnapshot {
 }
 
 /// The names that are looked up in one dict or class.
-struct NamesOfHolder {
-    holder: Holder,
-    entries: Vec<Entry>,
+struct LookedUpNames {
+    holder: NameHolder,
+    entries: Vec<LookedUpName>,
 }
 
 /// A name of Paddle's whose value the program has replaced.
-struct Replaced {
+struct ReplacedName {
     name: String,
     by: Py<PyAny>,
 }
 
 /// A copy of a function that finds Paddle's own functions under these names; `None` if the copy cannot be made.
-struct Copied {
+struct FunctionCopy {
     names: Vec<String>,
     code: Option<Py<PyAny>>,
 }
 
-struct Entry {
+struct LookedUpName {
     name: Py<PyString>,
     was: Py<PyAny>,
     /// True if another instance of the same class counts as unchanged.
     is_instance: bool,
 }
 
-impl Entry {
+impl LookedUpName {
     fn is_still(&self, found: &Bound<'_, PyAny>) -> bool {
         found.is(&self.was) || self.is_instance && found.get_type().is(self.was.bind(found.py()).get_type())
     }
 }
 
-enum Holder {
+enum NameHolder {
     Namespace(Py<PyDict>),
     Class(Py<PyType>),
 }
@@ -151,7 +151,7 @@ pub(crate) fn of_call(
 /// What is needed to build a statement of a method in a program when its code reaches names that the program has
 /// replaced.
 #[derive(Default)]
-pub(crate) struct InPrograms {
+pub(crate) struct ProgramSubstitute {
     /// The copy that is run instead: it has Paddle's own functions where the method of eager tensors does not reach
     /// the replaced names.
     pub(crate) copy: Option<Py<PyAny>>,
@@ -159,7 +159,7 @@ pub(crate) struct InPrograms {
     foundations: Vec<Arc<Foundation>>,
 }
 
-impl InPrograms {
+impl ProgramSubstitute {
     pub(crate) fn of_method(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<Self> {
         let Some(found) = cpython::type_lookup(paddle.value_type.bind(method.py()), method) else {
             return Ok(Self::default());
@@ -171,7 +171,7 @@ impl InPrograms {
         let copy = foundation.copy_with_originals(paddle, method)?;
         let of_copy = copy.as_ref().map(|copy| in_programs(paddle, copy)).transpose()?;
         let foundations = std::iter::once(foundation).chain(of_copy).collect();
-        Ok(InPrograms { copy: copy.map(Bound::unbind), foundations })
+        Ok(ProgramSubstitute { copy: copy.map(Bound::unbind), foundations })
     }
 
     /// Makes a statement of the method. If replacements that the method reaches would run meanwhile, the statement is
@@ -218,7 +218,7 @@ impl Foundations {
     fn get(
         &self,
         of: &Bound<'_, PyAny>,
-        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)>,
+        search: impl FnOnce() -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)>,
     ) -> PyResult<Arc<Foundation>> {
         let key = of.as_ptr() as usize;
         let known = self.lock().get(&key).cloned();
@@ -261,7 +261,7 @@ impl Foundation {
             return Ok(known.code.as_ref().map(|code| code.bind(py).clone()));
         }
         let code = if names.is_empty() { None } else { originals::copy_with_originals(self.of.bind(py), &names)? };
-        let copied = Arc::new(Copied { names, code: code.map(|code| code.into_any().unbind()) });
+        let copied = Arc::new(FunctionCopy { names, code: code.map(|code| code.into_any().unbind()) });
         let before = self.copied.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&copied));
         drop(before);
         Ok(copied.code.as_ref().map(|code| code.bind(py).clone()))
@@ -340,14 +340,14 @@ impl Foundation {
     }
 }
 
-impl NamesOfHolder {
+impl LookedUpNames {
     fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
         match &self.holder {
-            Holder::Namespace(dict) => {
+            NameHolder::Namespace(dict) => {
                 let dict = recorder.keep(dict.bind(py).as_any());
                 recorder.dict(&dict)
             }
-            Holder::Class(class) => {
+            NameHolder::Class(class) => {
                 let class = recorder.keep(class.bind(py).as_any());
                 recorder.lookups_of(&class)
             }
@@ -358,8 +358,8 @@ impl NamesOfHolder {
         self.entries.iter().all(|entry| {
             let name = entry.name.bind(py);
             let found = match &self.holder {
-                Holder::Namespace(dict) => cpython::dict_get(dict.bind(py), name.as_any()),
-                Holder::Class(class) => cpython::type_lookup(class.bind(py), name),
+                NameHolder::Namespace(dict) => cpython::dict_get(dict.bind(py), name.as_any()),
+                NameHolder::Class(class) => cpython::type_lookup(class.bind(py), name),
             };
             found.is_some_and(|found| entry.is_still(&found))
         })
@@ -388,9 +388,9 @@ struct Search<'a, 'py> {
     class: Option<&'a Bound<'py, PyType>>,
     seen: HashSet<usize>,
     todo: Vec<Bound<'py, PyFunction>>,
-    places: Vec<NamesOfHolder>,
+    places: Vec<LookedUpNames>,
     by_address: HashMap<usize, (usize, HashSet<String>)>,
-    replaced: Vec<Replaced>,
+    replaced: Vec<ReplacedName>,
 }
 
 impl<'a, 'py> Search<'a, 'py> {
@@ -406,19 +406,19 @@ impl<'a, 'py> Search<'a, 'py> {
         }
     }
 
-    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
+    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
         self.value(value)?;
         self.finish()
     }
 
-    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
+    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
         for name in ["__call__", "forward"] {
             self.entry_of(class, &PyString::intern(class.py(), name))?;
         }
         self.finish()
     }
 
-    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Vec<Replaced>)> {
+    fn finish(mut self) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
         while let Some(function) = self.todo.pop() {
             self.scan(&function)?;
         }
@@ -497,19 +497,19 @@ impl<'a, 'py> Search<'a, 'py> {
         name: &Bound<'py, PyString>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(value) = cpython::dict_get(namespace, name.as_any()) else { return Ok(None) };
-        self.entry(namespace.as_any(), || Holder::Namespace(namespace.clone().unbind()), name, &value)?;
+        self.entry(namespace.as_any(), || NameHolder::Namespace(namespace.clone().unbind()), name, &value)?;
         Ok(Some(value))
     }
 
     fn entry_of(&mut self, class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<()> {
         let Some(value) = cpython::type_lookup(class, name) else { return Ok(()) };
-        self.entry(class.as_any(), || Holder::Class(class.clone().unbind()), name, &value)
+        self.entry(class.as_any(), || NameHolder::Class(class.clone().unbind()), name, &value)
     }
 
     fn entry(
         &mut self,
         holder: &Bound<'py, PyAny>,
-        make: impl FnOnce() -> Holder,
+        make: impl FnOnce() -> NameHolder,
         name: &Bound<'py, PyString>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
@@ -518,13 +518,13 @@ impl<'a, 'py> Search<'a, 'py> {
         }
         let places = &mut self.places;
         let (at, known) = self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
-            places.push(NamesOfHolder { holder: make(), entries: Vec::new() });
+            places.push(LookedUpNames { holder: make(), entries: Vec::new() });
             (places.len() - 1, HashSet::new())
         });
         if !known.insert(name.to_string()) {
             return Ok(());
         }
-        let entry = Entry {
+        let entry = LookedUpName {
             name: name.clone().unbind(),
             was: value.clone().unbind(),
             is_instance: origin::is_instance(value)?,
@@ -533,16 +533,16 @@ impl<'a, 'py> Search<'a, 'py> {
         if origin::is_own(value)? {
             self.value(value)?;
         } else {
-            self.replaced.push(Replaced { name: name.to_string(), by: value.clone().unbind() });
+            self.replaced.push(ReplacedName { name: name.to_string(), by: value.clone().unbind() });
         }
         Ok(())
     }
 }
 
 /// Returns the code objects that run first when replacements are used; `None` if one of them is not Python code.
-fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a Replaced>) -> PyResult<Option<RefusedCode>> {
+fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a ReplacedName>) -> PyResult<Option<RefusedCode>> {
     let mut found = RefusedCode::default();
-    for Replaced { name, by } in replaced {
+    for ReplacedName { name, by } in replaced {
         let functions = origin::called_first(by.bind(py))?;
         if functions.is_empty() {
             return Ok(None);

@@ -13,7 +13,7 @@ pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> Py
         return Ok(None);
     }
     let asks = paddle.tensor_type.bind(tensor.py()).getattr(intern!(tensor.py(), "is_contiguous"))?;
-    let mut test = Contiguous { asks: asks.unbind(), is: true };
+    let mut test = ContiguityTest { asks: asks.unbind(), is: true };
     let Some(contiguous) = test.asked(tensor) else { return Ok(None) };
     test.is = contiguous;
     let effect = match (method, contiguous) {
@@ -27,19 +27,19 @@ pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> Py
 }
 
 /// A test that a tensor is contiguous, or that it is not.
-struct Contiguous {
+struct ContiguityTest {
     /// Paddle's own method.
     asks: Py<PyAny>,
     is: bool,
 }
 
-impl Contiguous {
+impl ContiguityTest {
     fn asked(&self, tensor: &Bound<'_, PyAny>) -> Option<bool> {
         self.asks.bind(tensor.py()).call1((tensor,)).ok()?.extract().ok()
     }
 }
 
-impl ObjectTest for Contiguous {
+impl ObjectTest for ContiguityTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.asked(object) == Some(self.is)
     }

@@ -88,10 +88,10 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
     }
     match value_of(value)? {
         Value::Function(function) => match home(&function)? {
-            Home::Paddle => has_own_code(&function),
+            FunctionOwner::Paddle => has_own_code(&function),
             // A function that a library has made from other functions belongs to whoever owns those.
-            Home::Helper => all_own(enclosed(&function)?, seen),
-            Home::Program => Ok(false),
+            FunctionOwner::Helper => all_own(enclosed(&function)?, seen),
+            FunctionOwner::Program => Ok(false),
         },
         Value::Holder(held) => all_own(held, seen),
         Value::Other if value.cast::<PyModule>().is_ok() => Ok(true),
@@ -106,7 +106,7 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
             let module = class.getattr("__module__")?;
             let Ok(module) = module.cast::<PyString>() else { return Ok(false) };
             let is_mock = !value.is_instance_of::<PyType>() && module.to_str()?.starts_with("unittest");
-            Ok(!is_mock && home_of(value.py(), module.to_str()?)? != Home::Program)
+            Ok(!is_mock && home_of(value.py(), module.to_str()?)? != FunctionOwner::Program)
         }
     }
 }
@@ -148,36 +148,37 @@ pub(crate) fn enclosed<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<B
 /// True if code with these globals is Paddle's.
 pub(crate) fn is_paddles(globals: &Bound<'_, PyDict>) -> PyResult<bool> {
     let module = globals.get_item("__name__")?.and_then(|module| module.extract::<String>().ok());
-    module.map_or(Ok(false), |module| Ok(home_of(globals.py(), &module)? == Home::Paddle))
+    module.map_or(Ok(false), |module| Ok(home_of(globals.py(), &module)? == FunctionOwner::Paddle))
 }
 
 /// The owner of a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum FunctionOwner {
     Paddle,
     /// The standard library, or a package that Paddle uses.
     Helper,
     Program,
 }
 
-fn home(function: &Bound<'_, PyFunction>) -> PyResult<Home> {
+fn home(function: &Bound<'_, PyFunction>) -> PyResult<FunctionOwner> {
     let module = function.getattr("__globals__")?.get_item("__name__");
     match module.ok().and_then(|module| module.extract::<String>().ok()) {
         Some(module) => home_of(function.py(), &module),
-        None => Ok(Home::Program),
+        None => Ok(FunctionOwner::Program),
     }
 }
 
-fn home_of(py: Python<'_>, module: &str) -> PyResult<Home> {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Home>>> = LazyLock::new(Mutex::default);
+fn home_of(py: Python<'_>, module: &str) -> PyResult<FunctionOwner> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, FunctionOwner>>> = LazyLock::new(Mutex::default);
     let top = module.split('.').next().unwrap_or(module);
     if top == "paddle" {
-        return Ok(Home::Paddle);
+        return Ok(FunctionOwner::Paddle);
     }
     if let Some(home) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(top) {
         return Ok(*home);
     }
-    let home = if HELPERS.contains(&top) || is_of_library(py, top)? { Home::Helper } else { Home::Program };
+    let home =
+        if HELPERS.contains(&top) || is_of_library(py, top)? { FunctionOwner::Helper } else { FunctionOwner::Program };
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(top.to_owned(), home);
     Ok(home)
 }

@@ -24,9 +24,9 @@ pub(crate) struct MethodArguments<'py> {
     pub(crate) keywords: Option<Bound<'py, PyDict>>,
 }
 
-type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &MethodArguments<'py>) -> PyResult<StandIn<'py>>;
+type MakeStandIn = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &MethodArguments<'py>) -> PyResult<StandIn<'py>>;
 
-const METHODS: &[(&str, Make)] = &[
+const METHODS: &[(&str, MakeStandIn)] = &[
     ("_to", to_by_place),
     ("as_strided", as_strided),
     ("contiguous", |paddle, receiver, arguments| copy(paddle, receiver, "contiguous", arguments)),

@@ -41,9 +41,9 @@ pub(crate) fn tensor_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 /// The graph values that stand for arrays, by identity, with the element type of the array.
 #[derive(Default)]
-pub(crate) struct Arrays(HashMap<u64, String>);
+pub(crate) struct ArrayValues(HashMap<u64, String>);
 
-impl Arrays {
+impl ArrayValues {
     /// Notes the value that stands for an array.
     pub(crate) fn insert(
         &mut self,

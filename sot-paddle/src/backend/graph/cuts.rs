@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::pieces::{Operation, Role};
+use super::pieces::{Operation, PieceRole};
 
 /// For each value, the index of the last operation that takes it. A result of the program counts as taken after all
 /// operations.
@@ -35,7 +35,8 @@ fn best(crossing: &[Option<usize>], from: usize, to: usize) -> Option<usize> {
 /// another program.
 fn crossing(operations: &[Operation<'_>], last_taken: &HashMap<u64, usize>) -> Vec<Option<usize>> {
     let mut begin = vec![(0_isize, 0_isize); operations.len() + 2];
-    for (at, operation) in operations.iter().enumerate().filter(|(_, operation)| operation.role == Role::Computed) {
+    for (at, operation) in operations.iter().enumerate().filter(|(_, operation)| operation.role == PieceRole::Computed)
+    {
         for id in &operation.given {
             let Some(&last) = last_taken.get(id).filter(|last| **last > at) else { continue };
             let (count, kept) = (1, isize::from(!operation.may_cross));

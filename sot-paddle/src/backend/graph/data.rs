@@ -14,10 +14,10 @@ use sot_variables::numpy;
 use sot_variables::numpy::small_array;
 
 use crate::backend::memory::views::is_plain;
-use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 /// Functions that make a tensor of Python data, in `paddle.tensor.creation`.
@@ -51,7 +51,7 @@ const MOST: i64 = 4096;
 /// be called in static mode.
 pub(crate) fn of_numbers<'py>(
     paddle: &Paddle,
-    numbers: &Numbers,
+    numbers: &NumberValues,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -81,7 +81,7 @@ pub(crate) fn of_numbers<'py>(
     Ok(Some(made))
 }
 
-fn is_made_of_integers(paddle: &Paddle, numbers: &Numbers, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_made_of_integers(paddle: &Paddle, numbers: &NumberValues, data: &Bound<'_, PyAny>) -> PyResult<bool> {
     if numbers.has(paddle, data) || data.is_exact_instance_of::<PyInt>() {
         return Ok(true);
     }
@@ -94,7 +94,7 @@ fn is_made_of_integers(paddle: &Paddle, numbers: &Numbers, data: &Bound<'_, PyAn
 /// mode.
 pub(crate) fn values<'py>(
     paddle: &Paddle,
-    numbers: &Numbers,
+    numbers: &NumberValues,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -214,7 +214,7 @@ fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// eager mode.
 pub(crate) fn operands<'py>(
     paddle: &Paddle,
-    target: &Target,
+    target: &BuildTarget,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {

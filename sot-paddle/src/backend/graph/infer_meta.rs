@@ -15,7 +15,7 @@ use crate::backend::numbers::exact::OperandReplacer;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta::{self, dtype_name};
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 /// The correct element type of an operation's first result.
@@ -59,15 +59,15 @@ const KINDS: [(&str, DtypeRule); 19] = [
 
 /// The operations that have been checked, by their results.
 #[derive(Default)]
-pub(crate) struct Checked(HashSet<u64>);
+pub(crate) struct CheckedOperations(HashSet<u64>);
 
-impl Checked {
+impl CheckedOperations {
     /// Checks the operations that compute the values in `result`, at any depth. If one is described wrongly, the
     /// operations that the statement has appended are removed from the program, and the call is an error.
     pub(crate) fn check(
         &mut self,
         paddle: &Paddle,
-        target: &Target,
+        target: &BuildTarget,
         numbers: &CallNumbers,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
@@ -126,7 +126,7 @@ impl Checked {
 
 /// Removes the operations with these results from the program, which would run them, and the operations that use the
 /// results. Such operations exist because operands have been replaced by others made from them.
-fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
+fn remove(paddle: &Paddle, target: &BuildTarget, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
     let (mut gone, mut removed) = (results.clone(), Vec::new());

@@ -15,13 +15,13 @@ use crate::backend::paddle::Paddle;
 pub(crate) struct Output {
     pub(crate) origin: Origin,
     /// Calls that make the output as a view of the tensor at `origin`; empty if the output is that tensor.
-    pub(crate) steps: Vec<Remade>,
+    pub(crate) steps: Vec<ViewCall>,
     /// True if the output takes no part in the gradient of the tensor that it is a view of.
     pub(crate) detached: bool,
 }
 
 /// One call that makes a view again.
-pub(crate) struct Remade {
+pub(crate) struct ViewCall {
     pub(crate) step: Step,
     /// Where the numbers are found that the call takes.
     pub(crate) numbers: Vec<Origin>,
@@ -71,7 +71,7 @@ impl From<Origin> for Output {
 }
 
 /// Where values are found, by identity.
-pub(crate) type Known = HashMap<u64, Origin>;
+pub(crate) type KnownValues = HashMap<u64, Origin>;
 
 /// Returns the values that exist without running the program: inputs and parameters.
 pub(crate) fn known_values(
@@ -79,7 +79,7 @@ pub(crate) fn known_values(
     py: Python<'_>,
     inputs: &[Py<PyAny>],
     parameters: &Bound<'_, PyList>,
-) -> PyResult<Known> {
+) -> PyResult<KnownValues> {
     let mut known = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
         known.entry(identity(paddle, input.bind(py))?).or_insert(Origin::Input(index));
@@ -96,7 +96,7 @@ pub(crate) fn known_values(
 pub(crate) fn plan_outputs<'py>(
     paddle: &Paddle,
     py: Python<'py>,
-    (mut known, results): (Known, &Bound<'py, PyList>),
+    (mut known, results): (KnownValues, &Bound<'py, PyList>),
     outputs: &[Py<PyAny>],
     views: &Views,
 ) -> PyResult<Vec<Output>> {
@@ -123,7 +123,7 @@ pub(crate) fn plan_outputs<'py>(
             let numbers = step.numbers().iter().map(|number| number.bind(py));
             let mut found = |number| origin_of(&mut known, results, identity(paddle, number)?, number);
             let numbers = numbers.map(&mut found).collect::<PyResult<_>>()?;
-            steps.push(Remade { step: step.clone_ref(py), numbers });
+            steps.push(ViewCall { step: step.clone_ref(py), numbers });
         }
         plan.push(Output { origin, steps, detached });
     }
@@ -169,7 +169,7 @@ pub(crate) fn pick<'py>(
     };
     let outputs = plan.iter().map(|output| {
         let mut tensor = find(output.origin)?;
-        for Remade { step, numbers } in &output.steps {
+        for ViewCall { step, numbers } in &output.steps {
             let numbers = numbers.iter().map(|&origin| as_number(find(origin)?)).collect::<PyResult<Vec<_>>>()?;
             tensor = step.apply(paddle, &tensor, &numbers)?;
         }

@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 use sot_core::cpython;
 
 use super::cuts;
-use super::likeness::Likeness;
+use super::program_structure::ProgramStructure;
 use crate::backend::paddle::Paddle;
 
 /// Maximum number of operations in one program that is not cut. Measured with Paddle 3.3: up to this length, the time
@@ -21,7 +21,7 @@ const PIECE: usize = 200;
 
 /// Where an input of a piece comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum PieceInput {
     /// An input of the graph.
     Input(usize),
     /// A value that an earlier piece has computed, by its number among all such values.
@@ -31,7 +31,7 @@ pub(crate) enum Source {
 /// A program with its inputs and results.
 pub(crate) struct Piece<'py> {
     pub(crate) program: Bound<'py, PyAny>,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<PieceInput>,
     pub(crate) inputs: Bound<'py, PyList>,
     /// Indices of the graph's parameters.
     pub(crate) parameters: Vec<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Piece<'py> {
     /// The values that it computes for others. They are numbered consecutively over all pieces.
     pub(crate) results: Bound<'py, PyList>,
     /// Equal for pieces that compute the same.
-    pub(crate) likeness: Likeness,
+    pub(crate) program_structure: ProgramStructure,
 }
 
 /// The pieces of a program, and for each result of the program its number among the computed values.
@@ -72,7 +72,7 @@ pub(crate) fn pieces<'py>(
     if places.is_empty() {
         return Ok(None);
     }
-    let mut cutter = Cutter::new(paddle, &read, (inputs, values), results)?;
+    let mut cutter = PieceBuilder::new(paddle, &read, (inputs, values), results)?;
     let ends = places.iter().copied().chain([read.len()]);
     let mut start = 0;
     for end in ends {
@@ -99,7 +99,7 @@ fn ids(values: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
 
 /// How an operation gets into a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum PieceRole {
     /// An input or a parameter: it is given to each piece that takes it.
     Given,
     /// A constant, made again in each piece that takes it.
@@ -111,7 +111,7 @@ pub(super) enum Role {
 /// An operation with its values.
 pub(super) struct Operation<'py> {
     object: Bound<'py, PyAny>,
-    pub(super) role: Role,
+    pub(super) role: PieceRole,
     operands: Vec<Bound<'py, PyAny>>,
     pub(super) taken: Vec<u64>,
     pub(super) given: Vec<u64>,
@@ -127,9 +127,9 @@ impl<'py> Operation<'py> {
         }
         let name: String = object.call_method0("name")?.extract()?;
         let role = match name.as_str() {
-            "pd_op.data" | "builtin.parameter" => Role::Given,
-            "pd_op.full" | "pd_op.full_int_array" => Role::Constant,
-            _ => Role::Computed,
+            "pd_op.data" | "builtin.parameter" => PieceRole::Given,
+            "pd_op.full" | "pd_op.full_int_array" => PieceRole::Constant,
+            _ => PieceRole::Computed,
         };
         let (mut operands, mut taken) = (Vec::new(), Vec::new());
         for operand in object.call_method0("operands_source")?.try_iter()? {
@@ -147,13 +147,13 @@ impl<'py> Operation<'py> {
             given.push(id(&result)?);
         }
         // A constant with operands is computed from them.
-        let role = if role == Role::Constant && !taken.is_empty() { Role::Computed } else { role };
+        let role = if role == PieceRole::Constant && !taken.is_empty() { PieceRole::Computed } else { role };
         Ok(Some(Operation { object, role, operands, taken, given, may_cross }))
     }
 }
 
 /// Makes the pieces, one after another.
-struct Cutter<'a, 'py> {
+struct PieceBuilder<'a, 'py> {
     paddle: &'a Paddle,
     operations: &'a [Operation<'py>],
     /// For each value that pieces make anew (inputs, parameters, constants), the index of its operation.
@@ -169,7 +169,7 @@ struct Cutter<'a, 'py> {
     pir: Bound<'py, PyAny>,
 }
 
-impl<'a, 'py> Cutter<'a, 'py> {
+impl<'a, 'py> PieceBuilder<'a, 'py> {
     fn new(
         paddle: &'a Paddle,
         operations: &'a [Operation<'py>],
@@ -179,8 +179,8 @@ impl<'a, 'py> Cutter<'a, 'py> {
         let numbered = |values: &Bound<'py, PyList>| -> PyResult<HashMap<u64, usize>> {
             Ok(ids(values)?.into_iter().enumerate().map(|(at, id)| (id, at)).collect())
         };
-        let renewed = operations.iter().enumerate().filter(|(_, operation)| operation.role != Role::Computed);
-        Ok(Cutter {
+        let renewed = operations.iter().enumerate().filter(|(_, operation)| operation.role != PieceRole::Computed);
+        Ok(PieceBuilder {
             paddle,
             operations,
             renewed: renewed.flat_map(|(at, operation)| operation.given.iter().map(move |&id| (id, at))).collect(),
@@ -204,7 +204,7 @@ impl<'a, 'py> Cutter<'a, 'py> {
             parameters: Vec::new(),
             values: PyList::empty(py),
             results: PyList::empty(py),
-            likeness: Likeness::default(),
+            program_structure: ProgramStructure::default(),
         };
         let paddle = self.paddle;
         paddle.static_mode.within(py, &target, || self.fill(&mut piece, start, end))?;
@@ -217,22 +217,22 @@ impl<'a, 'py> Cutter<'a, 'py> {
         let copies = self.pir.getattr("IrMapping")?.call0()?;
         let whole = self.pir.getattr("CloneOptions")?.call1((true, true, true))?;
         let mut present = HashSet::new();
-        for operation in operations[start..end].iter().filter(|operation| operation.role == Role::Computed) {
+        for operation in operations[start..end].iter().filter(|operation| operation.role == PieceRole::Computed) {
             for (operand, &id) in operation.operands.iter().zip(&operation.taken) {
                 if present.insert(id) {
                     self.supply(piece, (operand, id), &copies, &whole)?;
                 }
             }
             operation.object.call_method1("clone", (&copies, &whole))?;
-            piece.likeness.add(&operation.object, &operation.taken, &operation.given)?;
+            piece.program_structure.add(&operation.object, &operation.taken, &operation.given)?;
             present.extend(&operation.given);
         }
-        for operation in operations[start..end].iter().filter(|operation| operation.role == Role::Computed) {
+        for operation in operations[start..end].iter().filter(|operation| operation.role == PieceRole::Computed) {
             let values: Vec<Bound<'py, PyAny>> = operation.object.call_method0("results")?.extract()?;
             for (value, &id) in values.iter().zip(&operation.given) {
                 if self.last_taken.get(&id).is_some_and(|&last| last >= end) {
                     self.computed.insert(id, self.computed.len());
-                    piece.likeness.add_result(id);
+                    piece.program_structure.add_result(id);
                     piece.results.append(copies.call_method1("look_up", (value,))?)?;
                 }
             }
@@ -250,16 +250,16 @@ impl<'a, 'py> Cutter<'a, 'py> {
     ) -> PyResult<()> {
         let py = value.py();
         let source = match (self.inputs.get(&id), self.computed.get(&id)) {
-            (Some(&at), _) => Source::Input(at),
-            (None, Some(&at)) => Source::Computed(at),
+            (Some(&at), _) => PieceInput::Input(at),
+            (None, Some(&at)) => PieceInput::Computed(at),
             (None, None) => {
                 if let Some(&at) = self.renewed.get(&id) {
                     let operation = &self.operations[at].object;
                     operation.call_method1("clone", (copies, whole))?;
                     if self.parameters.contains_key(&id) {
-                        piece.likeness.add_given(value, id)?;
+                        piece.program_structure.add_given(value, id)?;
                     } else {
-                        piece.likeness.add(operation, &[], &[id])?;
+                        piece.program_structure.add(operation, &[], &[id])?;
                     }
                 }
                 if let Some(&at) = self.parameters.get(&id) {
@@ -273,7 +273,7 @@ impl<'a, 'py> Cutter<'a, 'py> {
         let data = self.paddle.data.bind(py).call1((name, value.getattr("shape")?, value.getattr("dtype")?))?;
         data.setattr("stop_gradient", value.getattr("stop_gradient")?)?;
         copies.call_method1("add", (value, &data))?;
-        piece.likeness.add_given(value, id)?;
+        piece.program_structure.add_given(value, id)?;
         piece.sources.push(source);
         piece.inputs.append(data)
     }

@@ -8,10 +8,10 @@ use pyo3::types::{PyDict, PyList};
 use sot_core::cpython::{self, WeakRef};
 use sot_core::log;
 
-use crate::backend::graph::likeness::Likeness;
 use crate::backend::graph::outputs::Output;
 use crate::backend::graph::pieces::{pieces, Pieces};
-use crate::backend::memory::write_back::Writes;
+use crate::backend::graph::program_structure::ProgramStructure;
+use crate::backend::memory::write_back::GraphWrites;
 use crate::backend::numbers::number_inputs::{GivenAs, NumberInputs};
 use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::Paddle;
@@ -23,7 +23,7 @@ use crate::backend::run::second_passes::{self, GradientFlow};
 use crate::backend::run::{self, Graph, Statements};
 
 /// A program that is complete and not yet compiled. It holds its parameters weakly.
-pub(crate) struct Planned {
+pub(crate) struct PlannedProgram {
     pub(crate) paddle: Arc<Paddle>,
     /// Inputs that are given as numbers or arrays.
     pub(crate) numbers: Vec<(usize, GivenAs)>,
@@ -34,11 +34,11 @@ pub(crate) struct Planned {
     pub(crate) results: Py<PyList>,
     pub(crate) plan: Vec<Output>,
     pub(crate) flow: GradientFlow,
-    pub(crate) writes: Option<Writes>,
+    pub(crate) writes: Option<GraphWrites>,
     pub(crate) statements: Option<Statements>,
 }
 
-impl Planned {
+impl PlannedProgram {
     /// True if any result can have a gradient. Values that are built without grad mode, or from nothing that needs a
     /// gradient, have none.
     pub(crate) fn needs_grad(&self, py: Python<'_>) -> PyResult<bool> {
@@ -92,9 +92,11 @@ impl Planned {
         let training = self.needs_grad(py)?;
         let count = pieces.pieces.len();
         let mut links: Vec<Link> = Vec::with_capacity(count);
-        let mut compiled: Vec<(Likeness, usize)> = Vec::new();
+        let mut compiled: Vec<(ProgramStructure, usize)> = Vec::new();
         for (at, piece) in pieces.pieces.into_iter().enumerate() {
-            let like = compiled.iter().find(|(likeness, _)| !training && *likeness == piece.likeness);
+            let like = compiled
+                .iter()
+                .find(|(program_structure, _)| !training && *program_structure == piece.program_structure);
             let (runner, detached, scope) = match like {
                 Some(&(_, like)) => (Arc::clone(&links[like].runner), links[like].detached.clone(), links[like].scope),
                 None => {
@@ -104,7 +106,7 @@ impl Planned {
                     let (outside, inside) = ((&piece.inputs, &piece.results), (&own, &piece.values));
                     let (runner, detached) = prepare(&self.paddle, &piece.program, outside, inside)?;
                     let scope = compiled.len();
-                    compiled.push((piece.likeness, at));
+                    compiled.push((piece.program_structure, at));
                     (runner.into(), detached, scope)
                 }
             };

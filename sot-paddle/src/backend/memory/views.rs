@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, P
 use sot_core::backend::CallKind;
 
 use crate::backend::graph::builder::identity;
-use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::Paddle;
 
@@ -55,7 +55,7 @@ pub(crate) struct Step {
 }
 
 /// The value that another value is a view of, directly or through other views.
-pub(crate) struct Root<'py> {
+pub(crate) struct ViewRoot<'py> {
     pub(crate) id: u64,
     pub(crate) value: Bound<'py, PyAny>,
     /// The calls from the root to the value; empty if the value is no view.
@@ -82,7 +82,7 @@ impl Views {
         args: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
         result: &Bound<'_, PyAny>,
-        numbers: &Numbers,
+        numbers: &NumberValues,
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
@@ -155,9 +155,9 @@ impl Views {
 
     /// Returns the value at the start of a chain of views, and the calls that lead from there to `value`. A value
     /// that is no view is its own root.
-    pub(crate) fn root<'py>(&self, value: &Bound<'py, PyAny>, mut id: u64) -> Root<'py> {
+    pub(crate) fn root<'py>(&self, value: &Bound<'py, PyAny>, mut id: u64) -> ViewRoot<'py> {
         let py = value.py();
-        let mut root = Root { id, value: value.clone(), steps: Vec::new() };
+        let mut root = ViewRoot { id, value: value.clone(), steps: Vec::new() };
         while let Some(view) = self.0.get(&id) {
             root.steps.push(Rc::clone(&view.step));
             root.value = view.source_value.bind(py).clone();

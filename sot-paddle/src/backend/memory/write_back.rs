@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 use crate::backend::paddle::Paddle;
 
 /// The writes of a graph to its inputs.
-pub(crate) struct Writes {
+pub(crate) struct GraphWrites {
     pub(crate) each: Vec<Write>,
     /// Calls the graph's statements one by one.
     pub(crate) calls: Py<PyAny>,
@@ -25,15 +25,15 @@ pub(crate) struct Write {
     pub(crate) keeps_gradient: bool,
 }
 
-impl Writes {
+impl GraphWrites {
     /// Returns the memory of the written inputs, if it is shared with no other tensor that the graph is given.
     pub(crate) fn alone(
         &self,
         inputs: &[Bound<'_, PyAny>],
         parameters: &Bound<'_, PyTuple>,
-    ) -> PyResult<Option<Places>> {
+    ) -> PyResult<Option<TensorsMemory>> {
         let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
-        let Some(places) = Places::of(&written)? else { return Ok(None) };
+        let Some(places) = TensorsMemory::of(&written)? else { return Ok(None) };
         let is_written = |at: usize| self.each.iter().any(|write| write.input == at);
         let others = inputs.iter().enumerate().filter(|(at, _)| !is_written(*at)).map(|(_, other)| other.clone());
         for other in others.chain(parameters.iter()).filter(is_tensor) {
@@ -58,7 +58,7 @@ impl Writes {
     pub(crate) fn write<'py>(
         &self,
         paddle: &Paddle,
-        places: &Places,
+        places: &TensorsMemory,
         results: &Bound<'py, PyAny>,
         inputs: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -96,9 +96,9 @@ fn shares_buffer(tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResul
 }
 
 /// The memory of several tensors in order of address. No two of them share memory.
-pub(crate) struct Places(Vec<Memory>);
+pub(crate) struct TensorsMemory(Vec<AddressRange>);
 
-impl Places {
+impl TensorsMemory {
     /// Returns `None` if two tensors share memory, or one is not contiguous.
     fn of(tensors: &[&Bound<'_, PyAny>]) -> PyResult<Option<Self>> {
         let mut places = Vec::with_capacity(tensors.len());
@@ -106,16 +106,16 @@ impl Places {
             if !is_contiguous(tensor)? {
                 return Ok(None);
             }
-            places.push(Memory::of(tensor)?);
+            places.push(AddressRange::of(tensor)?);
         }
         places.sort_unstable_by_key(|place| (place.start, place.end));
         let meet = places.windows(2).any(|pair| pair[0].meets(&pair[1]));
-        Ok((!meet).then_some(Places(places)))
+        Ok((!meet).then_some(TensorsMemory(places)))
     }
 
     /// True if another tensor shares memory with one of these.
     fn hold_part_of(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
-        let memory = Memory::of(other)?;
+        let memory = AddressRange::of(other)?;
         let next = self.0.partition_point(|place| place.end <= memory.start);
         if self.0.get(next).is_some_and(|place| place.meets(&memory)) {
             return Ok(true);
@@ -138,21 +138,21 @@ fn is_contiguous(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Start and end address of a tensor's numbers, if it is contiguous. Addresses are compared, not buffers, because
 /// tensors in memory from other libraries have a buffer object each.
-struct Memory {
+struct AddressRange {
     start: usize,
     end: usize,
 }
 
-impl Memory {
-    fn of(tensor: &Bound<'_, PyAny>) -> PyResult<Memory> {
+impl AddressRange {
+    fn of(tensor: &Bound<'_, PyAny>) -> PyResult<AddressRange> {
         let py = tensor.py();
         let start: usize = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
         let items: usize = tensor.getattr(intern!(py, "size"))?.extract()?;
         let size: usize = tensor.call_method0(intern!(py, "element_size"))?.extract()?;
-        Ok(Memory { start, end: start + items * size })
+        Ok(AddressRange { start, end: start + items * size })
     }
 
-    fn meets(&self, other: &Memory) -> bool {
+    fn meets(&self, other: &AddressRange) -> bool {
         self.start < other.end && other.start < self.end
     }
 }

@@ -11,12 +11,12 @@ use sot_core::cpython;
 
 use crate::backend::numbers::rounded::uses_all_bits;
 use crate::backend::paddle::meta::dtype_name;
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 /// A number that a program can have without loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Exact {
+pub(crate) enum ExactNumber {
     Float(f64),
     Integer(i64),
 }
@@ -30,12 +30,12 @@ const SMALL_SQUARE: f64 = 1e19;
 /// Maximum number of decimal digits of a number in Paddle's own code. A number that has been computed has more.
 const DIGITS: usize = 6;
 
-impl Exact {
+impl ExactNumber {
     #[expect(clippy::cast_precision_loss, reason = "of an integer beyond 2**53 the nearest one is asked for")]
     pub(super) fn to_float(self) -> f64 {
         match self {
-            Exact::Float(number) => number,
-            Exact::Integer(number) => number as f64,
+            ExactNumber::Float(number) => number,
+            ExactNumber::Integer(number) => number as f64,
         }
     }
 
@@ -46,8 +46,8 @@ impl Exact {
     )]
     fn rounded(self) -> f64 {
         f64::from(match self {
-            Exact::Float(number) => number as f32,
-            Exact::Integer(number) => number as f32,
+            ExactNumber::Float(number) => number as f32,
+            ExactNumber::Integer(number) => number as f32,
         })
     }
 }
@@ -55,13 +55,13 @@ impl Exact {
 /// Returns the exact number that has become `rounded`, or `None` if it is not known. `given` are the numbers of the
 /// call.
 #[expect(clippy::float_cmp, reason = "the numbers are compared bit by bit on purpose")]
-pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
+pub(crate) fn of(rounded: f64, given: &[ExactNumber], name: &str) -> Option<ExactNumber> {
     if name == "pd_op.clip" && rounded.is_infinite() {
         // The missing bound, unless the bound was computed from a number that is infinite or becomes so.
         let is_left_out = given.iter().all(|number| number.rounded().abs() < SMALL_SQUARE);
-        return is_left_out.then(|| Exact::Float(f64::MAX.copysign(rounded)));
+        return is_left_out.then(|| ExactNumber::Float(f64::MAX.copysign(rounded)));
     }
-    let mut found: Option<Exact> = None;
+    let mut found: Option<ExactNumber> = None;
     for &number in given.iter().filter(|number| number.rounded() == rounded) {
         match found {
             Some(other) if other.to_float() != number.to_float() => return None,
@@ -73,15 +73,15 @@ pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
     if found.is_some() {
         return found;
     }
-    if let Some(bound) = BOUNDS.into_iter().map(Exact::Integer).find(|bound| bound.rounded() == rounded) {
+    if let Some(bound) = BOUNDS.into_iter().map(ExactNumber::Integer).find(|bound| bound.rounded() == rounded) {
         return Some(bound);
     }
     let is_any_rounded = given.iter().any(|number| number.rounded() != number.to_float());
     if rounded.is_infinite() || rounded.is_nan() || is_common(rounded) || !is_any_rounded && !uses_all_bits(rounded) {
-        return Some(Exact::Float(rounded));
+        return Some(ExactNumber::Float(rounded));
     }
     // If a number of the call was rounded, `rounded` may have been computed from it.
-    decimal(rounded).filter(|_| !is_any_rounded).map(Exact::Float)
+    decimal(rounded).filter(|_| !is_any_rounded).map(ExactNumber::Float)
 }
 
 /// True for the small numbers of few bits that are frequent in code. Other numbers are rarely rounded to one of them.
@@ -100,7 +100,7 @@ fn decimal(rounded: f64) -> Option<f64> {
 /// Replaces operands of operations in the program that is being built.
 pub(crate) struct OperandReplacer<'a, 'py> {
     pub(crate) paddle: &'a Paddle,
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a BuildTarget,
     pub(crate) py: Python<'py>,
 }
 
@@ -110,13 +110,13 @@ impl<'py> OperandReplacer<'_, 'py> {
         &self,
         constant: &Bound<'py, PyAny>,
         user: &Bound<'py, PyAny>,
-        number: Exact,
+        number: ExactNumber,
     ) -> PyResult<()> {
         self.replace_with(constant, user, || {
             let full = cpython::import(self.py, "paddle")?.getattr("full")?;
             match number {
-                Exact::Float(number) => full.call1(([1], number, "float64")),
-                Exact::Integer(number) => whole(&full, number),
+                ExactNumber::Float(number) => full.call1(([1], number, "float64")),
+                ExactNumber::Integer(number) => whole(&full, number),
             }
         })
     }
@@ -236,28 +236,28 @@ mod tests {
 
     #[test]
     fn the_number_of_the_call_is_found_again() {
-        let given = [Exact::Float(0.1), Exact::Integer((1 << 24) + 1)];
+        let given = [ExactNumber::Float(0.1), ExactNumber::Integer((1 << 24) + 1)];
         for number in given {
             assert_eq!(of(number.rounded(), &given, "pd_op.full_like"), Some(number));
         }
         assert_eq!(of(f64::from(0.3_f32), &given, "pd_op.full_like"), None);
-        assert_eq!(of(0.25, &given, "pd_op.full_like"), Some(Exact::Float(0.25)));
+        assert_eq!(of(0.25, &given, "pd_op.full_like"), Some(ExactNumber::Float(0.25)));
     }
 
     #[test]
     fn a_number_of_few_digits_is_the_one_in_the_source() {
-        assert_eq!(of(f64::from(1e-6_f32), &[], "pd_op.clip"), Some(Exact::Float(1e-6)));
+        assert_eq!(of(f64::from(1e-6_f32), &[], "pd_op.clip"), Some(ExactNumber::Float(1e-6)));
         assert_eq!(of(f64::from(1.0_f32 / 3.0), &[], "pd_op.clip"), None);
-        assert_eq!(of(2_147_483_520.0, &[], "pd_op.clip"), Some(Exact::Integer(2_147_483_519)));
-        assert_eq!(of(f64::INFINITY, &[], "pd_op.clip"), Some(Exact::Float(f64::MAX)));
-        assert_eq!(of(f64::INFINITY, &[Exact::Float(0.5)], "pd_op.clip"), Some(Exact::Float(f64::MAX)));
-        assert_eq!(of(f64::INFINITY, &[Exact::Float(f64::NEG_INFINITY)], "pd_op.clip"), None);
+        assert_eq!(of(2_147_483_520.0, &[], "pd_op.clip"), Some(ExactNumber::Integer(2_147_483_519)));
+        assert_eq!(of(f64::INFINITY, &[], "pd_op.clip"), Some(ExactNumber::Float(f64::MAX)));
+        assert_eq!(of(f64::INFINITY, &[ExactNumber::Float(0.5)], "pd_op.clip"), Some(ExactNumber::Float(f64::MAX)));
+        assert_eq!(of(f64::INFINITY, &[ExactNumber::Float(f64::NEG_INFINITY)], "pd_op.clip"), None);
     }
 
     #[test]
     fn what_two_numbers_are_rounded_to_is_neither() {
-        let given = [Exact::Integer((1 << 24) + 1), Exact::Integer(1 << 24)];
+        let given = [ExactNumber::Integer((1 << 24) + 1), ExactNumber::Integer(1 << 24)];
         assert_eq!(of(16_777_216.0, &given, "pd_op.clip"), None);
-        assert_eq!(of(0.0, &[Exact::Float(1e-300)], "pd_op.full_like"), None);
+        assert_eq!(of(0.0, &[ExactNumber::Float(1e-300)], "pd_op.full_like"), None);
     }
 }

@@ -9,7 +9,7 @@ use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -60,7 +60,7 @@ fn is_of_tensors(function: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Returns the result of a call that is given an open float; `None` for any other call. To be called in static mode.
 pub(crate) fn call<'py>(
     paddle: &Paddle,
-    numbers: &Numbers,
+    numbers: &NumberValues,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -166,7 +166,7 @@ fn bind<'py>(
 /// A call of one of [`FUNCTIONS`].
 struct Call<'a, 'py> {
     paddle: &'a Paddle,
-    numbers: &'a Numbers,
+    numbers: &'a NumberValues,
     name: &'a str,
     given: Vec<(&'static str, Bound<'py, PyAny>)>,
 }

@@ -14,7 +14,7 @@ use sot_core::cpython;
 use sot_variables::numpy;
 
 use crate::backend::memory::in_place::INCREMENT;
-use crate::backend::numbers::exact::{self, Exact, OperandReplacer};
+use crate::backend::numbers::exact::{self, ExactNumber, OperandReplacer};
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::{self, dtype_name};
@@ -56,7 +56,7 @@ const LARGEST: u64 = 1 << 53;
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another question about the numbers of a call")]
 pub(crate) struct CallNumbers {
-    numbers: Vec<Exact>,
+    numbers: Vec<ExactNumber>,
     is_operator: bool,
     rounds: bool,
     /// True if a number exceeds the range of `float32`.
@@ -149,7 +149,7 @@ impl CallNumbers {
 
     fn note(&mut self, argument: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(number) = argument.cast::<PyFloat>() {
-            self.numbers.push(Exact::Float(number.value()));
+            self.numbers.push(ExactNumber::Float(number.value()));
             self.rounds |= rounds(number.value());
             self.is_large |= number.value().is_finite() && number.value().abs() > f64::from(f32::MAX);
             self.is_no_number |= !number.value().is_finite();
@@ -175,7 +175,7 @@ impl CallNumbers {
     fn note_integer(&mut self, number: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = number.extract::<i64>().ok().filter(|number| number.unsigned_abs() <= LARGEST);
         let Some(number) = number else { return Err(refused("a program has no integers beyond 2**53")) };
-        self.numbers.push(Exact::Integer(number));
+        self.numbers.push(ExactNumber::Integer(number));
         self.rounds |= !is_short(number);
         Ok(())
     }
@@ -205,8 +205,8 @@ impl CallNumbers {
         let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
         let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
         self.numbers.iter().try_for_each(|number| match number {
-            Exact::Integer(_) => refuse_overflow(number.to_float(), &dtype),
-            Exact::Float(_) => Ok(()),
+            ExactNumber::Integer(_) => refuse_overflow(number.to_float(), &dtype),
+            ExactNumber::Float(_) => Ok(()),
         })
     }
 
@@ -235,7 +235,7 @@ impl CallNumbers {
                 continue;
             }
             let number = exact::of(value, &self.numbers, &name).ok_or_else(|| exact::refused(&name))?;
-            if number != Exact::Float(value) {
+            if number != ExactNumber::Float(value) {
                 replacer.replace_number(operation, &user, number)?;
             }
         }
@@ -250,8 +250,8 @@ impl CallNumbers {
         let constant = source.call_method0(intern!(py, "get_defining_op"))?;
         if let Some(values) = exact::numbers_of(&constant)? {
             let number = |value: &f64| match exact::of(*value, &self.numbers, "pd_op.cast") {
-                Some(Exact::Float(number)) => Ok(number),
-                Some(Exact::Integer(_)) | None => Err(exact::refused("pd_op.cast")),
+                Some(ExactNumber::Float(number)) => Ok(number),
+                Some(ExactNumber::Integer(_)) | None => Err(exact::refused("pd_op.cast")),
             };
             let numbers = values.iter().map(number).collect::<PyResult<Vec<_>>>()?;
             if numbers.iter().zip(&values).any(|(number, value)| number.to_bits() != value.to_bits()) {

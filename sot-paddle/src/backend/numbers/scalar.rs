@@ -127,20 +127,20 @@ fn is_single(number: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Refuses -0.0: programs share one attribute between equal values, so the sign would be lost.
-pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+pub(crate) fn refuse_minus_zero(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-        if has_minus_nought(&argument)? {
+        if has_minus_zero(&argument)? {
             return Err(PyNotImplementedError::new_err("a program has no -0.0 beside 0.0"));
         }
     }
     Ok(())
 }
 
-fn has_minus_nought(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn has_minus_zero(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(number) = argument.cast::<PyFloat>() {
         return Ok(number.value() == 0.0 && number.value().is_sign_negative());
     }
-    parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_nought(part)?))
+    parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_zero(part)?))
 }
 
 /// Returns the arguments of `full(shape, "-inf")` with the text replaced by the number that eager mode reads in it.
@@ -165,7 +165,7 @@ pub(crate) fn filled_with_text<'py>(
 }
 
 /// Makes 0.0 the first zero among the attributes that all programs share, so that zero has no sign there.
-pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
+pub(crate) fn keep_zero_unsigned(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
     static KEPT: PyOnceLock<()> = PyOnceLock::new();
     let keep = || -> PyResult<()> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;

@@ -75,9 +75,9 @@ pub(crate) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
 
 /// The graph values that stand for numbers, by identity.
 #[derive(Default)]
-pub(crate) struct Numbers(HashSet<u64>);
+pub(crate) struct NumberValues(HashSet<u64>);
 
-impl Numbers {
+impl NumberValues {
     /// Notes the result of the function that [`function`] returns.
     pub(crate) fn note(
         &mut self,

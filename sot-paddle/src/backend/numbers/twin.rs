@@ -15,7 +15,7 @@ use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
 use crate::backend::paddle::meta;
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 /// Attributes that only describe how an operation was made, or that the builder corrects.
@@ -27,7 +27,7 @@ const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
 /// The twin: a program that is built with the sizes of this call.
 pub(crate) struct Twin {
     paddle: Arc<Paddle>,
-    target: Target,
+    target: BuildTarget,
     /// The twin's values, by identity of the program's values: for values with open sizes, or computed from them.
     values: HashMap<u64, Py<PyAny>>,
     /// The same for other values that are used together with those.
@@ -56,7 +56,7 @@ impl Twin {
     }
 
     /// The target for the twin's operations.
-    pub(crate) fn target(&self, py: Python<'_>) -> Target {
+    pub(crate) fn target(&self, py: Python<'_>) -> BuildTarget {
         self.target.clone_ref(py)
     }
 
@@ -145,7 +145,7 @@ impl Twin {
     }
 
     /// Returns the operations of a program, without those that stand for its parameters.
-    pub(crate) fn operations<'py>(py: Python<'py>, target: &Target) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    pub(crate) fn operations<'py>(py: Python<'py>, target: &BuildTarget) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let operations: Vec<Bound<'py, PyAny>> =
             target.main.bind(py).call_method0(intern!(py, "global_block"))?.getattr(intern!(py, "ops"))?.extract()?;
         let mut kept = Vec::with_capacity(operations.len());

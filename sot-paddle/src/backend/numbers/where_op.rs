@@ -66,9 +66,9 @@ pub(crate) fn keep_sign<'py>(
     sources: &[Bound<'py, PyAny>],
 ) -> PyResult<()> {
     let (true, [_, x, y]) = (name == "pd_op.where", sources) else { return Ok(()) };
-    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_noughts(x)?, sum_with_noughts(y)?) else { return Ok(()) };
-    let (Some(noughts), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
-    if identity(replacer.paddle, noughts)? != identity(replacer.paddle, other)? {
+    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_zeros(x)?, sum_with_zeros(y)?) else { return Ok(()) };
+    let (Some(zeros), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
+    if identity(replacer.paddle, zeros)? != identity(replacer.paddle, other)? {
         return Ok(());
     }
     for (sum, operands) in [(&x_sum, &x), (&y_sum, &y)] {
@@ -85,7 +85,7 @@ pub(crate) fn keep_sign<'py>(
 
 /// Returns the addition that has made a value, with its operands; `None` if another operation has made it.
 #[allow(clippy::type_complexity, reason = "an operation and its operands")]
-fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
+fn sum_with_zeros<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
     let py = value.py();
     let operation = value.call_method0(intern!(py, "get_defining_op"))?;
     if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.add" {

@@ -15,19 +15,19 @@ use crate::backend::paddle::Paddle;
 
 /// Reads attributes of eager tensors by Paddle's own getters, even if the program has replaced an attribute of the
 /// tensor type.
-pub(crate) struct Facts {
-    stop_gradient: Reader,
-    dtype: Reader,
-    shape: Reader,
-    place: Reader,
+pub(crate) struct TensorGetters {
+    stop_gradient: AttributeReader,
+    dtype: AttributeReader,
+    shape: AttributeReader,
+    place: AttributeReader,
     is_dense: Py<PyAny>,
 }
 
-impl Facts {
+impl TensorGetters {
     /// The readers of this type.
     pub(crate) fn of(tensor_type: &Bound<'_, PyType>) -> PyResult<Self> {
-        let reader = |name| Reader::new(tensor_type, name);
-        Ok(Facts {
+        let reader = |name| AttributeReader::new(tensor_type, name);
+        Ok(TensorGetters {
             stop_gradient: reader("stop_gradient"),
             dtype: reader("dtype"),
             shape: reader("shape"),
@@ -46,23 +46,23 @@ impl Facts {
 }
 
 /// Reads one attribute of objects of one type.
-enum Reader {
+enum AttributeReader {
     Getter(Getter),
     Attribute(Py<PyString>),
 }
 
-impl Reader {
+impl AttributeReader {
     fn new(ty: &Bound<'_, PyType>, name: &str) -> Self {
         let name = PyString::intern(ty.py(), name);
-        Getter::find(ty, &name).map_or_else(|| Reader::Attribute(name.unbind()), Reader::Getter)
+        Getter::find(ty, &name).map_or_else(|| AttributeReader::Attribute(name.unbind()), AttributeReader::Getter)
     }
 
     fn get<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Reader::Getter(getter) => {
+            AttributeReader::Getter(getter) => {
                 getter.get(object).ok_or_else(|| PyTypeError::new_err("an attribute of a tensor cannot be read"))
             }
-            Reader::Attribute(name) => object.getattr(name.bind(object.py())),
+            AttributeReader::Attribute(name) => object.getattr(name.bind(object.py())),
         }
     }
 }
@@ -227,7 +227,7 @@ impl TensorTest {
     }
 
     fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Facts { stop_gradient, place, .. } = &self.paddle.facts;
+        let TensorGetters { stop_gradient, place, .. } = &self.paddle.facts;
         Ok(crate::backend::has_exact_type(object, &self.exact_type)
             && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
             && self.same_meta(object)?
@@ -241,7 +241,7 @@ impl TensorTest {
                 Some(least) => native.fits(object, &self.shape, dtype, least) && self.relations_hold(object)?,
             });
         }
-        let Facts { dtype, shape, .. } = &self.paddle.facts;
+        let TensorGetters { dtype, shape, .. } = &self.paddle.facts;
         Ok(same(&dtype.get(object)?, &self.dtype)?
             && self.same_shape(&shape.get(object)?)?
             && self.paddle.facts.is_dense(object)?)
@@ -267,7 +267,7 @@ impl TensorTest {
 
     /// The dimensions whose sizes are not the expected ones; none if anything else differs.
     fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        let Facts { stop_gradient, dtype, place, .. } = &self.paddle.facts;
+        let TensorGetters { stop_gradient, dtype, place, .. } = &self.paddle.facts;
         let alike = crate::backend::has_exact_type(object, &self.exact_type)
             && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
             && same(&dtype.get(object)?, &self.dtype)?
@@ -302,7 +302,7 @@ impl TensorTest {
         self.ranges.iter().filter(is_out).map(|(axis, ..)| *axis)
     }
 
-    fn same_place(&self, place: &Reader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn same_place(&self, place: &AttributeReader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         match &self.place {
             None => Ok(true),
             Some(expected) => place.get(object)?.call_method1("_equals", (expected,))?.is_truthy(),
@@ -311,7 +311,7 @@ impl TensorTest {
 }
 
 /// The pairs of open dimensions that have the same size now.
-fn ties(facts: &Facts, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
+fn ties(facts: &TensorGetters, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
     let open: Vec<usize> = (0..meta.shape.len()).filter(|axis| meta.shape[*axis].is_none()).collect();
     if open.len() < 2 {
         return Ok(Vec::new());

@@ -17,11 +17,11 @@ use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::cpython::{self, Recorder, ThreadFlag};
 
 use crate::backend::calls::foundation::Foundations;
-use crate::backend::paddle::meta::Facts;
-use crate::backend::paddle::native::{AmpDtype, Native};
+use crate::backend::paddle::meta::TensorGetters;
+use crate::backend::paddle::native::{AmpDtype, DenseTensorReader};
 use crate::backend::paddle::release::Release;
 use crate::backend::paddle::static_mode::StaticMode;
-use crate::backend::paddle::truth::Truth;
+use crate::backend::paddle::truth::TruthReader;
 
 /// The oldest Paddle whose program format the backend can build.
 const OLDEST: (u32, u32) = (3, 0);
@@ -75,15 +75,15 @@ pub(crate) struct Paddle {
     /// The place of every tensor, if this Paddle was built for one device only.
     pub(crate) only_place: Option<Py<PyAny>>,
     /// Reads tensors natively.
-    pub(crate) native: Option<Native>,
+    pub(crate) native: Option<DenseTensorReader>,
     /// Reads the element type of automatic mixed precision natively.
     pub(crate) amp_dtype: Option<AmpDtype>,
     /// Reads grad mode natively.
     grad_flag: Option<ThreadFlag>,
     /// Computes the truth of a tensor natively, for branches.
-    pub(crate) truth: Option<Truth>,
+    pub(crate) truth: Option<TruthReader>,
     /// Reads attributes of eager tensors.
-    pub(crate) facts: Facts,
+    pub(crate) facts: TensorGetters,
     /// The names that Paddle's functions resolve when they are called in eager mode.
     pub(crate) foundations: Foundations,
     /// The names that methods of values of a program resolve when they are called.
@@ -129,19 +129,19 @@ impl Paddle {
             default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
-            native: Native::find(
+            native: DenseTensorReader::find(
                 &paddle,
                 class(&paddle, "Tensor")?.bind(py),
                 class(&framework, "EagerParamBase")?.bind(py),
             ),
             grad_flag: None,
             truth: None,
-            facts: Facts::of(class(&paddle, "Tensor")?.bind(py))?,
+            facts: TensorGetters::of(class(&paddle, "Tensor")?.bind(py))?,
             foundations: Foundations::default(),
             in_programs: Foundations::default(),
         };
         known.grad_flag = native::grad_flag(&paddle, known.grad_mode.bind(py), known.set_grad_mode.bind(py));
-        known.truth = Truth::find(&known, &paddle);
+        known.truth = TruthReader::find(&known, &paddle);
         Ok(known)
     }
 

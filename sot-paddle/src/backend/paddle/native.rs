@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use sot_core::cpython::{
-    ArrayField, Embedded, Held, KeptNumber, NumberField, Place, Recorder, ThreadFlag, ThreadNumber,
+    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, Place, Recorder, ThreadFlag, ThreadNumber,
 };
 
 /// `phi::DDim::kMaxRank`
@@ -24,7 +24,7 @@ const HEADER: &str = "include/paddle/phi/api/include/tensor.h";
 const DECLARATIONS: [&str; 2] = ["const common::DDim& dims() const;", "DataType dtype() const;"];
 
 /// Reads dense tensors.
-pub(crate) struct Native {
+pub(crate) struct DenseTensorReader {
     tensors: Embedded,
     dims: ArrayField<MAX_RANK>,
     dtype: NumberField,
@@ -33,18 +33,18 @@ pub(crate) struct Native {
 
 /// The memory in which tensors keep their metas. As long as that memory stays the same, the metas are not read again.
 struct MetaMemory {
-    dtype: KeptNumber,
+    dtype: EmbeddedNumber,
     gradients: Embedded,
-    stop_gradient: KeptNumber,
+    stop_gradient: EmbeddedNumber,
 }
 
-impl Native {
+impl DenseTensorReader {
     /// Finds the accessors; `None` if anything is not as expected.
     pub(crate) fn find(
         paddle: &Bound<'_, PyModule>,
         tensor_type: &Bound<'_, PyType>,
         parameter_type: &Bound<'_, PyType>,
-    ) -> Option<Native> {
+    ) -> Option<DenseTensorReader> {
         let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
         let header = std::fs::read_to_string(folder.join(HEADER)).ok()?;
         if !DECLARATIONS.iter().all(|declaration| header.contains(declaration)) {
@@ -54,7 +54,7 @@ impl Native {
         let samples = samples(paddle).ok()?;
         let (first, shape, _) = samples.first()?;
         let tensors = Embedded::find(tensor_type, first, 0, CLASS)?.knowing(parameter_type);
-        let native = Native {
+        let native = DenseTensorReader {
             dims: tensors.array(&library, DIMS, first, shape)?,
             dtype: tensors.number(&library, DTYPE)?,
             tensors,
@@ -64,7 +64,7 @@ impl Native {
             return None;
         }
         let memory = native.find_memory(tensor_type, parameter_type, &samples);
-        Some(Native { memory, ..native })
+        Some(DenseTensorReader { memory, ..native })
     }
 
     fn find_memory(
@@ -107,7 +107,8 @@ impl Native {
     /// True if `tensor` is dense and has this element type and shape. A negative size in `shape` stands for any size
     /// from `least` on.
     pub(crate) fn fits(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32, least: i64) -> bool {
-        let fits = |held: Held<'_>| held.number(self.dtype) == dtype && held.array_fits(self.dims, shape, least);
+        let fits =
+            |held: EmbeddedObject<'_>| held.number(self.dtype) == dtype && held.array_fits(self.dims, shape, least);
         self.tensors.of(tensor).is_some_and(fits)
     }
 

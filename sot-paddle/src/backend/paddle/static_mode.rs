@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::cpython;
 
-use crate::backend::paddle::static_warnings::{self, Building};
+use crate::backend::paddle::static_warnings::{self, StatementScope};
 
 /// The functions and objects that switch static mode, looked up once.
 pub(crate) struct StaticMode {
@@ -28,16 +28,20 @@ thread_local! {
 }
 
 /// The programs and names that operations are appended to while static mode is on.
-pub(crate) struct Target {
+pub(crate) struct BuildTarget {
     /// The program being built.
     pub(crate) main: Py<PyAny>,
     startup: Py<PyAny>,
     names: Py<PyAny>,
 }
 
-impl Target {
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Target {
-        Target { main: self.main.clone_ref(py), startup: self.startup.clone_ref(py), names: self.names.clone_ref(py) }
+impl BuildTarget {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> BuildTarget {
+        BuildTarget {
+            main: self.main.clone_ref(py),
+            startup: self.startup.clone_ref(py),
+            names: self.names.clone_ref(py),
+        }
     }
 }
 
@@ -61,8 +65,8 @@ impl StaticMode {
 
     /// Makes an empty program with its own name generator, so that tracing does not change the names of the user's
     /// layers.
-    pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<Target> {
-        Ok(Target { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
+    pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<BuildTarget> {
+        Ok(BuildTarget { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
     }
 
     /// Returns the tracer of eager mode in this thread; `None` in static mode.
@@ -86,11 +90,16 @@ impl StaticMode {
     }
 
     /// Runs `work` in static mode, with operations appended to `target`.
-    pub(crate) fn within<T>(&self, py: Python<'_>, target: &Target, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-        let mut entered = Entered::new(self, py)?;
+    pub(crate) fn within<T>(
+        &self,
+        py: Python<'_>,
+        target: &BuildTarget,
+        work: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut entered = StaticModeScope::new(self, py)?;
         entered.switch_tracer()?;
         entered.switch_target(target)?;
-        let building = Building::begin();
+        let building = StatementScope::begin();
         let result = work();
         drop(building);
         entered.leave()?;
@@ -111,9 +120,9 @@ impl StaticMode {
             let method = layer.get_type().getattr(*name)?.getattr(intern!(py, "__wrapped__"))?;
             layer.setattr(*name, method.call_method1(intern!(py, "__get__"), (layer,))?)?;
         }
-        let mut entered = Entered::new(self, py)?;
+        let mut entered = StaticModeScope::new(self, py)?;
         entered.switch_tracer()?;
-        let building = Building::begin();
+        let building = StatementScope::begin();
         let result = work();
         drop(building);
         entered.leave()?;
@@ -123,7 +132,7 @@ impl StaticMode {
 }
 
 /// Keeps this thread in static mode while it lives. The fields hold the former values, in the order of switching.
-struct Entered<'a, 'py> {
+struct StaticModeScope<'a, 'py> {
     switches: &'a StaticMode,
     state: Bound<'py, PyDict>,
     tracer: Bound<'py, PyAny>,
@@ -135,7 +144,7 @@ struct Entered<'a, 'py> {
     left: bool,
 }
 
-impl<'a, 'py> Entered<'a, 'py> {
+impl<'a, 'py> StaticModeScope<'a, 'py> {
     fn new(switches: &'a StaticMode, py: Python<'py>) -> PyResult<Self> {
         let tracer = switches.tracer(py)?;
         if tracer.is_none() {
@@ -144,7 +153,7 @@ impl<'a, 'py> Entered<'a, 'py> {
             ));
         }
         let state = switches.state(py)?;
-        Ok(Entered {
+        Ok(StaticModeScope {
             switches,
             state,
             tracer,
@@ -165,7 +174,7 @@ impl<'a, 'py> Entered<'a, 'py> {
         self.switches.switch_tracer.bind(py).call1((py.None(),)).map(drop)
     }
 
-    fn switch_target(&mut self, target: &Target) -> PyResult<()> {
+    fn switch_target(&mut self, target: &BuildTarget) -> PyResult<()> {
         let (switches, py) = (self.switches, self.tracer.py());
         self.in_to_static = self.state.get_item(intern!(py, "_in_to_static_mode_"))?;
         self.state.set_item(intern!(py, "_in_to_static_mode_"), true)?;
@@ -204,7 +213,7 @@ impl<'a, 'py> Entered<'a, 'py> {
     }
 }
 
-impl Drop for Entered<'_, '_> {
+impl Drop for StaticModeScope<'_, '_> {
     fn drop(&mut self) {
         if let Err(error) = self.leave() {
             error.write_unraisable(self.tracer.py(), None);

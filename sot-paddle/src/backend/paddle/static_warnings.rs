@@ -13,16 +13,16 @@ thread_local! {
 }
 
 /// While this lives, this thread builds a statement of a trace.
-pub(crate) struct Building(());
+pub(crate) struct StatementScope(());
 
-impl Building {
-    pub(crate) fn begin() -> Building {
+impl StatementScope {
+    pub(crate) fn begin() -> StatementScope {
         BUILDING.set(BUILDING.get() + 1);
-        Building(())
+        StatementScope(())
     }
 }
 
-impl Drop for Building {
+impl Drop for StatementScope {
     fn drop(&mut self) {
         BUILDING.set(BUILDING.get() - 1);
     }

@@ -18,15 +18,15 @@ const DEFINED_IN: &str = "paddle.base.dygraph.tensor_patch_methods";
 const REAL: [&str; 9] = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
 
 /// Conditions under which the number alone decides the truth.
-pub(crate) struct Truth {
+pub(crate) struct TruthReader {
     methods: [(Py<PyString>, Py<PyAny>); 3],
     /// Paddle's numbers of the element types in [`REAL`].
     real: Vec<i32>,
 }
 
-impl Truth {
+impl TruthReader {
     /// Returns `None` if tensors compute their truth differently than in known releases, or cannot be read natively.
-    pub(crate) fn find(paddle: &Paddle, module: &Bound<'_, PyModule>) -> Option<Truth> {
+    pub(crate) fn find(paddle: &Paddle, module: &Bound<'_, PyModule>) -> Option<TruthReader> {
         let py = module.py();
         let (native, tensor_type) = (paddle.native.as_ref()?, paddle.tensor_type.bind(py));
         let method = |name: &str| {
@@ -37,7 +37,7 @@ impl Truth {
         };
         let [truth, nonzero, array] = METHODS.map(method);
         let number = |dtype: &str| native.dtype(&module.call_method1("zeros", ([1], dtype)).ok()?);
-        Some(Truth {
+        Some(TruthReader {
             methods: [truth?, nonzero?, array?],
             real: REAL.into_iter().map(number).collect::<Option<Vec<_>>>()?,
         })

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::backend::graph::pieces::Source;
+use crate::backend::graph::pieces::PieceInput;
 use crate::backend::paddle::release::Runner;
 
 /// Programs that together compute one graph.
@@ -25,7 +25,7 @@ pub(crate) struct Link {
     pub(crate) runner: Arc<dyn Runner>,
     /// Index of the scope in which the link runs.
     pub(crate) scope: usize,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<PieceInput>,
     /// Indices of the link's inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
     pub(crate) parameters: Vec<usize>,
@@ -41,8 +41,8 @@ impl Chain {
         let mut seen: std::collections::HashSet<usize> = results.iter().copied().collect();
         for link in links.iter_mut().rev() {
             let taken = link.sources.iter().filter_map(|source| match source {
-                Source::Computed(at) => Some(*at),
-                Source::Input(_) => None,
+                PieceInput::Computed(at) => Some(*at),
+                PieceInput::Input(_) => None,
             });
             link.done_with = taken.filter(|at| seen.insert(*at)).collect();
         }
@@ -61,8 +61,8 @@ impl Link {
         let mut given = Vec::with_capacity(self.sources.len());
         for source in &self.sources {
             given.push(match *source {
-                Source::Input(at) => inputs.get_item(at)?,
-                Source::Computed(at) => found(computed, at)?,
+                PieceInput::Input(at) => inputs.get_item(at)?,
+                PieceInput::Computed(at) => found(computed, at)?,
             });
         }
         for &at in &self.detached {

@@ -19,14 +19,14 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
-use crate::backend::graph::outputs::{pick, Origin, Output, Remade, StepNumbers};
-use crate::backend::memory::write_back::Writes;
+use crate::backend::graph::outputs::{pick, Origin, Output, StepNumbers, ViewCall};
+use crate::backend::memory::write_back::GraphWrites;
 use crate::backend::numbers::number_inputs::NumberInputs;
 use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
-use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, Tenancy};
+use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ScopeTenancy};
 
 /// Makes the Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -46,7 +46,7 @@ pub(crate) struct Graph {
     plan: Option<Vec<Output>>,
     /// What backward passes need to know about the graph.
     pub(crate) flow: ProgramFlow,
-    writes: Option<Writes>,
+    writes: Option<GraphWrites>,
     statements: Option<Statements>,
 }
 
@@ -85,7 +85,7 @@ impl Program {
         &self,
         py: Python<'py>,
         given: &[Bound<'py, PyAny>],
-        writes: Option<&Writes>,
+        writes: Option<&GraphWrites>,
     ) -> PyResult<Inputs<'py>> {
         let kept = writes.filter(|_| self.training);
         if self.detached.is_empty() && self.numbers.is_empty() && kept.is_none() {
@@ -113,7 +113,7 @@ impl Graph {
         (inputs, parameters): (usize, Vec<WeakRef>),
         (results, plan): (usize, Vec<Output>),
         flow: ProgramFlow,
-        (writes, statements): (Option<Writes>, Option<Statements>),
+        (writes, statements): (Option<GraphWrites>, Option<Statements>),
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
         Graph {
@@ -249,7 +249,7 @@ impl Graph {
         let py = source.py();
         let Some(output) = self.plan.as_ref().and_then(|plan| plan.get(at)) else { return Ok(py.None()) };
         let mut tensor = source.clone();
-        for (Remade { step, .. }, numbers) in output.steps.iter().zip(numbers) {
+        for (ViewCall { step, .. }, numbers) in output.steps.iter().zip(numbers) {
             let numbers: Vec<_> = numbers.iter().map(|number| number.bind(py).clone()).collect();
             tensor = step.apply(&self.paddle, &tensor, &numbers)?;
         }
@@ -281,7 +281,7 @@ struct Scope {
     as_list: Py<PyList>,
     user: Weak<()>,
     is_new: bool,
-    tenancy: Arc<Tenancy>,
+    tenancy: Arc<ScopeTenancy>,
 }
 
 thread_local! {
@@ -316,7 +316,7 @@ impl Scopes {
             as_list: PyList::new(py, scopes)?.unbind(),
             user: Weak::new(),
             is_new: true,
-            tenancy: Arc::new(Tenancy::new()),
+            tenancy: Arc::new(ScopeTenancy::new()),
         })
     }
 

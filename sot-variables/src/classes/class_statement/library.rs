@@ -12,7 +12,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
 
-use super::{class_of, is_followed, refuse, MadeClass, Step};
+use super::{class_of, is_followed, refuse, ClassChange, MadeClass};
 use crate::builtins::{frame, types};
 use crate::classes::class::ClassVariable;
 use crate::classes::stand_in;
@@ -37,11 +37,12 @@ builtin! { ABC_REGISTER = "_abc:_abc_register" => |cx, args| {
     }
     let function = library(cx.py, "_abc", "_abc_register")?;
     function.bind(cx.py).call1((&real, registered)).map_err(|error| cx.raise(error))?;
-    let steps = made.steps.iter().cloned().chain([Step::Call(Rc::new(function), vec![class, subclass])]).collect();
+    let registering = ClassChange::Call(Rc::new(function), vec![class, subclass]);
+    let changes = made.changes.iter().cloned().chain([registering]).collect();
     let told = made.writes == cx.effects.len();
     cx.effects.record(Effect::Contents { container: class });
     let writes = if told { cx.effects.len() } else { usize::MAX };
-    let made = MadeClass { steps, writes, ..(*made).clone() };
+    let made = MadeClass { changes, writes, ..(*made).clone() };
     cx.vars.set(class, Rc::new(ClassVariable::of(real.into_any().unbind(), made)));
     Ok(subclass)
 } }
@@ -157,7 +158,7 @@ fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId
     let made = MadeClass {
         maker: Rc::new(maker),
         parts,
-        steps: Vec::new(),
+        changes: Vec::new(),
         exact: true,
         writes: cx.effects.len(),
         answers: Vec::new(),
@@ -202,8 +203,8 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
         let parts = std::iter::once(now).chain(args.into_iter().skip(1)).collect();
         return Ok(made_by(cx, function, parts, &result));
     }
-    let steps = made.steps.iter().cloned().chain([Step::Call(Rc::new(function), args)]).collect();
-    let made = MadeClass { steps, ..(*made).clone() };
+    let changes = made.changes.iter().cloned().chain([ClassChange::Call(Rc::new(function), args)]).collect();
+    let made = MadeClass { changes, ..(*made).clone() };
     cx.vars.set(class, Rc::new(ClassVariable::of(object.unbind(), made)));
     Ok(if result.is_none() { cx.none() } else { class })
 }

@@ -30,7 +30,7 @@ pub struct MadeClass {
     /// The function that makes the class; `parts` are its arguments.
     maker: Rc<Py<PyAny>>,
     parts: Vec<VarId>,
-    steps: Vec<Step>,
+    changes: Vec<ClassChange>,
     /// True if the real class has the actual values of the namespace, none of which had to be approximated by a
     /// stand-in.
     exact: bool,
@@ -43,7 +43,7 @@ pub struct MadeClass {
 
 /// A change of a class after it was made.
 #[derive(Clone)]
-enum Step {
+enum ClassChange {
     /// `class.name = value`, or `del class.name`.
     Attribute(VarId, Option<VarId>),
     /// A call whose only effect is to complete the class.
@@ -57,11 +57,11 @@ fn refuse(what: impl Into<String>) -> Unwind {
 impl MadeClass {
     /// Returns the variables that the class is made of.
     pub fn children(&self) -> Vec<VarId> {
-        let steps = self.steps.iter().flat_map(|step| match step {
-            Step::Attribute(_, value) => value.iter().copied().collect::<Vec<_>>(),
-            Step::Call(_, args) => args.clone(),
+        let changes = self.changes.iter().flat_map(|change| match change {
+            ClassChange::Attribute(_, value) => value.iter().copied().collect::<Vec<_>>(),
+            ClassChange::Call(_, args) => args.clone(),
         });
-        self.parts.iter().copied().chain(steps).collect()
+        self.parts.iter().copied().chain(changes).collect()
     }
 
     /// Emits code that makes the class and repeats its changes.
@@ -70,15 +70,15 @@ impl MadeClass {
             let make = self.maker.clone_ref(cg.py());
             cg.call(|cg| cg.load_const(make), &self.parts)?;
             cg.define(this)?;
-            for step in &self.steps {
-                match step {
-                    Step::Attribute(name, value) => {
+            for change in &self.changes {
+                match change {
+                    ClassChange::Attribute(name, value) => {
                         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
                         let hook = cg.py().get_type::<PyType>().getattr(hook)?.unbind();
                         let args: Vec<VarId> = [this, *name].into_iter().chain(*value).collect();
                         cg.call(|cg| cg.load_const(hook), &args)?;
                     }
-                    Step::Call(function, args) => {
+                    ClassChange::Call(function, args) => {
                         let function = function.clone_ref(cg.py());
                         cg.call(|cg| cg.load_const(function), args)?;
                     }
@@ -109,11 +109,11 @@ pub fn set_attr(
     };
     done.map_err(|error| cx.raise(error))?;
     let name = cx.string(name);
-    let steps = made.steps.iter().cloned().chain([Step::Attribute(name, value)]).collect();
+    let changes = made.changes.iter().cloned().chain([ClassChange::Attribute(name, value)]).collect();
     let told = made.writes == cx.effects.len();
     cx.effects.record(Effect::Contents { container: this });
     let writes = if told { cx.effects.len() } else { usize::MAX };
-    let made = MadeClass { steps, exact, writes, ..made.clone() };
+    let made = MadeClass { changes, exact, writes, ..made.clone() };
     cx.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) fn new_class(
         return Err(refuse("a class whose bases are not in a tuple"));
     };
     refuse_bases(cx, metaclass, &bases_of)?;
-    let body = Body::read(cx, namespace)?;
+    let body = ClassNamespace::read(cx, namespace)?;
     let hooks = init_subclass(cx, &bases_of)?;
     if is_library_metaclass(cx, metaclass)? {
         if !body.exact || !body.told.is_empty() || hooks {
@@ -56,9 +56,9 @@ pub(super) fn new_class(
     let keywords_dict = cx.produce(keywords_dict);
     let parts = vec![metaclass, name, bases, namespace, keywords_dict, told];
     let class = make_stand_in(cx, &parts)?;
-    let steps = Vec::new();
+    let changes = Vec::new();
     let made =
-        MadeClass { maker: Rc::new(maker(cx.py)?), parts, steps, exact: body.exact, writes: 0, answers: Vec::new() };
+        MadeClass { maker: Rc::new(maker(cx.py)?), parts, changes, exact: body.exact, writes: 0, answers: Vec::new() };
     let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
     if let Some(cell) = body.cell {
         cx.see(cell)?;
@@ -99,7 +99,7 @@ fn refuse_bases(cx: &mut OpcodeExecutor<'_>, metaclass: VarId, bases: &[VarId]) 
 }
 
 /// The namespace that the body of a class statement has left.
-struct Body {
+struct ClassNamespace {
     entries: Vec<Entry>,
     /// `__classcell__`: the cell through which methods find the class.
     cell: Option<VarId>,
@@ -109,10 +109,14 @@ struct Body {
     told: Vec<(VarId, VarId)>,
 }
 
-impl Body {
-    fn read(cx: &mut OpcodeExecutor<'_>, namespace: VarId) -> Flow<Body> {
-        let mut body =
-            Body { entries: dict::expect(cx, namespace)?.entries.clone(), cell: None, exact: true, told: Vec::new() };
+impl ClassNamespace {
+    fn read(cx: &mut OpcodeExecutor<'_>, namespace: VarId) -> Flow<ClassNamespace> {
+        let mut body = ClassNamespace {
+            entries: dict::expect(cx, namespace)?.entries.clone(),
+            cell: None,
+            exact: true,
+            told: Vec::new(),
+        };
         let is_cell = |entry: &Entry| entry.key.bind(cx.py).eq("__classcell__").unwrap_or(false);
         if let Some(at) = body.entries.iter().position(is_cell) {
             let cell = body.entries.remove(at).value;

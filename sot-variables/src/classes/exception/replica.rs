@@ -158,7 +158,7 @@ impl<'py> Replicas<'py> {
 /// Guards that the files are unchanged.
 pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<()> {
     let sources = files.into_iter().map(|file| SourceFile::of(cx.py, file)).collect::<PyResult<_>>()?;
-    cx.guards.add_state(Box::new(Sources(sources)));
+    cx.guards.add_state(Box::new(SourceFilesUnchanged(sources)));
     Ok(())
 }
 
@@ -273,7 +273,7 @@ fn limit_is_set(py: Python<'_>) -> bool {
 }
 
 /// Guard: files whose lines are part of a text are unchanged.
-struct Sources(Vec<SourceFile>);
+struct SourceFilesUnchanged(Vec<SourceFile>);
 
 /// The source of a file's lines.
 struct SourceFile {
@@ -310,7 +310,7 @@ fn entry(py: Python<'_>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     Ok(if from_file { None } else { Some(entry.unbind()) })
 }
 
-impl StateTest for Sources {
+impl StateTest for SourceFilesUnchanged {
     fn check(&self, py: Python<'_>) -> bool {
         !limit_is_set(py) && self.0.iter().all(|source| source.holds(py))
     }

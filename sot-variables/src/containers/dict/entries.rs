@@ -41,16 +41,16 @@ pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc
 }
 
 /// Entries with an index of their keys, for adding many entries.
-pub(crate) struct Filling {
+pub(crate) struct IndexedEntries {
     entries: Vec<Entry>,
     index: KeyIndex,
 }
 
-impl Filling {
+impl IndexedEntries {
     /// Starts from these entries.
     pub(crate) fn of(cx: &OpcodeExecutor<'_>, entries: Vec<Entry>) -> Self {
         let index = KeyIndex::of(cx, entries.iter().map(|entry| &entry.key));
-        Filling { entries, index }
+        IndexedEntries { entries, index }
     }
 
     /// Returns the position of a key.

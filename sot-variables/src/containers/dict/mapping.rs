@@ -10,7 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
-use super::{expect, of, write, DictVariable, Filling};
+use super::{expect, of, write, DictVariable, IndexedEntries};
 use crate::builtins::attribute;
 use crate::classes::subclass;
 use crate::containers::hash_key::HashKey;
@@ -19,7 +19,7 @@ use crate::containers::hash_key::HashKey;
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
         let entries = expect(cx, dict)?.entries.clone();
-        let mut filling = Filling::of(cx, entries);
+        let mut filling = IndexedEntries::of(cx, entries);
         for (key, value) in pairs {
             filling.put(cx, Rc::clone(key), *value)?;
         }
@@ -46,7 +46,7 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
         return update(cx, dict, mapping);
     }
     let entries = expect(cx, dict)?.entries.clone();
-    let mut filling = Filling::of(cx, entries);
+    let mut filling = IndexedEntries::of(cx, entries);
     let Some(keys) = keys_of(cx, mapping)? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
@@ -63,12 +63,12 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
 pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
     let py = cx.py;
     let entries = expect(cx, dict)?.entries.clone();
-    let mut filling = Filling::of(cx, entries);
+    let mut filling = IndexedEntries::of(cx, entries);
     let named = || {
         let text = "wrong keywords for a callable whose name CPython knows";
         function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
     };
-    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, filling: &Filling, key: &HashKey| {
+    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, filling: &IndexedEntries, key: &HashKey| {
         if filling.find(cx, key)?.is_none() {
             return Ok(());
         }

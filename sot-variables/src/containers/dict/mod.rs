@@ -31,7 +31,7 @@ mod mapping;
 mod restore;
 
 pub use entries::Entry;
-pub(crate) use entries::{empty_error, find, key_error, pair, put, Filling};
+pub(crate) use entries::{empty_error, find, key_error, pair, put, IndexedEntries};
 pub(crate) use mapping::{copied, pairs};
 pub use mapping::{merge, update, update_from_mapping};
 use restore::DictFromOutside;
@@ -128,7 +128,7 @@ impl DictVariable {
 
     /// Makes a dict for a dict display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
-        let mut filling = Filling::of(cx, Vec::with_capacity(items.len()));
+        let mut filling = IndexedEntries::of(cx, Vec::with_capacity(items.len()));
         for (key, value) in items {
             let key = HashKey::of(cx, key)?;
             filling.put(cx, key, value)?;

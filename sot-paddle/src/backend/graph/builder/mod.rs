@@ -16,20 +16,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, StateTest, TensorMeta};
 
-use crate::backend::calls::foundation::InPrograms;
-use crate::backend::graph::arrays::{self, Arrays};
+use crate::backend::calls::foundation::ProgramSubstitute;
+use crate::backend::graph::arrays::{self, ArrayValues};
 use crate::backend::graph::gradient::CorrectedFlags;
-use crate::backend::graph::infer_meta::Checked;
+use crate::backend::graph::infer_meta::CheckedOperations;
 use crate::backend::graph::weight;
 use crate::backend::memory::in_place::{self, OwnGradients, Versions};
 use crate::backend::memory::views::Views;
 use crate::backend::numbers::known_sizes::KnownSizes;
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::Twin;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::state::GlobalState;
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 use crate::backend::run;
 use crate::backend::run::second_passes;
@@ -37,10 +37,10 @@ use crate::backend::run::second_passes;
 /// Builds one program.
 pub(crate) struct PaddleBuilder {
     paddle: Arc<Paddle>,
-    target: Target,
+    target: BuildTarget,
     inputs: usize,
     corrected_flags: CorrectedFlags,
-    checked: Checked,
+    checked: CheckedOperations,
     views: Views,
     /// True while Paddle's recorder holds the parameters that the program refers to.
     recorded: bool,
@@ -54,24 +54,24 @@ pub(crate) struct PaddleBuilder {
     own_gradients: OwnGradients,
     /// Built beside the program if sizes are left open.
     twin: Option<Twin>,
-    numbers: Numbers,
+    numbers: NumberValues,
     known_sizes: KnownSizes,
-    arrays: Arrays,
-    /// The copy that runs instead of the method whose statement is being built: see [`InPrograms`].
+    arrays: ArrayValues,
+    /// The copy that runs instead of the method whose statement is being built: see [`ProgramSubstitute`].
     copy: Option<Py<PyAny>>,
 }
 
 impl PaddleBuilder {
     /// Begins an empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
-        scalar::keep_nought(&paddle, py)?;
+        scalar::keep_zero_unsigned(&paddle, py)?;
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
         let state = Arc::new(GlobalState::now(py, &paddle)?);
         Ok(PaddleBuilder {
             target,
             inputs: 0,
             corrected_flags: CorrectedFlags::default(),
-            checked: Checked::default(),
+            checked: CheckedOperations::default(),
             views: Views::default(),
             recorded: true,
             states: vec![Arc::clone(&state)],
@@ -81,9 +81,9 @@ impl PaddleBuilder {
             own_gradients: OwnGradients::default(),
             copy: None,
             twin: None,
-            numbers: Numbers::default(),
+            numbers: NumberValues::default(),
             known_sizes: KnownSizes::default(),
-            arrays: Arrays::default(),
+            arrays: ArrayValues::default(),
             paddle,
         })
     }
@@ -120,7 +120,7 @@ impl PaddleBuilder {
     }
 
     /// Removes what a program refers to from Paddle's recorder.
-    fn forget_recorded(&self, py: Python<'_>, target: &Target) -> PyResult<()> {
+    fn forget_recorded(&self, py: Python<'_>, target: &BuildTarget) -> PyResult<()> {
         for record in [&self.paddle.recorder, &self.paddle.inplace_map] {
             record.bind(py).call_method1(intern!(py, "pop"), (&target.main,))?;
         }
@@ -211,7 +211,7 @@ impl GraphBuilder for PaddleBuilder {
         let paddle = Arc::clone(&self.paddle);
         match callee.cast::<PyString>() {
             Ok(method) => {
-                let code = InPrograms::of_method(&paddle, method)?;
+                let code = ProgramSubstitute::of_method(&paddle, method)?;
                 self.copy = code.copy.as_ref().map(|copy| copy.clone_ref(method.py()));
                 let made = code.refusing_replaced(method, || self.append_call(kind, callee, args, kwargs));
                 self.copy = None;
@@ -308,7 +308,7 @@ impl Drop for PaddleBuilder {
 }
 
 /// Returns the number of operations of a program.
-fn count(target: &Target, py: Python<'_>) -> PyResult<usize> {
+fn count(target: &BuildTarget, py: Python<'_>) -> PyResult<usize> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     block.call_method0(intern!(py, "num_ops"))?.extract()
 }

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sot_core::cpython::WeakRef;
 
-use crate::backend::graph::outputs::{known_values, plan_outputs, Known, Origin};
-use crate::backend::graph::planned::Planned;
-use crate::backend::memory::write_back::{Write, Writes};
+use crate::backend::graph::outputs::{known_values, plan_outputs, KnownValues, Origin};
+use crate::backend::graph::planned::PlannedProgram;
+use crate::backend::memory::write_back::{GraphWrites, Write};
 use crate::backend::numbers::number_inputs::GivenAs;
 use crate::backend::run::second_passes::GradientFlow;
 use crate::backend::run::Statements;
@@ -25,13 +25,13 @@ impl PaddleBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
         calls: Option<&Py<PyAny>>,
-    ) -> PyResult<(Planned, Bound<'py, PyList>)> {
+    ) -> PyResult<(PlannedProgram, Bound<'py, PyList>)> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
         let mut known = known_values(&self.paddle, py, inputs, &parameters.values)?;
         let results = PyList::empty(py);
         let each = self.plan_writes(&mut known, &results)?;
-        let writes = calls.filter(|_| !each.is_empty()).map(|calls| Writes { each, calls: calls.clone_ref(py) });
+        let writes = calls.filter(|_| !each.is_empty()).map(|calls| GraphWrites { each, calls: calls.clone_ref(py) });
         let plan = plan_outputs(&self.paddle, py, (known, &results), outputs, &self.views)?;
         if results.is_empty() {
             if let Some(result) = self.last_result(py)? {
@@ -49,7 +49,7 @@ impl PaddleBuilder {
                 numbers.push((at, GivenAs::Array));
             }
         }
-        let planned = Planned {
+        let planned = PlannedProgram {
             numbers,
             paddle: Arc::clone(&self.paddle),
             program: self.target.main.clone_ref(py),
@@ -68,7 +68,7 @@ impl PaddleBuilder {
 
     /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input that has
     /// this value at the end.
-    fn plan_writes(&self, known: &mut Known, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
+    fn plan_writes(&self, known: &mut KnownValues, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
         let py = results.py();
         let mut writes = Vec::new();
         for (input, value) in &self.writes {

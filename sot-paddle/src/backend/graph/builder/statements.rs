@@ -19,7 +19,7 @@ use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::Twin;
 use crate::backend::numbers::where_op;
-use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::static_mode::BuildTarget;
 
 use super::PaddleBuilder;
 
@@ -39,7 +39,7 @@ impl PaddleBuilder {
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
-            scalar::refuse_minus_nought(args, kwargs)?;
+            scalar::refuse_minus_zero(args, kwargs)?;
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
@@ -73,7 +73,7 @@ impl PaddleBuilder {
     /// these sizes.
     fn append_for_all_sizes<'py>(
         &mut self,
-        target: &Target,
+        target: &BuildTarget,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
@@ -92,7 +92,7 @@ impl PaddleBuilder {
 
     fn append_for_these_sizes<'py>(
         &mut self,
-        target: &Target,
+        target: &BuildTarget,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
@@ -108,7 +108,7 @@ impl PaddleBuilder {
     fn append_twice<'py>(
         &mut self,
         twin: &mut Twin,
-        target: &Target,
+        target: &BuildTarget,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
@@ -135,7 +135,7 @@ impl PaddleBuilder {
 
     fn append<'py>(
         &mut self,
-        target: &Target,
+        target: &BuildTarget,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,

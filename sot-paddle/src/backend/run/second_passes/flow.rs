@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::carries_other_gradients::carries_other_gradients;
-use super::made::Made;
+use super::made::OutputRecipe;
 use super::random::Random;
-use super::reach::{Partial, ProgramInput, Reach};
+use super::reach::{PartlyUsedInput, ProgramInput, Reach};
 use super::watch::expect_apart;
 use crate::backend::graph::outputs::{Origin, Output};
 
@@ -20,7 +20,7 @@ pub(crate) struct GradientFlow {
     /// True if two results have no differentiable operation in common.
     apart: bool,
     /// The inputs and parameters that only some results depend on.
-    pub(super) partial: Vec<Partial>,
+    pub(super) partial: Vec<PartlyUsedInput>,
     /// The inputs and parameters that the program makes views of.
     viewed: Vec<ProgramInput>,
 }
@@ -71,8 +71,12 @@ impl GradientFlow {
         {
             match (output.as_it_is(), output.origin) {
                 (Some(Origin::Result(at)), _) if carries_other_gradients => carriers.push(at),
-                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), carries_other_gradients }),
-                (None, _) if carries_other_gradients => made.push(Made { place, root: None, carries_other_gradients }),
+                (None, Origin::Result(root)) => {
+                    made.push(OutputRecipe { place, root: Some(root), carries_other_gradients })
+                }
+                (None, _) if carries_other_gradients => {
+                    made.push(OutputRecipe { place, root: None, carries_other_gradients })
+                }
                 _ => {}
             }
         }
@@ -95,9 +99,9 @@ pub(crate) struct ProgramFlow {
     /// Indices of the results that the gradient of another output flows through.
     pub(super) carriers: Vec<usize>,
     /// Outputs that are made from results or inputs; empty unless a gradient flows through one of them.
-    pub(crate) made: Vec<Made>,
+    pub(crate) made: Vec<OutputRecipe>,
     /// The inputs and parameters that only some of the program's results depend on.
-    pub(super) partial: Vec<Partial>,
+    pub(super) partial: Vec<PartlyUsedInput>,
     /// The inputs and parameters that the program makes views of.
     pub(super) viewed: Vec<ProgramInput>,
     pub(super) chances: Chances,

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sot_core::cpython::WeakRef;
 
-use super::reach::{Partial, ProgramInput};
+use super::reach::{PartlyUsedInput, ProgramInput};
 use crate::backend::paddle::Paddle;
 
 /// The inputs and buffers of a graph that may have a history.
@@ -18,7 +18,12 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
-    pub(crate) fn new(py: Python<'_>, paddle: &Paddle, partial: &[Partial], parameters: &[WeakRef]) -> PyResult<Self> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        paddle: &Paddle,
+        partial: &[PartlyUsedInput],
+        parameters: &[WeakRef],
+    ) -> PyResult<Self> {
         let (mut inputs, mut buffers) = (Vec::new(), Vec::new());
         for part in partial {
             match part.given {

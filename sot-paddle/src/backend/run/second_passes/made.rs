@@ -11,7 +11,7 @@ use super::{hook, takes_hook, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
 /// How an output is made.
-pub(crate) struct Made {
+pub(crate) struct OutputRecipe {
     /// Its index among the outputs.
     pub(crate) place: usize,
     /// The index of the program's result that it is made from; `None` if it is made from an input.
@@ -34,7 +34,7 @@ impl PastRun {
     /// Notes the outputs that were made, if gradients flow through one of them.
     pub(crate) fn note_made(
         self: &Arc<Self>,
-        made: &[Made],
+        made: &[OutputRecipe],
         results: &Bound<'_, PyAny>,
         outputs: &Bound<'_, PyAny>,
         numbers: impl Fn(usize) -> PyResult<StepNumbers>,
@@ -48,7 +48,7 @@ impl PastRun {
         })?;
         let mut found = Vec::new();
         let mut roots = Vec::new();
-        for &Made { place, root, carries_other_gradients } in made {
+        for &OutputRecipe { place, root, carries_other_gradients } in made {
             let output = outputs.get_item(place)?;
             let Some(root) = root.filter(|_| takes_hook(&output).unwrap_or(false)) else { continue };
             found.push(MadeOutput {

@@ -48,16 +48,16 @@ mod watch;
 
 pub(crate) use flow::{GradientFlow, ProgramFlow};
 pub(crate) use made::key as made_key;
-pub(crate) use past_run::{PastRun, Tenancy};
+pub(crate) use past_run::{PastRun, ScopeTenancy};
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};
 
 /// A function that is called in the place of another one: it is given that function and the arguments.
-pub(crate) type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
+pub(crate) type Replacement = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
 
 /// Replaces the function `name` of `module` by `instead`.
-pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -> PyResult<()> {
+pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Replacement) -> PyResult<()> {
     let function = module.getattr(name)?.unbind();
     let watched = move |py: Python<'_>, args: &[Bound<'_, PyAny>]| instead(function.bind(py), args).map(Bound::unbind);
     module.setattr(name, cpython::fastcall(module.py(), name, "", watched)?)

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyModule, PyTuple};
 use sot_core::cpython;
 
-use super::pass::{Hooks, Met, Pass, PassKind, Running};
+use super::pass::{Hooks, MetGradient, Pass, PassKind, RunningPass};
 use super::results::{self, ResultOf};
 use super::watch::{flag, refuse_program, run, ERROR_BY_RESULT};
 use super::{late_hooks, made, module, past_run, rehearsal, unreached, Hook, PastRun};
@@ -27,15 +27,15 @@ pub(super) fn run_partial_grad<'py>(
             Some(ResultOf::Program(run, at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
-                wanted.push(Wanted { run, at, place });
+                wanted.push(WantedResult { run, at, place });
             }
             // A pass for gradients with gradients stops at this result.
-            Some(ResultOf::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
+            Some(ResultOf::Only(run)) if creates => wanted.push(WantedResult { run, at: 0, place }),
             Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
             Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.carries_other_gradients(at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
-                wanted.push(Wanted { run, at: made::key(at), place });
+                wanted.push(WantedResult { run, at: made::key(at), place });
             }
             origin => {
                 if let Some(ResultOf::Trial(passes, _)) = origin {
@@ -45,7 +45,7 @@ pub(super) fn run_partial_grad<'py>(
             }
         }
     }
-    let stopped = Stopped::of(args.get(7))?;
+    let stopped = StoppedTensors::of(args.get(7))?;
     if !wanted.is_empty() || !stopped.results.is_empty() {
         paddle_knows &= stopped.results.is_empty();
         match by_results(function, args, inputs, wanted, stopped, paddle_knows)? {
@@ -97,22 +97,22 @@ fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
 }
 
 /// A result of a program with respect to which a gradient is asked for, and its index among all inputs.
-struct Wanted {
+struct WantedResult {
     run: Weak<PastRun>,
     at: usize,
     place: usize,
 }
 
 /// The tensors that no gradient flows through.
-struct Stopped<'py> {
+struct StoppedTensors<'py> {
     /// Results of programs with several results.
     results: Vec<(Weak<PastRun>, usize)>,
     others: Vec<Bound<'py, PyAny>>,
 }
 
-impl<'py> Stopped<'py> {
+impl<'py> StoppedTensors<'py> {
     fn of(tensors: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
-        let mut stopped = Stopped { results: Vec::new(), others: Vec::new() };
+        let mut stopped = StoppedTensors { results: Vec::new(), others: Vec::new() };
         let Some(tensors) = tensors.filter(|tensors| !tensors.is_none()) else { return Ok(stopped) };
         for tensor in tensors.try_iter()? {
             let tensor = tensor?;
@@ -145,8 +145,8 @@ fn by_results<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
     inputs: Vec<(usize, Bound<'py, PyAny>)>,
-    wanted: Vec<Wanted>,
-    stopped: Stopped<'py>,
+    wanted: Vec<WantedResult>,
+    stopped: StoppedTensors<'py>,
     paddle_knows: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = function.py();
@@ -154,7 +154,7 @@ fn by_results<'py>(
     let (mut places, mut inputs): (Vec<_>, Vec<_>) =
         inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
     let by_result = PyDict::new(py);
-    for Wanted { run, at, place } in wanted {
+    for WantedResult { run, at, place } in wanted {
         let Some(run) = run.upgrade() else { return Ok(None) };
         by_result.set_item((run.number, at), place)?;
         for called in run.called(py, at)? {
@@ -217,7 +217,7 @@ fn again<'py>(
         let hooks = if flag(args, 4)? { Hooks::Called } else { Hooks::Muted };
         let pass = Pass { hooks, ..Pass::new(PassKind::StopsAtPrograms) };
         let args: Vec<_> = args[..3].iter().cloned().chain(rest).collect();
-        let (gradients, Running { met, .. }) = run(pass, function.bind(py), &args)?;
+        let (gradients, RunningPass { met, .. }) = run(pass, function.bind(py), &args)?;
         Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())
     })?;
     let made = work(&module(py)?, up_to_programs.into_any());
@@ -231,9 +231,9 @@ fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
 
 /// Converts gradients that have reached programs for Python: number of the run, function that calls its statements
 /// again, index of the result, gradient.
-fn as_list(py: Python<'_>, met: Vec<Met>) -> PyResult<Bound<'_, PyList>> {
+fn as_list(py: Python<'_>, met: Vec<MetGradient>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for Met { run, result, gradient } in met {
+    for MetGradient { run, result, gradient } in met {
         let number = run.number;
         let again =
             cpython::fastcall(py, "again", "", move |py, _| Ok(run.call_again(py)?.unwrap_or_else(|| py.None())))?;

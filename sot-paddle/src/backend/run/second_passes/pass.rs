@@ -83,7 +83,7 @@ impl Pass {
 }
 
 /// A pass while it runs.
-pub(super) struct Running {
+pub(super) struct RunningPass {
     pub(super) pass: Pass,
     /// While it lives, executors are made with the collector of the last program that the pass reached.
     pub(super) collector_scope: Option<CollectorScope>,
@@ -94,14 +94,14 @@ pub(super) struct Running {
     /// Leaves without a gradient among the inputs and parameters of the runs that it has reached.
     pub(super) leaves: Vec<Py<PyAny>>,
     /// Gradients that have reached programs and went no further.
-    pub(super) met: Vec<Met>,
+    pub(super) met: Vec<MetGradient>,
     /// Runs that it has reached from some of their results.
     pub(super) partly_reached: Vec<PartlyReachedRun>,
 }
 
-impl Running {
+impl RunningPass {
     pub(super) fn new(pass: Pass) -> Self {
-        Running {
+        RunningPass {
             pass,
             collector_scope: None,
             given: None,
@@ -119,7 +119,7 @@ impl Running {
 }
 
 /// A gradient that has reached a result of a program.
-pub(super) struct Met {
+pub(super) struct MetGradient {
     pub(super) run: Arc<PastRun>,
     pub(super) result: usize,
     pub(super) gradient: Py<PyAny>,
@@ -128,7 +128,7 @@ pub(super) struct Met {
 thread_local! {
     /// The running passes of this thread, the innermost last: recomputed parts and Python's own gradients start passes
     /// inside a pass.
-    pub(super) static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+    pub(super) static RUNNING: RefCell<Vec<RunningPass>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls `look` with the pass that is running in this thread.
@@ -143,7 +143,7 @@ pub(super) fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
 pub(super) fn note_gradient(run: &Arc<PastRun>, result: usize, gradient: &Bound<'_, PyAny>) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running.last_mut() {
-            running.met.push(Met { run: Arc::clone(run), result, gradient: gradient.clone().unbind() });
+            running.met.push(MetGradient { run: Arc::clone(run), result, gradient: gradient.clone().unbind() });
         }
     });
 }

@@ -24,7 +24,7 @@ use crate::backend::run::{Graph, Inputs};
 
 /// Links a scope with the run that used it last.
 #[derive(Debug)]
-pub(crate) struct Tenancy {
+pub(crate) struct ScopeTenancy {
     /// The number of the run that uses the scope.
     run: AtomicU64,
     /// True if that run keeps the scope, so that no other run may use it.
@@ -33,9 +33,9 @@ pub(crate) struct Tenancy {
     makes_executor: AtomicBool,
 }
 
-impl Tenancy {
+impl ScopeTenancy {
     pub(crate) fn new() -> Self {
-        Tenancy { run: AtomicU64::new(0), kept: AtomicBool::new(false), makes_executor: AtomicBool::new(true) }
+        ScopeTenancy { run: AtomicU64::new(0), kept: AtomicBool::new(false), makes_executor: AtomicBool::new(true) }
     }
 
     pub(crate) fn is_kept(&self) -> bool {
@@ -47,7 +47,7 @@ impl Tenancy {
 pub(crate) struct PastRun {
     /// Numbers increase: a later run has a greater number.
     pub(super) number: u64,
-    tenancy: Arc<Tenancy>,
+    tenancy: Arc<ScopeTenancy>,
     collector: Collector,
     /// True if some inputs or parameters matter to some of its results only.
     is_partial: bool,
@@ -111,7 +111,7 @@ impl PastRun {
     pub(crate) fn new(
         graph: &Arc<Graph>,
         (inputs, parameters): (&Inputs<'_>, &Bound<'_, PyTuple>),
-        (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
+        (scope, tenancy): (Py<PyList>, Arc<ScopeTenancy>),
         random_state: Option<Py<PyAny>>,
         collector: Collector,
     ) -> Self {

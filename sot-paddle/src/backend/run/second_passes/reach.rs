@@ -34,7 +34,7 @@ pub(crate) enum ProgramInput {
 
 /// An input or parameter that only some results depend on.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub(crate) struct PartlyUsedInput {
     pub(super) given: ProgramInput,
     pub(super) results: Results,
 }
@@ -107,11 +107,15 @@ impl Reach {
     }
 
     /// The inputs and parameters that only some results depend on.
-    pub(crate) fn partial(&self, inputs: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<Vec<Partial>> {
+    pub(crate) fn partial(
+        &self,
+        inputs: &Bound<'_, PyList>,
+        parameters: &Bound<'_, PyList>,
+    ) -> PyResult<Vec<PartlyUsedInput>> {
         let mut found = Vec::new();
         for (given, value) in all_given(inputs, parameters) {
             if let Some(results) = self.sources.get(&id(&value)?).filter(|results| **results != self.all) {
-                found.push(Partial { given, results: results.clone() });
+                found.push(PartlyUsedInput { given, results: results.clone() });
             }
         }
         Ok(found)

@@ -30,17 +30,17 @@ pub(crate) fn rehearse_pass<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn with<T>(flag: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
-    let _until_done = Flag { flag, before: flag.replace(true) };
+    let _until_done = FlagScope { flag, before: flag.replace(true) };
     work()
 }
 
 /// Sets a flag back when it is dropped.
-struct Flag {
+struct FlagScope {
     flag: &'static LocalKey<Cell<bool>>,
     before: bool,
 }
 
-impl Drop for Flag {
+impl Drop for FlagScope {
     fn drop(&mut self) {
         self.flag.set(self.before);
     }

@@ -14,7 +14,7 @@ use sot_core::{cpython, graph, log, translate};
 use super::histories::Histories;
 use super::trial::Trial;
 use super::{locked, programs_are_disabled, watch};
-use crate::backend::graph::planned::Planned;
+use crate::backend::graph::planned::PlannedProgram;
 use crate::backend::run::{saved_tensors, Graph};
 
 /// A way of calling a graph that backward passes may go through.
@@ -25,7 +25,7 @@ trait Strategy: Send + Sync + 'static {
 
 /// Makes the callable of a graph with gradients. `calls` calls its statements one by one. If the user says by
 /// `MIN_GRAPH_SIZE` which graphs become programs, the graph is a program from the first run.
-pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
+pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
     if programs_are_disabled() {
         return Ok(calls);
     }
@@ -84,7 +84,7 @@ struct FirstRuns {
 }
 
 struct Undecided {
-    planned: Planned,
+    planned: PlannedProgram,
     trial: Arc<Trial>,
 }
 

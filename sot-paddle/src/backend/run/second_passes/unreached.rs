@@ -9,7 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython;
 
 use super::pass::RUNNING;
-use super::reach::{Partial, ProgramInput, Results};
+use super::reach::{PartlyUsedInput, ProgramInput, Results};
 use super::results::{self, ResultOf};
 use super::{module, PastRun};
 
@@ -31,12 +31,12 @@ struct ReachedByResults {
 impl PartlyReachedRun {
     fn new(
         run: u64,
-        partial: &[Partial],
+        partial: &[PartlyUsedInput],
         inputs: &Bound<'_, PyTuple>,
         parameters: &Bound<'_, PyTuple>,
     ) -> PyResult<Self> {
         let mut given = Vec::new();
-        for Partial { given: place, results } in partial {
+        for PartlyUsedInput { given: place, results } in partial {
             let tensor = match *place {
                 ProgramInput::Input(at) => inputs.get_item(at)?,
                 ProgramInput::Parameter(at) => parameters.get_item(at)?,
@@ -69,7 +69,7 @@ impl PastRun {
     /// Records that a pass has reached the run, which has inputs that only some results depend on.
     pub(super) fn note_partial(
         &self,
-        partial: &[Partial],
+        partial: &[PartlyUsedInput],
         inputs: &Bound<'_, PyTuple>,
         parameters: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {

@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use sot_core::{cpython, forgetting};
 
 use super::partial_grad::run_partial_grad;
-use super::pass::{with_running, Hooks, Pass, PassKind, Running, RUNNING};
+use super::pass::{with_running, Hooks, Pass, PassKind, RunningPass, RUNNING};
 use super::results::{self, ResultOf};
 use super::{gradient_flags, late_hooks, made, replace, unreached};
 
@@ -114,11 +114,11 @@ pub(super) fn run<'py>(
     pass: Pass,
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
-) -> PyResult<(Bound<'py, PyAny>, Running)> {
+) -> PyResult<(Bound<'py, PyAny>, RunningPass)> {
     let py = function.py();
-    RUNNING.with_borrow_mut(|running| running.push(Running::new(pass)));
+    RUNNING.with_borrow_mut(|running| running.push(RunningPass::new(pass)));
     let result = cpython::call_with_names(function, args, None);
-    let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| Running::new(Pass::UNKNOWN));
+    let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| RunningPass::new(Pass::UNKNOWN));
     let pass = &mut running.pass;
     if let Err(error) = result.as_ref() {
         if error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string()) {

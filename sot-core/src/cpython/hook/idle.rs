@@ -1,6 +1,6 @@
 //! Frames that are left to CPython with all the functions they call. From 3.11 on, CPython calls Python functions
 //! without a new C evaluation loop, but only while its own evaluator is in the slot. So the slot is given back while
-//! calm code runs: code below whose frames the evaluator has found nothing to do several times in a row. From time to
+//! idle code runs: code below whose frames the evaluator has found nothing to do several times in a row. From time to
 //! time the frames below it are checked again.
 
 use std::cell::Cell;
@@ -8,20 +8,20 @@ use std::ptr::NonNull;
 
 use pyo3::ffi;
 
-use crate::cpython::hook::code_state::{give_back, read, Head};
+use crate::cpython::hook::code_state::{give_back, read, CodeStateHeader};
 use crate::cpython::hook::session::SlotReleased;
 use crate::cpython::hook::{run, signals, Mode, Thread};
 use crate::cpython::layout::Frame;
 
 /// Limits for code that the evaluator is not asked about.
-const CALM: CalmLimits = CalmLimits { after: 64, again: 64, frames: 1 };
+const IDLE: IdleLimits = IdleLimits { after: 64, again: 64, frames: 1 };
 /// Limits for code that the evaluator is asked about each time. Many frames have to be called below it to make this
 /// worthwhile.
-const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 10_000 };
+const IDLE_THOUGH_ASKED: IdleLimits = IdleLimits { after: 2, again: 8, frames: 10_000 };
 
-/// When code is calm, so that the slot is CPython's while its frames run: after `after` frames in a row below which
+/// When code is idle, so that the slot is CPython's while its frames run: after `after` frames in a row below which
 /// the evaluator found nothing to do.
-struct CalmLimits {
+struct IdleLimits {
     after: u32,
     /// Every frame whose count is a multiple of this number is checked again.
     again: u32,
@@ -31,21 +31,21 @@ struct CalmLimits {
 
 /// Knowledge about the frames that frames of one code object call.
 #[derive(Default)]
-pub(in crate::cpython) struct Calm {
+pub(in crate::cpython) struct IdleCode {
     /// Number of its frames in a row below which the evaluator found nothing to do.
-    calm: Cell<u32>,
+    idle_frames: Cell<u32>,
 }
 
-impl Calm {
+impl IdleCode {
     #[inline]
-    fn is_calm(&self, patience: &CalmLimits) -> bool {
-        let calm = self.calm.get();
-        calm >= patience.after && calm % patience.again != 0
+    fn is_idle(&self, limits: &IdleLimits) -> bool {
+        let frames = self.idle_frames.get();
+        frames >= limits.after && frames % limits.again != 0
     }
 
     #[inline]
-    fn note(&self, is_calm: bool) {
-        self.calm.set(if is_calm { self.calm.get().wrapping_add(1) } else { 0 });
+    fn note(&self, is_idle: bool) {
+        self.idle_frames.set(if is_idle { self.idle_frames.get().wrapping_add(1) } else { 0 });
     }
 }
 
@@ -54,10 +54,10 @@ impl Calm {
 /// # Safety
 /// The GIL is held, and the frame is alive.
 #[inline]
-pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const Head> {
+pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const CodeStateHeader> {
     // SAFETY: guaranteed by the caller; an entry is alive while the code refers to it.
     unsafe {
-        let head: *const Head = read((*frame).code)?.as_ptr();
+        let head: *const CodeStateHeader = read((*frame).code)?.as_ptr();
         (*head).leaves_alone().then_some(head)
     }
 }
@@ -71,10 +71,10 @@ pub(in crate::cpython) unsafe fn leave(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
-    head: *const Head,
+    head: *const CodeStateHeader,
 ) -> *mut ffi::PyObject {
     // SAFETY: guaranteed by the caller.
-    let result = unsafe { run_and_learn(thread, ts, frame, head, &CALM) };
+    let result = unsafe { run_and_learn(thread, ts, frame, head, &IDLE) };
     if result.is_null() {
         signals::release_held();
     }
@@ -93,7 +93,7 @@ pub(in crate::cpython) unsafe fn leave_asked(
     // SAFETY: guaranteed by the caller; the frame's code is alive until it runs.
     unsafe {
         match read((*frame).code) {
-            Some(head) => run_and_learn(thread, ts, frame, head.as_ptr(), &CALM_THOUGH_ASKED),
+            Some(head) => run_and_learn(thread, ts, frame, head.as_ptr(), &IDLE_THOUGH_ASKED),
             None => run(ts, frame, 0),
         }
     }
@@ -126,27 +126,27 @@ unsafe fn run_and_learn(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
-    head: *const Head,
-    patience: &CalmLimits,
+    head: *const CodeStateHeader,
+    limits: &IdleLimits,
 ) -> *mut ffi::PyObject {
     // SAFETY: guaranteed by the caller. The code may die with its frame, so the state is held until it has been
     // written to.
     unsafe {
         (*head).hold();
-        let calm = &(*head).calm;
-        let result = if calm.is_calm(patience) {
+        let idle = &(*head).idle;
+        let result = if idle.is_idle(limits) {
             thread.mode.set(Mode::Suspended);
             let result = leave_with_callees(thread, ts, frame);
             thread.mode.set(Mode::Active);
-            calm.note(true);
+            idle.note(true);
             result
         } else {
             let (found, frames) = (thread.found.get(), thread.frames.get());
             let result = run(ts, frame, 0);
             if thread.found.get() != found {
-                calm.note(false);
-            } else if thread.frames.get().wrapping_sub(frames) >= patience.frames {
-                calm.note(true);
+                idle.note(false);
+            } else if thread.frames.get().wrapping_sub(frames) >= limits.frames {
+                idle.note(true);
             }
             result
         };

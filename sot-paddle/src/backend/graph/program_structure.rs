@@ -9,36 +9,36 @@ use crate::backend::numbers::twin;
 
 /// The operations of a program in order, with their attributes and the sources of their operands.
 #[derive(Default, PartialEq, Eq)]
-pub(crate) struct Likeness {
-    operations: Vec<Done>,
+pub(crate) struct ProgramStructure {
+    operations: Vec<StructureItem>,
     results: Vec<Option<usize>>,
     /// Numbers of the values, in the order in which they are made.
-    known: Known,
+    known: ValueNumbers,
 }
 
 /// Numbers of values by their identity in the original program. The identities are not compared, because they do not
 /// describe what is computed.
 #[derive(Default)]
-struct Known(HashMap<u64, usize>);
+struct ValueNumbers(HashMap<u64, usize>);
 
-impl PartialEq for Known {
+impl PartialEq for ValueNumbers {
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
     }
 }
 
-impl Eq for Known {}
+impl Eq for ValueNumbers {}
 
 #[derive(PartialEq, Eq)]
-enum Done {
+enum StructureItem {
     Operation { name: String, attributes: String, operands: Vec<Option<usize>>, results: usize },
     Given { shape: Vec<i64>, dtype: String, stop_gradient: bool },
 }
 
-impl Likeness {
+impl ProgramStructure {
     /// Adds an operation, with the values that it takes and the values that it makes.
     pub(super) fn add(&mut self, operation: &Bound<'_, PyAny>, taken: &[u64], given: &[u64]) -> PyResult<()> {
-        self.operations.push(Done::Operation {
+        self.operations.push(StructureItem::Operation {
             name: operation.call_method0("name")?.extract()?,
             attributes: twin::attributes_text(operation)?,
             operands: taken.iter().map(|id| self.known.0.get(id).copied()).collect(),
@@ -52,7 +52,7 @@ impl Likeness {
 
     /// Adds an input or a parameter.
     pub(super) fn add_given(&mut self, value: &Bound<'_, PyAny>, id: u64) -> PyResult<()> {
-        self.operations.push(Done::Given {
+        self.operations.push(StructureItem::Given {
             shape: value.getattr("shape")?.extract()?,
             dtype: value.getattr("dtype")?.repr()?.to_string(),
             stop_gradient: value.getattr("stop_gradient")?.is_truthy()?,
