@@ -125,13 +125,13 @@ pub fn write(level: u8, message: &str) {
 }
 
 /// True if the channel's logger takes messages of this translation.
-pub fn is_heard(channel: Channel) -> bool {
+pub fn has_listener(channel: Channel) -> bool {
     PENDING.with(|pending| pending.borrow().wanted & channel.bit() != 0)
 }
 
 /// True if messages of the channel are written to standard error or taken by its logger.
 pub fn wants(channel: Channel) -> bool {
-    enabled(channel.level()) || is_heard(channel)
+    enabled(channel.level()) || has_listener(channel)
 }
 
 /// Writes a message if the channel's level is enabled, and keeps it for the channel's logger.
@@ -142,7 +142,7 @@ pub fn say(channel: Channel, message: &str) {
 
 /// Keeps a message only for the channel's logger.
 pub fn send(channel: Channel, message: impl FnOnce() -> String) {
-    if is_heard(channel) {
+    if has_listener(channel) {
         let message = message();
         PENDING.with(|pending| pending.borrow_mut().messages.push((channel, message)));
     }
@@ -205,6 +205,6 @@ mod tests {
     #[test]
     fn nobody_listens_at_first() {
         send(Channel::Graphs, || unreachable!("no logger takes it"));
-        assert!(!is_heard(Channel::Graphs));
+        assert!(!has_listener(Channel::Graphs));
     }
 }

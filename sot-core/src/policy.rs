@@ -39,7 +39,7 @@ pub enum ValueClass {
 pub fn assumed_at_most(class: ValueClass, policy: ValuePolicy, is_resumed: bool) -> usize {
     let generalizes = policy == ValuePolicy::Generalize;
     match class {
-        ValueClass::Text if !generalizes => TEXTS,
+        ValueClass::Text if !generalizes => MAX_TEXTS,
         _ if is_resumed || generalizes => 1,
         ValueClass::Float => 4,
         ValueClass::Integer | ValueClass::Text => 8,
@@ -48,7 +48,7 @@ pub fn assumed_at_most(class: ValueClass, policy: ValuePolicy, is_resumed: bool)
 }
 
 /// Maximum number of specialisations on one text.
-pub const TEXTS: usize = 3;
+pub const MAX_TEXTS: usize = 3;
 
 /// Number of translations for which an integer must have had another value before it is left open; `None`: it never
 /// is. The same number holds for a size whose early opening has led to a graph break. `asked` is the setting of the
@@ -141,16 +141,16 @@ pub const FREE_TRANSLATIONS_PER_RESUME_FUNCTION: u64 = 2;
 pub const SPECIALISING_TRANSLATIONS: u64 = 5;
 /// Number of frames left to CPython that count as one hit, so that code that has stopped changing is translated again
 /// at some time.
-pub const LEFT_PER_HIT: u64 = 1_024;
+pub const FRAMES_LEFT_PER_HIT: u64 = 1_024;
 /// Number of frames left to CPython after which entries that have never been hit are dropped.
-pub const UNUSED_AFTER: u64 = 64;
+pub const DROP_UNUSED_AFTER: u64 = 64;
 
 /// Maximum number of instructions in one trace.
 pub const MAX_STEPS: u64 = 2_000_000;
 /// Number of instructions that a trace may take without meeting a tensor, in a function that the user has asked for.
-pub const ASKED: Budget = Budget { first: 200_000, least: 12_500 };
-/// [`ASKED`] for a function that the user has not asked for.
-pub const UNASKED: Budget = Budget { first: 100_000, least: 1_000 };
+pub const BUDGET_WHEN_ASKED_FOR: Budget = Budget { first: 200_000, least: 12_500 };
+/// [`BUDGET_WHEN_ASKED_FOR`] for a function that the user has not asked for.
+pub const BUDGET_WHEN_NOT_ASKED_FOR: Budget = Budget { first: 100_000, least: 1_000 };
 /// The budget is halved each time this many instructions have been simulated without meeting a tensor, because
 /// simulation takes a hundred times as long as execution.
 pub const HALVED_AFTER: u64 = 50_000;

@@ -12,28 +12,28 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
 
 use crate::policy::{
-    FREE_TRANSLATIONS, FREE_TRANSLATIONS_INLINED, FREE_TRANSLATIONS_PER_RESUME_FUNCTION, LEFT_PER_HIT,
+    FRAMES_LEFT_PER_HIT, FREE_TRANSLATIONS, FREE_TRANSLATIONS_INLINED, FREE_TRANSLATIONS_PER_RESUME_FUNCTION,
     SPECIALISING_TRANSLATIONS,
 };
 
 /// Maximum number of accounts that are kept by source text. Beyond it all of them are forgotten.
-const MAX_PLACES: usize = 4_096;
+const MAX_ACCOUNTS_BY_SOURCE: usize = 4_096;
 
 /// The account of translations and hits of one code object, or of all code objects made from one source text.
 #[derive(Default)]
 pub struct Settling {
     translations: AtomicU32,
     /// Number of resume functions of the code that have been translated.
-    places: AtomicU32,
+    resume_functions: AtomicU32,
     /// Frames that ran a translation, since the last translation that had to be paid for.
     hits: AtomicU64,
     /// Frames left to CPython, since the last translation that had to be paid for.
-    left: AtomicU64,
+    frames_left: AtomicU64,
     /// True if the code was inlined into a caller that has settled.
     is_inlined_into_settled: AtomicBool,
     /// The accounts of the code that was inlined.
     followed: Mutex<Vec<Weak<Settling>>>,
-    is_of_place: bool,
+    is_shared_by_source: bool,
     is_of_loop: bool,
 }
 
@@ -47,19 +47,19 @@ impl Settling {
     pub fn note_translation(&self) {
         if u64::from(self.translations.fetch_add(1, Ordering::Relaxed)) >= FREE_TRANSLATIONS {
             self.hits.store(0, Ordering::Relaxed);
-            self.left.store(0, Ordering::Relaxed);
+            self.frames_left.store(0, Ordering::Relaxed);
         }
     }
 
     /// Counts the first translation of a resume function.
-    pub fn note_place(&self) {
-        self.places.fetch_add(1, Ordering::Relaxed);
+    pub fn note_resume_function(&self) {
+        self.resume_functions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a frame that is left to CPython. Returns how many were left since the last translation, without this
     /// one.
-    pub fn note_left(&self) -> u64 {
-        self.left.fetch_add(1, Ordering::Relaxed)
+    pub fn note_frame_left(&self) -> u64 {
+        self.frames_left.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the account of a resume function in a loop, which has limits of its own
@@ -74,8 +74,8 @@ impl Settling {
     }
 
     /// True if the account is shared by all code objects made from one source text.
-    pub fn is_of_place(&self) -> bool {
-        self.is_of_place
+    pub fn is_shared_by_source(&self) -> bool {
+        self.is_shared_by_source
     }
 
     /// Notes the account of code that was inlined in a translation.
@@ -100,14 +100,15 @@ impl Settling {
     /// True if one more translation is worth it. `lasting` translations are not counted, because they serve other
     /// objects that last, such as models.
     pub fn allows(&self, lasting: usize) -> bool {
-        let made = self.made().saturating_sub(lasting as u64);
+        let made = self.translations_made().saturating_sub(lasting as u64);
         let free = if self.is_inlined_into_settled.load(Ordering::Relaxed) {
             FREE_TRANSLATIONS_INLINED
         } else {
             FREE_TRANSLATIONS
         };
-        let free = free + FREE_TRANSLATIONS_PER_RESUME_FUNCTION * u64::from(self.places.load(Ordering::Relaxed));
-        let hits = self.hits.load(Ordering::Relaxed) + self.left.load(Ordering::Relaxed) / LEFT_PER_HIT;
+        let free =
+            free + FREE_TRANSLATIONS_PER_RESUME_FUNCTION * u64::from(self.resume_functions.load(Ordering::Relaxed));
+        let hits = self.hits.load(Ordering::Relaxed) + self.frames_left.load(Ordering::Relaxed) / FRAMES_LEFT_PER_HIT;
         // The price grows with the number of translations: the more there are, the more hits each must have had.
         let price = made.max(FREE_TRANSLATIONS);
         made < free || hits * 2 >= price * price
@@ -115,37 +116,38 @@ impl Settling {
 
     /// True if the next translation should serve all values instead of specialising on the present ones.
     pub fn should_generalize(&self) -> bool {
-        self.made() >= SPECIALISING_TRANSLATIONS && self.hits.load(Ordering::Relaxed) < self.made() * self.made()
+        self.translations_made() >= SPECIALISING_TRANSLATIONS
+            && self.hits.load(Ordering::Relaxed) < self.translations_made() * self.translations_made()
     }
 
-    fn made(&self) -> u64 {
+    fn translations_made(&self) -> u64 {
         u64::from(self.translations.load(Ordering::Relaxed))
     }
 }
 
 /// The accounts by source text, in one generation of translations (see `forgetting::generation`).
 #[derive(Default)]
-struct Places {
+struct AccountsBySource {
     generation: u32,
     known: HashMap<u64, Arc<Settling>>,
 }
 
-static PLACES: Mutex<Option<Places>> = Mutex::new(None);
+static ACCOUNTS_BY_SOURCE: Mutex<Option<AccountsBySource>> = Mutex::new(None);
 
 /// Returns the account that is shared by all code objects made from one text at one place, as `exec` makes at each
 /// call.
-pub(crate) fn of_place(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<Arc<Settling>> {
+pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<Arc<Settling>> {
     let mut hasher = DefaultHasher::new();
     for name in ["co_filename", "co_name"] {
         code.getattr(name)?.extract::<String>()?.hash(&mut hasher);
     }
     code.getattr("co_firstlineno")?.extract::<u32>()?.hash(&mut hasher);
     code.getattr("co_code")?.cast::<PyBytes>()?.as_bytes().hash(&mut hasher);
-    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    let places = places.get_or_insert_with(Places::default);
-    if places.generation != generation || places.known.len() > MAX_PLACES {
-        *places = Places { generation, known: HashMap::new() };
+    let mut accounts = ACCOUNTS_BY_SOURCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let accounts = accounts.get_or_insert_with(AccountsBySource::default);
+    if accounts.generation != generation || accounts.known.len() > MAX_ACCOUNTS_BY_SOURCE {
+        *accounts = AccountsBySource { generation, known: HashMap::new() };
     }
-    let made = || Arc::new(Settling { is_of_place: true, ..Settling::default() });
-    Ok(Arc::clone(places.known.entry(hasher.finish()).or_insert_with(made)))
+    let made = || Arc::new(Settling { is_shared_by_source: true, ..Settling::default() });
+    Ok(Arc::clone(accounts.known.entry(hasher.finish()).or_insert_with(made)))
 }

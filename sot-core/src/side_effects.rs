@@ -59,11 +59,11 @@ pub enum Effect {
 const ENTRY: &str = "\0__dict__\0";
 
 /// Returns the name under which a `__dict__` entry that is no attribute is logged.
-pub fn entry_beside(key: &str) -> Name {
+pub fn non_attribute_entry(key: &str) -> Name {
     Rc::from(format!("{ENTRY}{key}"))
 }
 
-/// Returns the key of the `__dict__` entry, if the name is one of [`entry_beside`].
+/// Returns the key of the `__dict__` entry, if the name is one of [`non_attribute_entry`].
 pub fn key_of_entry(name: &str) -> Option<&str> {
     name.strip_prefix(ENTRY)
 }

@@ -223,7 +223,11 @@ impl CodeCache {
 
     /// Number of entries that do not fit this frame because of an object of which a program has few, such as a model,
     /// or because of another element type. `lasts` is true for an object that outlives a call.
-    pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
+    pub fn count_failing_on_rare_difference<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> usize {
         let entries = Arc::clone(&self.lock());
         entries.iter().filter(|entry| entry.guards.fails_on_rare_difference(frame, lasts)).count()
     }
@@ -402,7 +406,7 @@ impl CodeCache {
     /// Requests the translation of the code, also if its file is on the skip list.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.lock_settling().take_if(|settling| settling.is_of_place());
+        self.lock_settling().take_if(|settling| settling.is_shared_by_source());
         self.skip.store(self.is_disabled(), Ordering::Relaxed);
     }
 

@@ -16,13 +16,13 @@ pub struct OpenSizes {
     /// Open values that turned out to matter.
     closed: HashSet<ClosedValue>,
     /// True if the graph broke where sizes were opened early.
-    wait: bool,
+    opens_only_if_often: bool,
     /// The dynamic-shape setting of the function.
     pub(super) dynamic: Option<bool>,
     /// Shapes of arguments in the first call that the stance left to CPython.
     first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
     /// Sizes that differed in later calls.
-    shown: HashSet<ValuePath>,
+    differing_sizes: HashSet<ValuePath>,
     /// The sizes that are left open from the first translation on, if the user asked for that.
     at_first: OpenAtFirst,
 }
@@ -31,7 +31,7 @@ impl OpenSizes {
     /// Forgets what calls have shown, but keeps what the user asked for.
     pub(super) fn forget(&mut self) {
         self.closed.clear();
-        self.shown.clear();
+        self.differing_sizes.clear();
         self.first_shapes = None;
         self.at_first = OpenAtFirst::All;
     }
@@ -49,8 +49,8 @@ impl OpenSizes {
 
     /// Notes the shapes of arguments in a call that is left to CPython. Sizes that differ from those of the first
     /// such call are left open. Returns whether this is the first such call.
-    pub fn show(&mut self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
-        let OpenSizes { first_shapes, shown, .. } = self;
+    pub fn note_shapes(&mut self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
+        let OpenSizes { first_shapes, differing_sizes, .. } = self;
         let Some(first) = first_shapes else {
             *first_shapes = Some(shapes);
             return true;
@@ -59,7 +59,7 @@ impl OpenSizes {
             let Some((_, before)) = first.iter().find(|(known, _)| *known == path) else { continue };
             if before.len() == shape.len() {
                 let differing = (0..shape.len()).filter(|axis| before[*axis] != shape[*axis]);
-                shown.extend(differing.map(|axis| path.size(axis)));
+                differing_sizes.extend(differing.map(|axis| path.size(axis)));
             }
         }
         false
@@ -69,9 +69,10 @@ impl OpenSizes {
     /// function. `differing` are the sizes that had another value in earlier translations, with the number of these.
     /// `dynamic` is the dynamic-shape setting.
     pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
-        let mut wanted: HashSet<_> = self.wanted.union(&self.shown).cloned().collect();
+        let mut wanted: HashSet<_> = self.wanted.union(&self.differing_sizes).cloned().collect();
         let asked = self.asked && is_resumed;
-        let after = if self.wait { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
+        let after =
+            if self.opens_only_if_often { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
         let mut early = false;
         if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
             early = !asked
@@ -92,8 +93,8 @@ impl OpenSizes {
     }
 
     /// Opens sizes from now on only where they differ often.
-    pub fn let_wait(&mut self) {
-        self.wait = true;
+    pub fn open_only_if_often(&mut self) {
+        self.opens_only_if_often = true;
     }
 
     /// Specialises from now on on what has turned out to matter.

@@ -31,7 +31,7 @@ pub(crate) use drawn::StatementPlace;
 pub use crate::entity::SymbolId;
 pub use crate::ir::{Exported, Statement, StatementIR, StatementKind};
 pub use export::folder as export_folder;
-pub use replay::said_min_size;
+pub use replay::min_size_setting;
 
 pub(crate) struct Symbol {
     pub(crate) name: String,

@@ -30,7 +30,7 @@ pub(super) struct MinSize {
 }
 
 /// Returns the value of `MIN_GRAPH_SIZE`, if it is set to a number.
-pub fn said_min_size() -> Option<usize> {
+pub fn min_size_setting() -> Option<usize> {
     std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok())
 }
 
@@ -41,7 +41,7 @@ impl MinSize {
     /// Returns the minimum sizes: `MIN_GRAPH_SIZE` for all graphs, or the measured ones.
     pub(super) fn now() -> MinSize {
         let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0, size: 0 };
-        said_min_size().map_or(MinSize::MEASURED, said)
+        min_size_setting().map_or(MinSize::MEASURED, said)
     }
 
     /// Minimum weight, depending on whether a backward pass may follow, and on the number of inputs that are numbers,

@@ -42,10 +42,11 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if value.is_exact_instance_of::<pyo3::types::PyComplex>() {
         return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.to_string() == b.to_string()));
     }
-    value.eq(constant).unwrap_or(false) && (is_told_by_equality(value) || look_alike(value, constant).unwrap_or(false))
+    value.eq(constant).unwrap_or(false)
+        && (is_decided_by_equality(value) || look_alike(value, constant).unwrap_or(false))
 }
 
-fn is_told_by_equality(value: &Bound<'_, PyAny>) -> bool {
+fn is_decided_by_equality(value: &Bound<'_, PyAny>) -> bool {
     value.is_exact_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyInt>()
         || value.is_exact_instance_of::<PyBool>()

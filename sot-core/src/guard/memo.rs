@@ -19,11 +19,11 @@ use crate::cpython::{self, Changed, Objects, Place, Reading, Recorder, Snapshot}
 use crate::env;
 
 /// Number of calls that a note has to serve before a change, to count as useful.
-const WORTHWHILE: u32 = 8;
+const MIN_SERVED_CALLS: u32 = 8;
 /// Number of useless notes after which the culprit of their failure is no longer recorded.
-const BLAMED: u8 = 2;
+const MAX_BLAMES: u8 = 2;
 /// Number of useless notes after which no more notes are taken.
-const MOST: u32 = 32;
+const MAX_USELESS_NOTES: u32 = 32;
 
 /// Memory of the calls for which the guards of a program held.
 #[derive(Default)]
@@ -118,13 +118,13 @@ impl GuardMemory {
     fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<ChangeCause, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
-        if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
+        if state.held == 1 || state.useless >= MAX_USELESS_NOTES || cpython::blind_spot().is_some() {
             // Most translations that have been used once are never used again.
             return None;
         }
         let old = state.note.take();
         if let (Some(old), Some(Change(culprit))) = (&old, change) {
-            if old.served.load(Ordering::Relaxed) < WORTHWHILE {
+            if old.served.load(Ordering::Relaxed) < MIN_SERVED_CALLS {
                 state.useless += 1;
                 *state.blamed.entry(culprit).or_default() += 1;
             }
@@ -201,7 +201,7 @@ impl<'a, 'py> Noting<'a, 'py> {
     }
 
     fn is_steady(&self, culprit: ChangeCause) -> bool {
-        self.blamed.get(&culprit).is_none_or(|times| *times < BLAMED)
+        self.blamed.get(&culprit).is_none_or(|times| *times < MAX_BLAMES)
     }
 
     fn all(mut self, steps: &[Step]) -> Note {

@@ -12,11 +12,11 @@ use super::steps::{Check, Fetch, Register, Registers, Step};
 use crate::cpython::Objects;
 
 /// Maximum number of steps that a test may need to be asked first.
-const MOST_STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 /// Maximum number of tests that are tried as the first test of one program.
-const MOST_TESTS: u32 = 16;
+const MAX_TESTS: u32 = 16;
 /// Maximum number of passes in a row after which a test is no longer asked first.
-const MOST_PASSES: u32 = 64;
+const MAX_PASSES: u32 = 64;
 
 /// The test of a guard program that failed last, with the steps that it needs.
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Rejection {
         let fails = path.fails(steps, frame);
         let mut state = self.lock();
         state.passes = if fails { 0 } else { state.passes + 1 };
-        if state.passes > MOST_PASSES {
+        if state.passes > MAX_PASSES {
             state.path = None;
             self.is_known.store(false, Ordering::Relaxed);
         }
@@ -78,7 +78,7 @@ impl Rejection {
     /// Notes that the step at this index has failed.
     pub(super) fn note(&self, steps: &[Step], at: usize) {
         let mut state = self.lock();
-        if state.tried == MOST_TESTS || state.path.as_ref().is_some_and(|path| path.steps.last() == Some(&at)) {
+        if state.tried == MAX_TESTS || state.path.as_ref().is_some_and(|path| path.steps.last() == Some(&at)) {
             return;
         }
         state.tried += 1;
@@ -102,7 +102,7 @@ impl TestPath {
                 needed.push(register);
                 todo.extend(sources(fetch));
             }
-            if needed.len() > MOST_STEPS {
+            if needed.len() > MAX_STEPS {
                 return None;
             }
         }
@@ -113,7 +113,7 @@ impl TestPath {
             Step::Test(register, check) => needed.contains(register) && check.compared().is_empty(),
         };
         let positions: Vec<usize> = (0..=at).filter(is_on_it).collect();
-        let is_short = positions.len() <= MOST_STEPS && positions.iter().all(|at| steps[*at].runs_no_code());
+        let is_short = positions.len() <= MAX_STEPS && positions.iter().all(|at| steps[*at].runs_no_code());
         is_short.then_some(TestPath { steps: positions, registers: needed })
     }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_has_what_the_test_needs_and_no_more() {
+    fn a_path_has_what_the_test_needs_and_no_more() {
         let steps = [
             Step::Fetch(Fetch::Argument(0)),
             Step::Fetch(Fetch::Argument(1)),
@@ -200,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn long_ways_are_not_taken() {
+    fn long_paths_are_not_taken() {
         let mut steps = vec![Step::Fetch(Fetch::Argument(0))];
-        steps.extend((0..MOST_STEPS).map(|at| Step::Fetch(Fetch::Index(at as Register, 0))));
-        steps.push(Step::Test(MOST_STEPS as Register, Check::Length(1)));
+        steps.extend((0..MAX_STEPS).map(|at| Step::Fetch(Fetch::Index(at as Register, 0))));
+        steps.push(Step::Test(MAX_STEPS as Register, Check::Length(1)));
         assert_eq!(path(&steps), None);
     }
 }

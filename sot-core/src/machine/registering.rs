@@ -15,7 +15,7 @@ use crate::tracker;
 /// Registers a meaning of an object. Returns a token for [`undo`]. `below` is true if the functions that a disabled
 /// function calls are left alone, too.
 pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: RegistrationKind, below: bool) -> PyResult<u64> {
-    let object = meant(object, &kind)?;
+    let object = function_of_method(object, &kind)?;
     check(runtime, &object, &kind)?;
     let disables = matches!(kind, RegistrationKind::Disabled);
     let token = registered::register(&object, kind)?;
@@ -36,7 +36,7 @@ pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
 }
 
 /// Returns the object to register: the function of a bound method, else the object.
-fn meant<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) -> PyResult<Bound<'py, PyAny>> {
+fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) -> PyResult<Bound<'py, PyAny>> {
     let shown = || tracker::repr(object.py(), object.as_unbound());
     let word = kind.word();
     match kind {

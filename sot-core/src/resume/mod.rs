@@ -32,7 +32,7 @@ pub use crate::resume_point::{
 pub use code::build;
 pub use driving::caller;
 pub use layout::{Item, Value};
-pub use round::{behind_call, ends, heads_around, Stop};
+pub use round::{behind_call, enclosing_loop_heads, ends, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;
 

@@ -23,7 +23,7 @@ pub struct Stop {
 }
 
 /// The loops around a place: for each loop head the last back edge to it.
-fn loops_around(code: &Code, place: Label) -> BTreeMap<Label, Label> {
+fn enclosing_loops(code: &Code, place: Label) -> BTreeMap<Label, Label> {
     let mut loops = BTreeMap::new();
     for (index, instruction) in code.instructions.iter().enumerate() {
         let at = Label(index as u32);
@@ -35,8 +35,8 @@ fn loops_around(code: &Code, place: Label) -> BTreeMap<Label, Label> {
 }
 
 /// Heads of the loops that a resume function continues in.
-pub fn heads_around(code: &Code, key: &ResumeKey) -> Vec<Label> {
-    begin(key).map_or_else(Vec::new, |(place, _)| loops_around(code, place).into_keys().collect())
+pub fn enclosing_loop_heads(code: &Code, key: &ResumeKey) -> Vec<Label> {
+    begin(key).map_or_else(Vec::new, |(place, _)| enclosing_loops(code, place).into_keys().collect())
 }
 
 /// Where the original code is entered, and with which stack; `None` if the entry is of another kind.
@@ -147,7 +147,7 @@ struct Walk<'a, 'py> {
 /// state is not certain at all stops.
 pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let Some((place, stack)) = begin(key) else { return Vec::new() };
-    let loops = loops_around(code, place);
+    let loops = enclosing_loops(code, place);
     let steps = |head: Label| describe(&code.instructions[head.index()]).at_break == AtBreak::Advance;
     // For a loop over an iterator the stop is behind its head, so that the iterator is advanced at the end of an
     // iteration.

@@ -54,7 +54,7 @@ fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
 
 /// Returns the variables of the frame that own the last references to values whose destruction runs code, in the
 /// order in which they are cleared. New code keeps these variables to its end, too.
-pub(super) fn dying_with(cx: &mut OpcodeExecutor<'_>, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
+pub(super) fn owners_of_dying_values(cx: &mut OpcodeExecutor<'_>, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
     let dropped = dropped(cx, &[result]);
     let given_away = given_away(cx, result);
     let variables = frame.locals.iter().flatten().chain(&frame.cells);

@@ -78,7 +78,7 @@ pub fn end_at_return<'a, 'py>(
     graph_name: &str,
 ) -> Flow<ReturnTrace<'a, 'py>> {
     reach::prepare(cx, &[value])?;
-    let dying = deaths::dying_with(cx, frame, value)?;
+    let dying = deaths::owners_of_dying_values(cx, frame, value)?;
     reach::prepare(cx, &dying)?;
     let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
     let graph = finish_graph(cx, &results, graph_name)?;

@@ -130,7 +130,7 @@ mod tests {
     use crate::operators::BinaryOp;
 
     #[test]
-    fn numbers_that_double_in_each_round_have_short_ways() {
+    fn numbers_that_double_in_each_round_have_short_paths() {
         let mut trackers = Trackers::default();
         let first = trackers.add(Tracker::Local { name: "n".into(), slot: 0 });
         let double = |trackers: &mut Trackers, of: TrackerId| {

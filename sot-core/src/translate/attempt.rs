@@ -134,13 +134,13 @@ fn make_entry<'py>(
 ) -> PyResult<Attempt> {
     observer::begins(cx, unit);
     let result = simulate(cx, frame, unit);
-    cx.note_steps_in_vain();
+    cx.note_steps_without_tensor();
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
     if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.sizes().let_wait();
+        cache.sizes().open_only_if_often();
         return Ok(Attempt::Again(None));
     }
     progress::phase(cx.py, "compile");

@@ -40,7 +40,7 @@ pub(super) fn leave_round(
     let source = ResumeSource::of(py, &unit)?;
     let code = &source.unit.code;
     let Some(key) = source.key(py) else { return Ok(None) };
-    let heads = resume::heads_around(code, &key);
+    let heads = resume::enclosing_loop_heads(code, &key);
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
@@ -84,7 +84,9 @@ pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
         let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
-        Flow::Ok(!resume::heads_around(&source.unit.code, &key).is_empty() || calls_loop(py, frame, &unit, &key)?)
+        Flow::Ok(
+            !resume::enclosing_loop_heads(&source.unit.code, &key).is_empty() || calls_loop(py, frame, &unit, &key)?,
+        )
     };
     cache.origin().is_some() && find().unwrap_or(false)
 }
@@ -117,7 +119,7 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
         let unit = CodeUnit::new(called.as_any()).map_err(|error| refused(&error))?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
-        if !resume::heads_around(&source.unit.code, &key).is_empty() {
+        if !resume::enclosing_loop_heads(&source.unit.code, &key).is_empty() {
             return Ok(true);
         }
         let Entry::Return(inner, _) = key.entry else { return Ok(false) };

@@ -121,7 +121,7 @@ fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
 fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
     let code = frame.code();
-    if whole_program::leaves(runtime, cache, frame) {
+    if whole_program::leaves_to_cpython(runtime, cache, frame) {
         return Verdict::Original { disable_eval_frame: false };
     }
     stats::update(|stats| stats.misses += 1);

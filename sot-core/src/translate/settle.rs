@@ -14,11 +14,11 @@ use crate::log;
 use crate::machine::executor::{CodeUnit, ValuePolicy};
 use crate::machine::runtime::Runtime;
 use crate::report::FailedGuard;
-use crate::settling::{of_place, Settling};
+use crate::settling::{of_source, Settling};
 
 use super::report::{place_of, tell_left, LeftPart};
 use crate::cache::cache_of;
-use crate::policy::UNUSED_AFTER;
+use crate::policy::DROP_UNUSED_AFTER;
 
 /// The account of the code object of a frame that no translation fits.
 pub(super) struct Account<'a> {
@@ -41,7 +41,7 @@ impl<'a> Account<'a> {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
-        let lasting = self.cache.for_others(frame, &|object| runtime.may_hold_tensors(object));
+        let lasting = self.cache.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
@@ -52,8 +52,8 @@ impl<'a> Account<'a> {
         code: &Bound<'_, PyCode>,
         failures: impl FnOnce() -> (Vec<String>, Vec<FailedGuard>),
     ) -> Verdict {
-        let earlier = self.settling.note_left();
-        if earlier == UNUSED_AFTER {
+        let earlier = self.settling.note_frame_left();
+        if earlier == DROP_UNUSED_AFTER {
             self.cache.drop_unused();
             self.cache.leave_alone();
         }
@@ -84,7 +84,7 @@ impl<'a> Account<'a> {
     pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
         self.settling.note_translation();
         if !self.cache.note_translated() && self.cache.origin().is_some() {
-            self.settling.note_place();
+            self.settling.note_resume_function();
         }
         for unit in followed {
             let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
@@ -106,5 +106,5 @@ fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settlin
     if cache.is_root() {
         return None;
     }
-    of_place(code, forgetting::generation()).ok()
+    of_source(code, forgetting::generation()).ok()
 }

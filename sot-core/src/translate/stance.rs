@@ -16,14 +16,14 @@ use super::whole_program::is_given_tensors;
 pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
     match Stance::now() {
         Stance::Default => None,
-        Stance::FailOnRecompile if is_meant(runtime, cache, frame) => Some(Verdict::Raise(refusal(cache, frame))),
+        Stance::FailOnRecompile if is_wanted(runtime, cache, frame) => Some(Verdict::Raise(refusal(cache, frame))),
         Stance::Eager | Stance::EagerOnRecompile | Stance::FailOnRecompile => {
             Some(Verdict::Original { disable_eval_frame: false })
         }
         Stance::EagerThenCompile => {
             // A resume function is part of a call that is translated.
             let may_be_first = cache.is_empty() && cache.origin().is_none();
-            let is_first = may_be_first && cache.sizes().show(shapes(runtime, frame));
+            let is_first = may_be_first && cache.sizes().note_shapes(shapes(runtime, frame));
             // Functions that it calls belong to the first call, too.
             is_first.then_some(Verdict::Original { disable_eval_frame: true })
         }
@@ -31,7 +31,7 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
 }
 
 /// True if the user wants the frame to be translated: it was asked for, or it is given tensors.
-fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+fn is_wanted(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     cache.is_root() || is_given_tensors(runtime, frame)
 }
 

@@ -20,19 +20,19 @@ pub fn translate_what_meets_tensors() {
 }
 
 /// True if the frame is left to CPython because it is not given tensors. Otherwise its code counts as asked for.
-pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+pub(super) fn leaves_to_cpython(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
         return false;
     }
-    let is_meant = is_meant(runtime, cache, frame);
-    if is_meant {
+    let is_wanted = is_wanted(runtime, cache, frame);
+    if is_wanted {
         cache.request();
     }
-    !is_meant
+    !is_wanted
 }
 
 /// True if the frame is to be translated because it is given tensors.
-pub(super) fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+pub(super) fn is_wanted(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     IS_ON.load(Ordering::Relaxed)
         && !cache.is_root()
         && is_given_tensors(runtime, frame)

@@ -125,7 +125,7 @@ builtin! { NEW_CONTEXT = "contextvars:Context" => |cx, args| {
 
 builtin! { COPY = "contextvars:Context.copy" => |cx, args| {
     let [context] = args.exactly(cx, "copy")?;
-    let copy = resting(cx, context, "copy() of a Context from outside, or that runs")?;
+    let copy = not_running(cx, context, "copy() of a Context from outside, or that runs")?;
     Ok(produce(cx, copy))
 } }
 
@@ -133,7 +133,7 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
     let [context, function, ref rest @ ..] = args.positional[..] else {
         return Err(cannot("Context.run() without a function"));
     };
-    let copy = resting(cx, context, "Context.run() of a context from outside, or that runs")?;
+    let copy = not_running(cx, context, "Context.run() of a context from outside, or that runs")?;
     let (outside, depth) = (written(cx), entered(cx).count());
     cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
     enter(cx, &copy.values)?;
@@ -175,7 +175,7 @@ builtin! { GET_OF = "contextvars:Context.get" => |cx, args| {
 /// Returns the value of a variable in a context made in the trace.
 fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flow<Option<VarId>> {
     let ty = library(cx.py, "contextvars", "ContextVar")?;
-    let copy = resting(cx, context, "a Context from outside, or that runs, as a mapping")?;
+    let copy = not_running(cx, context, "a Context from outside, or that runs, as a mapping")?;
     if !cx.type_of(variable)?.is(&ty) {
         return Err(cannot("a Context asked for what is no ContextVar"));
     }
@@ -199,7 +199,7 @@ fn class<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Bound<'py, PyAny> {
 }
 
 /// Returns a context made in the trace that is not running.
-fn resting(cx: &mut OpcodeExecutor<'_>, context: VarId, what: &str) -> Flow<ContextCopy> {
+fn not_running(cx: &mut OpcodeExecutor<'_>, context: VarId, what: &str) -> Flow<ContextCopy> {
     let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| copy.entered.is_none());
     copy.map(|copy| (*copy).clone()).ok_or_else(|| cannot(what))
 }

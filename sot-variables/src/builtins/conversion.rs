@@ -209,7 +209,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
         return Ok(set);
     }
     let keys = crate::containers::set::elements(cx, set)?;
-    let order = Replica::of_added(cx.py, &keys)?;
+    let order = Replica::order_of_added(cx.py, &keys)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
             let tracker = cx.constant_tracker(empty.clone().unbind());

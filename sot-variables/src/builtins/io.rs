@@ -93,7 +93,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
         let fits = match &**name {
             "sep" | "end" => is_none(cx, *value)? || cx.known_str(*value)?.is_some(),
             "flush" => cx.known(*value)?.is_some(),
-            "file" => goes_out(cx, *value)? || is_plain_file(cx, *value)?,
+            "file" => prints_to_real_stdout(cx, *value)? || is_plain_file(cx, *value)?,
             _ => false,
         };
         if !fits {
@@ -104,7 +104,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 }
 
 /// True if `file` is `None`, the trace has not replaced `sys.stdout`, and writing there runs no code of the program.
-fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
+fn prints_to_real_stdout(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none() && output_guard::guard_stdout(cx, None)?)
 }

@@ -315,9 +315,9 @@ impl<'py> Logging<'py> {
         if !self.has_methods(formatter, &OF_FORMATTERS)? {
             return Ok(false);
         }
-        let converts_unseen = formatter.getattr("converter")?.is_instance_of::<PyCFunction>();
+        let converts_without_program_code = formatter.getattr("converter")?.is_instance_of::<PyCFunction>();
         let style = formatter.getattr("_style")?;
-        Ok(converts_unseen && self.has_methods(&style, &["usesTime", "format", "_format"])?)
+        Ok(converts_without_program_code && self.has_methods(&style, &["usesTime", "format", "_format"])?)
     }
 }
 

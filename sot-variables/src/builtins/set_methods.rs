@@ -58,7 +58,7 @@ builtin! { POP = "set.pop" => |cx, args| {
 
 builtin! { CLEAR = "set.clear" => |cx, args| {
     let (this, []) = receive(cx, args, "set", "clear", 0)?;
-    let order = Replica::of_added(cx.py, &[])?;
+    let order = Replica::order_of_added(cx.py, &[])?;
     write(cx, this, (Vec::new(), order))?;
     Ok(cx.none())
 } }

@@ -192,7 +192,11 @@ impl<'py> TypeCheck<'py> {
             } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
                 cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
             }
-            return if is || self.function != "isinstance" { Ok(is) } else { self.pretends(cx, class) };
+            return if is || self.function != "isinstance" {
+                Ok(is)
+            } else {
+                self.claims_subclass_by_class_attribute(cx, class)
+            };
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)
@@ -238,13 +242,17 @@ impl<'py> TypeCheck<'py> {
             object_model::guard_identity(cx, &self.ty, self.of);
         }
         if !is && self.function == "isinstance" {
-            is = self.pretends(cx, &class)?;
+            is = self.claims_subclass_by_class_attribute(cx, &class)?;
         }
         Ok(cx.boolean(is))
     }
 
     /// True if `__class__` of the object is overridden, and is a subclass of the class.
-    fn pretends(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>) -> Flow<bool> {
+    fn claims_subclass_by_class_attribute(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        class: &Bound<'py, PyType>,
+    ) -> Flow<bool> {
         if !object_model::has_own_class(cx, self.object)? {
             return Ok(false);
         }

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
-use sot_core::side_effects::{entry_beside, key_of_entry};
+use sot_core::side_effects::{key_of_entry, non_attribute_entry};
 use sot_core::tracker::Tracker;
 use sot_core::variable::Rebuild;
 use sot_core::variable::{Form, VarId, Variable};
@@ -77,7 +77,7 @@ impl InstanceDictVariable {
                 kept.push(entry);
                 continue;
             };
-            let beside = entry_beside(&name);
+            let beside = non_attribute_entry(&name);
             if !cx.effects.was_deleted(self.object, &name) && !cx.effects.was_deleted(self.object, &beside) {
                 kept.push(entry);
             }
@@ -122,7 +122,7 @@ impl InstanceDictVariable {
             let text = "a key that is no string in the __dict__ of an object";
             Unwind::break_graph(ReasonId::UnsupportedMutation, text)
         })?;
-        Ok(if self.is_kept_in_c(cx, &name)? { entry_beside(&name) } else { name })
+        Ok(if self.is_kept_in_c(cx, &name)? { non_attribute_entry(&name) } else { name })
     }
 
     /// True if a slot or C code of the object's class keeps the attribute; then a dict entry of that name is not the

@@ -37,7 +37,7 @@ impl ObjectVariable {
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
-        if numpy::is_value_type(&object.get_type()) && cx.goes_on_differing(tracker) {
+        if numpy::is_value_type(&object.get_type()) && cx.differs_too_often(tracker) {
             return Ok(Rc::new(ChangingValue { ty: object.get_type().unbind() }));
         }
         if decimal::is_decimal(object.get_type().as_any()) {

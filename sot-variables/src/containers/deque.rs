@@ -99,7 +99,7 @@ builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
     cx.each(items, |cx, item| {
         let mut deque = DequeVariable::clone(&*expect(cx, this)?);
         deque.push_front([item]);
-        deque.edited().store(cx, this);
+        deque.marked_as_edited().store(cx, this);
         Ok(())
     })?;
     Ok(cx.none())
@@ -238,7 +238,7 @@ fn edit<const N: usize>(
     let done = work(cx, &mut deque, rest);
     refuse_changed(cx, this, &before)?;
     done?;
-    deque.edited().store(cx, this);
+    deque.marked_as_edited().store(cx, this);
     Ok(cx.none())
 }
 
@@ -252,7 +252,7 @@ fn take(
     let Some(item) = take(&mut deque.items) else {
         return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));
     };
-    deque.edited().store(cx, this);
+    deque.marked_as_edited().store(cx, this);
     Ok(item)
 }
 
@@ -313,7 +313,7 @@ impl DequeVariable {
     }
 
     /// Marks the deque as changed by more than appending.
-    fn edited(mut self) -> Self {
+    fn marked_as_edited(mut self) -> Self {
         if let Some(outside) = &mut self.outside {
             outside.appended = None;
         }
@@ -447,7 +447,7 @@ impl Variable for DequeVariable {
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items[at] = value;
-        deque.edited().replace(cx, this);
+        deque.marked_as_edited().replace(cx, this);
         Ok(())
     }
 
@@ -456,7 +456,7 @@ impl Variable for DequeVariable {
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items.remove(at);
-        deque.edited().store(cx, this);
+        deque.marked_as_edited().store(cx, this);
         Ok(())
     }
 
@@ -524,7 +524,7 @@ impl Variable for DequeVariable {
         if op == BinaryOp::Multiply {
             self.look(cx, this)?;
             let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
-            let mut deque = self.clone().edited();
+            let mut deque = self.clone().marked_as_edited();
             deque.items.clear();
             deque.push_back(sequence::repeat(&self.items, count)?);
             deque.store(cx, this);

@@ -356,9 +356,9 @@ impl UniqueKeys {
 fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
-        if is_told_by_identity(&known, 0) {
+        if differs_from_itself(&known, 0) {
             if cx.trackers.is_sourced(cx.vars.tracker(variable)) {
-                return Ok(pinned(cx, variable, &known));
+                return Ok(with_guarded_identity(cx, variable, &known));
             }
             *equality = Equality::UnstableHash;
         }
@@ -400,13 +400,13 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
     if let Some(object) = object.as_ref().filter(|object| hashed_in_c(object)) {
-        return Ok(pinned(cx, variable, object));
+        return Ok(with_guarded_identity(cx, variable, object));
     }
     let hash = followed_hash(cx, variable)?;
     let Some(hash) = hash else {
         // A parameter is the same object in all calls, so its identity is guarded.
         if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
-            return Ok(pinned(cx, variable, &object));
+            return Ok(with_guarded_identity(cx, variable, &object));
         }
         *equality = Equality::Identity(variable, false);
         return stand_in(cx, identity_hash(variable, false));
@@ -422,18 +422,22 @@ fn frozen<'py>(py: Python<'py>, set: &SetVariable, equality: &mut Equality) -> F
 }
 
 /// True if a value is, or contains, a value that is not equal to itself.
-fn is_told_by_identity(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+fn differs_from_itself(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     if let Ok(items) = value.cast_exact::<PyTuple>() {
-        return depth > MAX_DEPTH || items.iter().any(|item| is_told_by_identity(&item, depth + 1));
+        return depth > MAX_DEPTH || items.iter().any(|item| differs_from_itself(&item, depth + 1));
     }
     if let Ok(items) = value.cast_exact::<PyFrozenSet>() {
-        return depth > MAX_DEPTH || items.iter().any(|item| is_told_by_identity(&item, depth + 1));
+        return depth > MAX_DEPTH || items.iter().any(|item| differs_from_itself(&item, depth + 1));
     }
     (is_atom(value) || is_compared_value(value)) && !value.eq(value).unwrap_or(true)
 }
 
 /// Returns the object, and guards its identity.
-fn pinned<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+fn with_guarded_identity<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    variable: VarId,
+    object: &Bound<'py, PyAny>,
+) -> Bound<'py, PyAny> {
     let tracker = cx.vars.tracker(variable);
     if cx.trackers.is_sourced(tracker) {
         cx.guards.add(tracker, Test::Is(Identity::of(object)));
@@ -596,7 +600,7 @@ fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
     }
     if is_atom(a) {
-        return same_constant(a, b) && !is_told_by_identity(a, 0);
+        return same_constant(a, b) && !differs_from_itself(a, 0);
     }
     is_compared_value(a) && a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false)
 }

@@ -63,7 +63,7 @@ impl ContainerClass {
     }
 
     /// Returns a graph break: the registered functions do not describe the class correctly.
-    pub(super) fn is_told_wrongly(&self, py: Python<'_>, how: &str) -> Unwind {
+    pub(super) fn wrong_description(&self, py: Python<'_>, how: &str) -> Unwind {
         Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{}: {how}", registering(self, py)))
     }
 

@@ -43,7 +43,7 @@ impl Replica {
     }
 
     /// Returns the order of a set to which the keys were added one by one; unknown if a hash is unknown.
-    pub(crate) fn of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<SetOrder> {
+    pub(crate) fn order_of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<SetOrder> {
         if !keys.iter().all(|key| key.stands_for_hash(py)) {
             return Ok(SetOrder::Unknown);
         }
@@ -185,7 +185,7 @@ fn shown<'py>(
     Ok(Some((real, known)))
 }
 
-fn unshown(
+fn combine_without_replica(
     cx: &mut OpcodeExecutor<'_>,
     op: BinaryOp,
     left: Vec<Rc<HashKey>>,
@@ -210,7 +210,7 @@ pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, o
     let replica = of(cx, left)?;
     let left = set::expect(cx, left)?.keys.clone();
     let (Some(replica), Some((real, known))) = (replica, shown(cx, &left, &others)?) else {
-        return unshown(cx, op, left, &others);
+        return combine_without_replica(cx, op, left, &others);
     };
     let result = replica.0.bind(cx.py).call_method1(methods(op).0, PyTuple::new(cx.py, real)?);
     let result = result.map_err(|error| cx.raise(error))?;
@@ -224,7 +224,7 @@ pub(crate) fn changed(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     let left = set::expect(cx, left)?.keys.clone();
     match (replica, shown(cx, &left, &right)?) {
         (Some(replica), Some((real, known))) => Ok(replica.change(cx.py, methods(op).1, &real, &known)?.0),
-        _ => unshown(cx, op, left, &right),
+        _ => combine_without_replica(cx, op, left, &right),
     }
 }
 

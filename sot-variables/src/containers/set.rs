@@ -206,7 +206,7 @@ impl SetVariable {
     /// Makes a set for a set display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<VarId> {
         let keys = unique(cx, items)?;
-        let order = Replica::of_added(cx.py, &keys)?;
+        let order = Replica::order_of_added(cx.py, &keys)?;
         Ok(SetVariable::make(cx, (keys, order), false))
     }
 

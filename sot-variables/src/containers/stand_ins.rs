@@ -86,7 +86,7 @@ impl<'py> StandIns<'py> {
     fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
         let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
         let held = PyTuple::new(cx.py, held)?;
-        of.class().make(of.rest(cx.py), &held).map_err(|error| of.class().is_told_wrongly(cx.py, &error.to_string()))
+        of.class().make(of.rest(cx.py), &held).map_err(|error| of.class().wrong_description(cx.py, &error.to_string()))
     }
 
     /// Returns an argument for a call: a known value itself, or a stand-in for a tensor. Operands of operators must
@@ -157,16 +157,16 @@ fn refuse_unless_whole<'py>(
         let (held, rest) = class.parts().map_err(|_| PyLookupError::new_err(()))?.of(&made)?;
         Ok((made, held, rest))
     });
-    let (made, held_again, rest_again) = again.map_err(|error| class.is_told_wrongly(py, &error.to_string()))?;
+    let (made, held_again, rest_again) = again.map_err(|error| class.wrong_description(py, &error.to_string()))?;
     let same = |one: &Bound<'py, PyAny>, other: &Bound<'py, PyAny>| is_same(one, other, &|_, _| None);
     if !same(held.as_any(), held_again.as_any()) || !rest.eq(&rest_again).unwrap_or(false) {
-        return Err(class.is_told_wrongly(py, "flatten() does not give again what unflatten() was given"));
+        return Err(class.wrong_description(py, "flatten() does not give again what unflatten() was given"));
     }
     let names = attributes(object)?.into_iter().chain(attributes(&made)?);
     for name in names {
         let both = (attribute(object, &name)?, attribute(&made, &name)?);
         if !matches!(&both, (Some(one), Some(other)) if same(one, other)) && both.0.is_some() | both.1.is_some() {
-            return Err(class.is_told_wrongly(py, &format!("flatten() does not tell of the attribute '{name}'")));
+            return Err(class.wrong_description(py, &format!("flatten() does not tell of the attribute '{name}'")));
         }
     }
     Ok(())
@@ -291,7 +291,7 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
         found.ok_or_else(|| PyLookupError::new_err(()))
     });
     if let Some((_, payload)) = read {
-        refuse_untold(cx, &payload, name, stood_in.take().as_ref())?;
+        refuse_undescribed(cx, &payload, name, stood_in.take().as_ref())?;
     }
     match found {
         Err(Unwind::Raise(_)) if !is_there.get() => Ok(None),
@@ -301,7 +301,7 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
 
 /// Breaks the graph for an attribute that `flatten` does not describe: the object from outside has a different value
 /// than the container of stand-ins.
-fn refuse_untold<'py>(
+fn refuse_undescribed<'py>(
     cx: &OpcodeExecutor<'py>,
     payload: &ContainerVariable,
     name: &str,
@@ -318,7 +318,7 @@ fn refuse_untold<'py>(
     if stood_in.is_some_and(|stood_in| is_same(&own, stood_in, &is_held)) {
         return Ok(());
     }
-    Err(payload.class().is_told_wrongly(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
+    Err(payload.class().wrong_description(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
 }
 
 /// Runs work on a container of stand-ins, and translates its result. Breaks the graph if the work looks at a stand-in

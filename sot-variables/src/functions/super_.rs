@@ -17,7 +17,7 @@ use crate::functions::cell::CellVariable;
 
 builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
     [] if args.keywords.is_empty() => {
-        let (class, receiver) = implied(cx)?;
+        let (class, receiver) = class_and_receiver(cx)?;
         match SuperVariable::build(cx, class, receiver) {
             // `super()` itself has to raise, so the frame is left to CPython: behind a break, it would not find the
             // method's frame.
@@ -49,7 +49,7 @@ pub struct SuperVariable {
 }
 
 /// Returns the class and first argument of the running method, as `super()` without arguments finds them.
-fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
+fn class_and_receiver(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     let code = Rc::clone(&cx.stack.frame().code);
     let cells = cx.stack.frame().cells.clone();
     let first = if let Some(first) = cx.stack.local(0) {

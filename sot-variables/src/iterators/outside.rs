@@ -28,7 +28,7 @@ sot_core::variable_kind! {
 }
 
 /// Maximum number of steps in a trace; further ones are left to another trace.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
 /// An iterator from outside.
 pub struct OutsideIterator {
@@ -144,7 +144,7 @@ impl Variable for OutsideIterator {
             return Ok(None);
         }
         let enough = cx.begins_with_item() || cx.ends_with_round(self.steps > 0);
-        if enough || self.steps > MOST_STEPS || !cx.trackers.is_sourced(of) {
+        if enough || self.steps > MAX_STEPS || !cx.trackers.is_sourced(of) {
             return Err(cannot_tell());
         }
         let object = self.object.bind(cx.py).clone();

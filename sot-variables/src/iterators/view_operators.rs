@@ -39,7 +39,7 @@ struct ViewOperand {
 pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
     let (left, right) = (ViewOperand::of(cx, left)?, ViewOperand::of(cx, right)?);
     if left.keys.iter().chain(&right.keys).any(|key| key.is_stand_in()) {
-        return unseen(cx, op, &left, &right);
+        return without_real_set(cx, op, &left, &right);
     }
     let result = op.apply(&left.copy(cx.py)?, &right.copy(cx.py)?)?;
     let frozen = result.is_instance_of::<PyFrozenSet>();
@@ -62,7 +62,7 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
 
 /// Computes the result for keys that do not exist yet or that the program's `__eq__` compares. Breaks the graph if
 /// the result depends on which of two equal elements is kept.
-fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: &ViewOperand) -> Flow<VarId> {
+fn without_real_set(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: &ViewOperand) -> Flow<VarId> {
     if op == BinaryOp::And {
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
             return Err(refuse("with a frozenset"));

@@ -23,7 +23,7 @@ use crate::numpy::small_array::array_type;
 sot_core::variable_kind! { "array" }
 
 /// Maximum size in bytes of an array in a trace.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// Number of bytes whose copying takes as long as copying one item.
 const BYTES_PER_ITEM: usize = 8;
@@ -185,7 +185,7 @@ impl<'py> KnownArrays<'py> {
     fn payload(&mut self, cx: &mut OpcodeExecutor<'py>, array: &Bound<'py, PyAny>) -> Flow<Option<ArrayVariable>> {
         let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
         let bytes: usize = array.getattr("nbytes")?.extract()?;
-        if !KINDS.contains(&*kind) || bytes > MOST_BYTES || self.foreign.iter().any(|foreign| foreign.is(array)) {
+        if !KINDS.contains(&*kind) || bytes > MAX_BYTES || self.foreign.iter().any(|foreign| foreign.is(array)) {
             return Ok(None);
         }
         let base = array.getattr("base")?;

@@ -19,7 +19,7 @@ use crate::containers::tuple::TupleVariable;
 use crate::numpy::array::{self, KnownArrays};
 
 /// Maximum size in bytes of an array whose contents are guarded.
-const MOST_BYTES: usize = 128;
+const MAX_BYTES: usize = 128;
 
 /// Methods of arrays that only read, without the underscores.
 const READERS: &[&str] = &[
@@ -51,7 +51,7 @@ impl ArrayContents {
     /// Returns the contents of a small array of numbers; `None` for other objects.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
-        if !is_of_numbers(object)? || object.getattr(intern!(py, "nbytes"))?.extract::<usize>()? > MOST_BYTES {
+        if !is_of_numbers(object)? || object.getattr(intern!(py, "nbytes"))?.extract::<usize>()? > MAX_BYTES {
             return Ok(None);
         }
         let dtype = object.getattr(intern!(py, "dtype"))?.unbind();
@@ -242,8 +242,8 @@ pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Opt
     if !is_of_numbers(&object)? || !cx.trackers.is_sourced(tracker) {
         return Ok(None);
     }
-    let is_large = || PyResult::Ok(object.getattr(intern!(cx.py, "nbytes"))?.extract::<usize>()? > MOST_BYTES);
-    if !cx.trackers.is_argument(tracker) && !cx.goes_on_differing(tracker) && !is_large()? {
+    let is_large = || PyResult::Ok(object.getattr(intern!(cx.py, "nbytes"))?.extract::<usize>()? > MAX_BYTES);
+    if !cx.trackers.is_argument(tracker) && !cx.differs_too_often(tracker) && !is_large()? {
         return Ok(None);
     }
     let Some(input) = cx.array_input(array, &object)? else { return Ok(None) };
@@ -326,7 +326,7 @@ impl<'py> ArgumentCopies<'py> {
         // Behind a break, a local variable usually holds a result computed before the break, so its contents are new
         // in each call.
         let is_new = cx.history.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
-        if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
+        if is_new || !cx.trackers.is_sourced(tracker) || cx.differs_too_often(tracker) {
             return Ok(None);
         }
         let Some(contents) = ArrayContents::of(&object)? else { return Ok(None) };

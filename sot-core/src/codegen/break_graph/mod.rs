@@ -88,7 +88,7 @@ impl<'py> CodeGen<'_, 'py> {
         if !at.is_between() {
             self.show_variables(of)?;
         }
-        let going = self.going_with_stack(of);
+        let going = self.dying_with_stack(of);
         let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
         let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
         if holds && !at.is_between() {
@@ -140,7 +140,7 @@ impl<'py> CodeGen<'_, 'py> {
 
     /// Slots of values whose destruction is observable and that an exception removes from the stacks as it leaves the
     /// frames. The traceback would keep them alive in the new code's frame. They are in the order in which they die.
-    fn going_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
+    fn dying_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
         if of.is_caught() || of.at.is_between() || of.at.handled().is_some() {
             return Vec::new();
         }

@@ -101,7 +101,7 @@ impl CodeGen<'_, '_> {
         if of.is_caught() {
             return Ok(());
         }
-        let going = self.going_with_stack(of);
+        let going = self.dying_with_stack(of);
         self.forget(self.value_slots().filter(|slot| !going.contains(slot)).collect())
     }
 

@@ -115,7 +115,7 @@ impl Drop for Deferred<'_> {
         main_thread().store(thread, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if has_signals() {
-            remind();
+            request_signal_check();
         }
     }
 }
@@ -136,7 +136,7 @@ pub(in crate::cpython) fn release_held() {
 
 /// Makes the evaluation loop check for signals again, because it may have checked while they were deferred.
 #[cold]
-fn remind() {
+fn request_signal_check() {
     #[cfg(not(Py_3_9))]
     // SAFETY: this is what the C handler of a signal does, except for recording the signal's number.
     unsafe {
@@ -163,7 +163,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     if !is_main {
         return Ok(Some("_PyRuntime.interpreters.main"));
     }
-    if !is_beside(py)? {
+    if !is_at_expected_place(py)? {
         return Ok(Some("_PyRuntime.signals"));
     }
     let module = import(py, "_signal")?;
@@ -181,7 +181,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
 
 /// True if the switch interval of threads, in microseconds, is at its expected place.
 #[cfg(not(Py_3_12))]
-fn is_beside(py: Python<'_>) -> PyResult<bool> {
+fn is_at_expected_place(py: Python<'_>) -> PyResult<bool> {
     let seconds: f64 = import(py, "sys")?.call_method0("getswitchinterval")?.extract()?;
     // SAFETY: a word of the runtime, if the layout is right.
     let interval = unsafe { *field::<c_ulong>(SIGNALS.beside) };
@@ -190,7 +190,7 @@ fn is_beside(py: Python<'_>) -> PyResult<bool> {
 
 /// True if the signal handlers are at their expected place.
 #[cfg(Py_3_12)]
-fn is_beside(py: Python<'_>) -> PyResult<bool> {
+fn is_at_expected_place(py: Python<'_>) -> PyResult<bool> {
     let module = import(py, "_signal")?;
     let number: usize = module.getattr("SIGINT")?.extract()?;
     let handler = module.call_method1("getsignal", (number,))?;

@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
 /// Maximum number of names kept. Programs use fewer names; one that generates names must not fill the memory.
-const MOST: usize = 1 << 14;
+const MAX_NAMES: usize = 1 << 14;
 
 /// Returns the interned string of a name. Strings are kept, because creating a string that CPython then replaces by
 /// the interned one takes several times as long.
@@ -19,7 +19,7 @@ pub fn interned<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
     if let Some(known) = names.get(name) {
         return known.bind(py).clone();
     }
-    if names.len() == MOST {
+    if names.len() == MAX_NAMES {
         names.clear();
     }
     let made = PyString::intern(py, name);

@@ -20,7 +20,7 @@ pub enum Upcoming<'py> {
 
 /// Maximum number of keys of a dict or set whose iterators are examined. Each step of such an iterator lists all keys
 /// that are left.
-const MOST_KEYS: usize = 2_000;
+const MAX_KEYS: usize = 2_000;
 
 /// The supported types: `enumerate` and `zip`, iterators over dicts, sets, lists, tuples, ranges and texts, and
 /// `reversed()` of lists and tuples.
@@ -162,12 +162,12 @@ fn is_frozen(object: &Bound<'_, PyAny>) -> bool {
 /// True if listing the remaining keys runs no code of the program's, and is cheap.
 fn may_list(iterator: &Bound<'_, PyAny>) -> Option<bool> {
     let Some(keyed) = keyed(iterator)? else { return Some(true) };
-    let Ok(dict) = keyed.cast::<PyDict>() else { return Some(keyed.len().ok()? <= MOST_KEYS) };
+    let Ok(dict) = keyed.cast::<PyDict>() else { return Some(keyed.len().ok()? <= MAX_KEYS) };
     // An `OrderedDict` hashes and compares its keys.
     let looks_up = !keyed.is_exact_instance_of::<PyDict>();
     let plain = |ty: &Bound<'_, PyType>| !is_heap_type(ty);
     let known = !looks_up || plain(&keyed.get_type()) && dict.iter().all(|(key, _)| plain(&key.get_type()));
-    Some(dict.len() <= MOST_KEYS && known)
+    Some(dict.len() <= MAX_KEYS && known)
 }
 
 /// The arguments and the state of which `__reduce__` would rebuild the iterator.

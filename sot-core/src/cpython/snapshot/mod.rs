@@ -40,17 +40,17 @@ pub struct Snapshot {
 /// small.
 #[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
 struct Probe {
-    /// Address of a word, or of [`LOOK`] for a lookup in a dict.
+    /// Address of a word, or of [`LOOKUP`] for a lookup in a dict.
     at: usize,
     /// Expected word, or the index of the lookup.
     is: u64,
 }
 
 /// Never equals the expected word of a probe. So only a probe that fails has to be examined for being a lookup.
-static LOOK: u64 = u64::MAX;
+static LOOKUP: u64 = u64::MAX;
 
-fn look_address() -> usize {
-    &raw const LOOK as usize
+fn lookup_address() -> usize {
+    &raw const LOOKUP as usize
 }
 
 /// The dict at this address has this object under the key; 0 means that it does not have the key.
@@ -140,12 +140,12 @@ impl Probe {
     #[inline]
     unsafe fn holds(self, items: &[DictItem]) -> bool {
         // SAFETY: guaranteed by the caller.
-        unsafe { *(self.at as *const u64) == self.is || self.is_look_that_holds(items) }
+        unsafe { *(self.at as *const u64) == self.is || self.is_lookup_that_holds(items) }
     }
 
     #[cold]
-    unsafe fn is_look_that_holds(self, items: &[DictItem]) -> bool {
-        let item = (self.at == look_address()).then(|| items.get(self.is as usize)).flatten();
+    unsafe fn is_lookup_that_holds(self, items: &[DictItem]) -> bool {
+        let item = (self.at == lookup_address()).then(|| items.get(self.is as usize)).flatten();
         // SAFETY: guaranteed by the caller of `holds`.
         item.is_some_and(|item| unsafe { item.holds() })
     }

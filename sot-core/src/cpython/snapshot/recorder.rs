@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
-use super::{look_address, DictItem, EmbeddedPlace, Place, Probe, Reading, Snapshot};
+use super::{lookup_address, DictItem, EmbeddedPlace, Place, Probe, Reading, Snapshot};
 use crate::cpython;
 use crate::cpython::objects::embedded::{ArrayField, Embedded, EmbeddedNumber};
 use crate::cpython::objects::part::Part;
@@ -73,7 +73,7 @@ impl Recorder {
             self.items.push(item);
             self.items.len() - 1
         });
-        self.probe(Probe { at: look_address(), is: number as u64 });
+        self.probe(Probe { at: lookup_address(), is: number as u64 });
     }
 
     /// # Safety

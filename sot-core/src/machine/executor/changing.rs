@@ -21,7 +21,7 @@ use crate::value_path::ValuePath;
 pub(super) struct LazyNumber {
     pub(super) value: Py<PyAny>,
     /// Number of translations for which the number had another value.
-    others: usize,
+    times_differed: usize,
     /// Number of numbers that it is computed from.
     operands: usize,
     /// Paths of the open sizes of tensors that it is computed from.
@@ -55,7 +55,7 @@ impl LazyNumber {
         let enough = policy::assumed_at_most(class, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
-        refuse_changing(cx, self.others, enough, text)
+        refuse_changing(cx, self.times_differed, enough, text)
     }
 }
 
@@ -67,7 +67,8 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.history.is_resumed {
             return Ok(());
         }
-        let was_another = self.history.changing.get(&self.trackers.path(tracker)).is_some_and(|others| *others > 0);
+        let was_another =
+            self.history.changing.get(&self.trackers.path(tracker)).is_some_and(|times_differed| *times_differed > 0);
         if !was_another && !rounds::holds_changing(self, tracker) {
             return Ok(());
         }
@@ -81,9 +82,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
     #[must_use]
-    pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
-        let others = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        others >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
+    pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
+        let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
+        times_differed >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
     }
 
     /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
@@ -176,13 +177,13 @@ pub(super) fn wrap_changing<'py>(
     if !may_differ || !(is_text || cpython::is_number(object)) || !cx.trackers.is_sourced(tracker) {
         return None;
     }
-    let others = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
-    let others = others.or((cx.history.is_resumed && !is_text).then_some(0))?;
+    let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
+    let times_differed = times_differed.or((cx.history.is_resumed && !is_text).then_some(0))?;
     // The trace specialises on a text that has had few values.
-    if is_text && !cx.history.is_resumed && others < policy::TEXTS {
+    if is_text && !cx.history.is_resumed && times_differed < policy::MAX_TEXTS {
         return None;
     }
-    let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
+    let payload = LazyNumber { value: object.clone().unbind(), times_differed, operands: 1, sizes: Rc::default() };
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
 
@@ -202,8 +203,8 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
 
 /// Breaks the graph where a value is needed that had other values in `enough` translations, or where another
 /// translation of the loop has broken for such a value.
-fn refuse_changing(cx: &mut OpcodeExecutor<'_>, others: usize, enough: usize, text: String) -> Flow<()> {
-    if others < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
+fn refuse_changing(cx: &mut OpcodeExecutor<'_>, times_differed: usize, enough: usize, text: String) -> Flow<()> {
+    if times_differed < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
         return Ok(());
     }
     history::note_differing(cx);
@@ -243,7 +244,8 @@ pub(super) fn number_of_sizes<'py>(
     tracker: TrackerId,
     sizes: Vec<ValuePath>,
 ) -> VarId {
-    let payload = LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
+    let payload =
+        LazyNumber { value: value.clone().unbind(), times_differed: usize::MAX, operands: 1, sizes: sizes.into() };
     cx.vars.add(Rc::new(payload), tracker)
 }
 
@@ -309,16 +311,16 @@ fn compute<'py>(
         trackers.push(tracker);
     }
     let tracker = cx.trackers.add(Tracker::Computed { how, of: trackers });
-    let mut others = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or(0);
+    let mut times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or(0);
     if value.is_exact_instance_of::<PyFloat>() {
         // A `float` differs as often as the numbers that it is computed from.
-        others = of.iter().map(|&operand| others_of(cx, operand)).fold(others, usize::max);
+        times_differed = of.iter().map(|&operand| times_number_differed(cx, operand)).fold(times_differed, usize::max);
     }
     let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| sizes_of(cx, operand).to_vec()).collect();
     if !sizes.is_empty() {
-        others = usize::MAX;
+        times_differed = usize::MAX;
     }
-    let payload = LazyNumber { value: value.clone().unbind(), others, operands, sizes };
+    let payload = LazyNumber { value: value.clone().unbind(), times_differed, operands, sizes };
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
 
@@ -336,8 +338,8 @@ pub(super) fn lazy_float<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<Bou
 }
 
 /// Number of translations for which a number had another value.
-pub(super) fn others_of(cx: &OpcodeExecutor<'_>, id: VarId) -> usize {
-    cx.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
+pub(super) fn times_number_differed(cx: &OpcodeExecutor<'_>, id: VarId) -> usize {
+    cx.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.times_differed)
 }
 
 /// The present value of a number or text, and whether it may differ from call to call.

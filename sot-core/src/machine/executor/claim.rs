@@ -131,14 +131,14 @@ impl Claims {
     }
 
     /// Notes that the left operand is asked for the operator in place, before the plain operator.
-    pub(super) fn in_place(&mut self) {
+    pub(super) fn ask_in_place(&mut self) {
         if let Some((_, Claim { finish: Finish::Operator(operation), .. })) = &mut self.direct {
             *operation = operation.of(AskedMethod::InPlace);
         }
     }
 
     /// Moves the claim to the right operand: the left one had no answer and was not called.
-    pub(super) fn right(&mut self, lhs: VarId, rhs: VarId) {
+    pub(super) fn ask_right_operand(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
             if let Finish::Operator(operation) | Finish::Test(operation) = &mut claim.finish {
                 *operation = operation.of(AskedMethod::Right);

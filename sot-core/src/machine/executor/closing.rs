@@ -9,7 +9,7 @@ use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
 /// Maximum number of times that a generator may yield while it is closed.
-const MOST_YIELDS: usize = 4;
+const MAX_YIELDS: usize = 4;
 
 /// What a generator does with an exception that is raised where it is suspended, if nothing else is observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ impl OpcodeExecutor<'_> {
                     Ok(())
                 }
                 Ok(Next::Return(_)) => return done(Closing::Returns, yields),
-                Ok(Next::Yield(value)) if yields < MOST_YIELDS => {
+                Ok(Next::Yield(value)) if yields < MAX_YIELDS => {
                     yields += 1;
                     self.stack.push(value);
                     unwinding::handle_exception(self, exception)

@@ -14,7 +14,7 @@ use pyo3::types::{
 use crate::cpython;
 
 /// Maximum number of values that are looked through, per object.
-const MOST: usize = 1000;
+const MAX_LOOKED_THROUGH: usize = 1000;
 
 /// Addresses from the object that was looked into to an object whose destruction is observable: each object holds the
 /// next one.
@@ -74,7 +74,7 @@ impl<'py> DestructionSearch<'py> {
         let mut nodes: Vec<(Bound<'py, PyAny>, Option<usize>)> = vec![(object.clone(), None)];
         let mut met: HashMap<usize, isize> = HashMap::from([(object.as_ptr() as usize, 1)]);
         let (mut at, mut found) = (0, Vec::new());
-        while at < nodes.len() && at < MOST && *budget > 0 {
+        while at < nodes.len() && at < MAX_LOOKED_THROUGH && *budget > 0 {
             *budget -= 1;
             let (node, is_first) = (nodes[at].0.clone(), at == 0);
             let address = node.as_ptr() as usize;
@@ -133,7 +133,7 @@ impl<'py> DestructionSearch<'py> {
     /// frames.
     fn references_of(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut held = Vec::new();
-        for referent in self.referents.call1((holder,))?.try_iter()?.take(MOST) {
+        for referent in self.referents.call1((holder,))?.try_iter()?.take(MAX_LOOKED_THROUGH) {
             let referent = referent?;
             if !is_plain(&referent) {
                 held.push(referent);

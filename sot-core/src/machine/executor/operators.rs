@@ -48,7 +48,7 @@ impl<'py> OpcodeExecutor<'py> {
             claim::claim_left(self, lhs, rhs, right_first)?;
             let claim = self.claims.take();
             self.claims.put_back(claim.clone());
-            self.claims.in_place();
+            self.claims.ask_in_place();
             if let Some(result) = left.inplace(self, op, lhs, rhs)? {
                 return Ok(result);
             }
@@ -118,7 +118,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(result);
         }
         if !right_first {
-            self.claims.right(lhs, rhs);
+            self.claims.ask_right_operand(lhs, rhs);
             if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
                 return Ok(result);
             }
@@ -171,7 +171,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             let is_frameworks = self.runtime.backend.constants().is_constant(&left);
             if !equal && left.eq(&left)?
-                || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number))
+                || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SINGLETON_INTEGERS.contains(&number))
             {
                 return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
             }
@@ -281,7 +281,7 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
     if right_first || cx.type_of(lhs)?.is(cx.type_of(rhs)?) {
         return Ok(None);
     }
-    cx.claims.right(lhs, rhs);
+    cx.claims.ask_right_operand(lhs, rhs);
     right.binary(cx, op, rhs, lhs, true)
 }
 
@@ -310,7 +310,7 @@ fn overloads(cx: &mut OpcodeExecutor<'_>, name: &str, lhs: VarId, rhs: VarId) ->
 }
 
 /// Numbers of which CPython keeps one object each.
-const SMALL: std::ops::RangeInclusive<i64> = -5..=256;
+const SINGLETON_INTEGERS: std::ops::RangeInclusive<i64> = -5..=256;
 
 fn is_singleton(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()

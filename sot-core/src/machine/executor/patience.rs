@@ -13,14 +13,16 @@ use super::{checkpoint, Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::forgetting;
-use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
+use crate::policy::{
+    Budget, BUDGET_WHEN_ASKED_FOR, BUDGET_WHEN_NOT_ASKED_FOR, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS,
+};
 use crate::progress;
 
 /// Number of items that are copied in the time of one instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
 /// Values up to this number of bytes are not counted, because there are at most as many as instructions.
-const SMALL: usize = 256;
+const MAX_UNCOUNTED_BYTES: usize = 256;
 /// Number of instructions between checks for a signal.
 const SIGNAL_STEPS: u64 = 1_024;
 /// Number of instructions between reports of progress.
@@ -30,16 +32,16 @@ const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
 /// Number of instructions of traces that met no tensor, in one generation of translations (see
 /// `forgetting::generation`).
-static IN_VAIN: AtomicU64 = AtomicU64::new(0);
+static STEPS_WITHOUT_TENSOR: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the budget that remains after the instructions that were simulated in vain.
 fn left_of(budget: &Budget) -> u64 {
     let generation = forgetting::generation();
     if GENERATION.swap(generation, Ordering::Relaxed) != generation {
-        IN_VAIN.store(0, Ordering::Relaxed);
+        STEPS_WITHOUT_TENSOR.store(0, Ordering::Relaxed);
     }
-    let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
+    let halved = (STEPS_WITHOUT_TENSOR.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
     (budget.first >> halved).max(budget.least)
 }
 
@@ -60,9 +62,9 @@ impl Patience {
     /// Makes the limits of a trace. `ignores_signals` if enough traces of the code were given up for signals.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
-            Effort::Little => left_of(&UNASKED),
-            Effort::Asked => left_of(&ASKED),
-            Effort::All => ASKED.first,
+            Effort::Little => left_of(&BUDGET_WHEN_NOT_ASKED_FOR),
+            Effort::Asked => left_of(&BUDGET_WHEN_ASKED_FOR),
+            Effort::All => BUDGET_WHEN_ASKED_FOR.first,
         };
         Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
@@ -100,7 +102,7 @@ impl Patience {
 
     /// Counts the memory of a value in the trace.
     pub fn charge_memory(&mut self, bytes: usize) {
-        if bytes > SMALL {
+        if bytes > MAX_UNCOUNTED_BYTES {
             self.bytes = self.bytes.saturating_add(bytes);
         }
     }
@@ -121,9 +123,9 @@ impl Patience {
 
 impl OpcodeExecutor<'_> {
     /// Counts the instructions of a trace that has ended, if it met no tensor and no signal waited.
-    pub(crate) fn note_steps_in_vain(&self) {
+    pub(crate) fn note_steps_without_tensor(&self) {
         if !self.has_met_tensors() && self.patience.signal.is_none() {
-            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
+            STEPS_WITHOUT_TENSOR.fetch_add(self.patience.steps, Ordering::Relaxed);
         }
     }
 }
@@ -132,7 +134,7 @@ impl OpcodeExecutor<'_> {
 pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     cx.patience.steps += 1;
     if cx.patience.steps > cx.patience.most || cx.patience.bytes > MAX_BYTES {
-        return lose_patience(cx);
+        return refuse_longer_trace(cx);
     }
     if cx.patience.steps % PROGRESS_STEPS == 0 {
         progress::tick(cx.py, cx.graph.ir().statements.len());
@@ -144,7 +146,7 @@ pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 }
 
 #[cold]
-fn lose_patience(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+fn refuse_longer_trace(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     if cx.patience.bytes > MAX_BYTES {
         let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
         return Err(Unwind::fallback(ReasonId::TraceTooLong, text));

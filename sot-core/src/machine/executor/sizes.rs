@@ -141,10 +141,10 @@ struct CurrentValue<'py> {
 }
 
 /// Larger numbers are specialised on.
-const MOST: i64 = (1 << 31) - 1;
+const LARGEST_OPEN: i64 = (1 << 31) - 1;
 
 /// Negative numbers that may be left open; -1 has a meaning of its own in shapes.
-const NEGATIVE: RangeInclusive<i64> = -MOST..=-2;
+const OPEN_NEGATIVE: RangeInclusive<i64> = -LARGEST_OPEN..=-2;
 
 /// Test that an `int` is in the range that a translation leaves open.
 struct InOpenRange(RangeInclusive<i64>);
@@ -152,7 +152,7 @@ struct InOpenRange(RangeInclusive<i64>);
 impl InOpenRange {
     /// Returns the range around `number` that is left open; `None` if `number` is specialised on.
     fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
-        [least..=MOST, NEGATIVE].into_iter().find(|range| range.contains(&number))
+        [least..=LARGEST_OPEN, OPEN_NEGATIVE].into_iter().find(|range| range.contains(&number))
     }
 }
 
@@ -182,7 +182,7 @@ impl ObjectTest for OrdinaryFloat {
 }
 
 /// Larger numbers are not exact in every operation of a graph.
-const EXACT: i64 = 1 << 20;
+const LARGEST_EXACT: i64 = 1 << 20;
 
 impl OpcodeExecutor<'_> {
     /// Makes the variable of a dimension's open size. `tensor` is a variable that is not changed in place.
@@ -233,7 +233,7 @@ impl OpcodeExecutor<'_> {
         };
         let path = self.trackers.path(self.vars.tracker(id));
         let may_be = InOpenRange::around(now, self.sizes.least).is_some();
-        changing::others_of(self, id) >= enough && may_be && !self.sizes.is_closed(path)
+        changing::times_number_differed(self, id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
     /// True if the variable is an open number that an operator in a graph can take as operand.
@@ -416,7 +416,7 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
         OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
                 || is_natural(cx, *lhs) && is_natural(cx, *rhs);
-            let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= EXACT);
+            let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= LARGEST_EXACT);
             if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
                 cx.statement.assumed_objects = assumed_objects;
                 let Some(number) = in_python(cx, id)? else { return Err(needs(cx, id)) };
@@ -501,7 +501,7 @@ fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     // on.
     let enough = enough.min(1);
     let path = cx.trackers.path(cx.vars.tracker(id));
-    changing::others_of(cx, id) >= enough && !cx.sizes.is_closed(path)
+    changing::times_number_differed(cx, id) >= enough && !cx.sizes.is_closed(path)
 }
 
 /// True if the number is never negative.

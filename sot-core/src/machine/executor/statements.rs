@@ -186,7 +186,7 @@ impl<'py> OpcodeExecutor<'py> {
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
         if let Some(place) = trail::place_of_statement(self) {
-            let object = if matches!(kind, CallKind::Object(_)) { trail::way_to_object(self, callee) } else { None };
+            let object = if matches!(kind, CallKind::Object(_)) { trail::path_of_object(self, callee) } else { None };
             self.graph.note_place(StatementPlace { place, object });
         }
         if self.graph.writes_outside() && !self.graph.can_be_called() {

@@ -39,21 +39,21 @@ fn scope(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<(String, String)> {
     let code = &frame.code.code;
     let this = (*frame.locals.first()?)?;
     let is_method = code.total_args() > 0 && code.varnames.first().is_some_and(|name| name == SELF);
-    Some((way_to(cx, this).filter(|_| is_method)?, cx.class_name(this)))
+    Some((path_of_variable(cx, this).filter(|_| is_method)?, cx.class_name(this)))
 }
 
 /// Returns the path by which the program finds an object of the framework that is called as a whole.
-pub(super) fn way_to_object(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
-    way_to(cx, cx.identities.of(object)?)
+pub(super) fn path_of_object(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
+    path_of_variable(cx, cx.identities.of(object)?)
 }
 
-fn way_to(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<String> {
+fn path_of_variable(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<String> {
     let tracker = cx.vars.tracker(variable);
-    cx.trackers.is_sourced(tracker).then(|| way(&cx.trackers, tracker))
+    cx.trackers.is_sourced(tracker).then(|| path_text(&cx.trackers, tracker))
 }
 
 /// The path to an object without the private containers on it: `self.blocks.0.norm`.
-fn way(trackers: &Trackers, tracker: TrackerId) -> String {
+fn path_text(trackers: &Trackers, tracker: TrackerId) -> String {
     let mut steps = Vec::new();
     let mut at = Some(tracker);
     let mut in_container = false;

@@ -18,7 +18,7 @@ use crate::machine::variable::VarId;
 use crate::side_effects::{key_of_entry, Effect};
 
 /// Maximum number of objects that one trace looks at.
-const LOOKED_AT: usize = 10_000;
+const MAX_LOOKED_AT: usize = 10_000;
 
 /// A value whose destruction is observable.
 struct WatchedValue {
@@ -236,7 +236,7 @@ fn watch_held<'py>(
 ) -> PyResult<()> {
     let isfirst = |address| cx.watched_drops.all.iter().any(|watched| watched.first.as_ptr() as usize == address);
     let known = |address| cx.identities.at_address(address).is_some() || isfirst(address);
-    let mut budget = LOOKED_AT.saturating_sub(cx.watched_drops.objects);
+    let mut budget = MAX_LOOKED_AT.saturating_sub(cx.watched_drops.objects);
     let before = budget;
     let paths = search.paths_from(object, known, &mut budget)?;
     cx.watched_drops.objects += before - budget;

@@ -207,12 +207,13 @@ impl<'py> OpcodeExecutor<'py> {
     /// Guards that objects which the trace wrote to are not the same as other objects of their type that it looked
     /// at. In another call they might be one object.
     pub fn assume_distinct(&mut self) {
-        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| told_apart(self, id)).collect();
+        let looked_at: Vec<_> =
+            self.identities.variables.values().filter_map(|&id| told_apart_by_identity(self, id)).collect();
         let mut written: Vec<VarId> = self.effects.written().collect();
         written.sort_unstable();
         written.dedup();
         let mut of_types: Vec<(Bound<'py, PyAny>, Vec<TrackerId>)> = Vec::new();
-        for (tracker, ty) in written.into_iter().filter_map(|id| told_apart(self, id)) {
+        for (tracker, ty) in written.into_iter().filter_map(|id| told_apart_by_identity(self, id)) {
             match of_types.iter_mut().find(|(known, _)| known.is(&ty)) {
                 Some((_, written)) => written.push(tracker),
                 None => of_types.push((ty, vec![tracker])),
@@ -395,7 +396,7 @@ fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: 
 }
 
 /// Returns the tracker and type of an object from outside that only its identity tells from others of the type.
-fn told_apart<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+fn told_apart_by_identity<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
     let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(id));
     let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
     (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))

@@ -45,7 +45,7 @@ pub(crate) const OPERATORS: &[&str] = &[
 ];
 
 /// Maximum number of elements that are copied into the program.
-const MOST: i64 = 4096;
+const MAX_COPIED: i64 = 4096;
 
 /// Returns the tensor that a call makes of integers, if some of these are graph values; `None` for any other call. To
 /// be called in static mode.
@@ -118,7 +118,7 @@ pub(crate) fn values<'py>(
         return Err(refused("makes a tensor that collects a gradient"));
     }
     let elements: i64 = meta.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
-    if !TYPES.contains(&&*meta.dtype) || elements > MOST {
+    if !TYPES.contains(&&*meta.dtype) || elements > MAX_COPIED {
         return Err(refused("makes what is no constant of a program; make the tensor outside the hot function"));
     }
     tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
@@ -232,7 +232,7 @@ pub(crate) fn operands<'py>(
     if other.shape.is_empty() || own.is_none_or(|own| own.dtype != other.dtype) {
         return Err(refused("is an operator with an array of another element type, or without dimensions"));
     }
-    if !TYPES.contains(&&*other.dtype) || elements > MOST {
+    if !TYPES.contains(&&*other.dtype) || elements > MAX_COPIED {
         return Err(refused("takes an array that is no constant of a program"));
     }
     let assign = || cpython::import(py, "paddle")?.call_method1("assign", (array,));

@@ -14,10 +14,10 @@ use crate::backend::paddle::Paddle;
 
 /// Maximum number of operations in one program that is not cut. Measured with Paddle 3.3: up to this length, the time
 /// of first and later runs is proportional to the length.
-const LONGEST: usize = 600;
+const MAX_UNCUT: usize = 600;
 
 /// Maximum number of operations of a piece.
-const PIECE: usize = 200;
+const MAX_PIECE: usize = 200;
 
 /// Where an input of a piece comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn pieces<'py>(
     program: &Bound<'py, PyAny>,
     (inputs, values, results): (&Bound<'py, PyList>, &Bound<'py, PyList>, &Bound<'py, PyList>),
 ) -> PyResult<Option<Pieces<'py>>> {
-    let (longest, piece) = said_longest().map_or((LONGEST, PIECE), |said| (said, said));
+    let (longest, piece) = max_uncut_setting().map_or((MAX_UNCUT, MAX_PIECE), |said| (said, said));
     let operations: Vec<Bound<'py, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
     if operations.len() <= longest {
         return Ok(None);
@@ -84,7 +84,7 @@ pub(crate) fn pieces<'py>(
 }
 
 /// The number in `SOT_PROGRAM_SIZE`, if it is set.
-fn said_longest() -> Option<usize> {
+fn max_uncut_setting() -> Option<usize> {
     std::env::var("SOT_PROGRAM_SIZE").ok().and_then(|size| size.trim().parse().ok()).filter(|size| *size > 0)
 }
 

@@ -25,13 +25,13 @@ pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>)
         function = decorated;
     }
     match function.cast::<PyFunction>() {
-        Ok(function) if !hands_on(function)? => Ok(IN_PYTHON),
+        Ok(function) if !only_forwards(function)? => Ok(IN_PYTHON),
         _ => Ok(IN_C),
     }
 }
 
 /// True if a function's code reaches a `return` at once, because it only calls a C function with the same arguments.
-fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
+fn only_forwards(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     /// Instructions and their inline caches.
     const AT_ONCE: usize = 32;
     let py = function.py();

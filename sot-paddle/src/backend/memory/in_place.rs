@@ -423,7 +423,7 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
 
 /// True if a value is contiguous in eager mode, as are the results of operations that share no memory with their
 /// operands.
-pub(crate) fn is_laid_out(
+pub(crate) fn is_contiguous_in_eager_mode(
     paddle: &Paddle,
     views: &Views,
     versions: &Versions,

@@ -27,7 +27,7 @@ pub(crate) struct Write {
 
 impl GraphWrites {
     /// Returns the memory of the written inputs, if it is shared with no other tensor that the graph is given.
-    pub(crate) fn alone(
+    pub(crate) fn exclusive_memory(
         &self,
         inputs: &[Bound<'_, PyAny>],
         parameters: &Bound<'_, PyTuple>,
@@ -37,7 +37,7 @@ impl GraphWrites {
         let is_written = |at: usize| self.each.iter().any(|write| write.input == at);
         let others = inputs.iter().enumerate().filter(|(at, _)| !is_written(*at)).map(|(_, other)| other.clone());
         for other in others.chain(parameters.iter()).filter(is_tensor) {
-            if places.hold_part_of(&other, &written)? {
+            if places.share_memory_with(&other, &written)? {
                 return Ok(None);
             }
         }
@@ -66,7 +66,7 @@ impl GraphWrites {
         let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
         let mut results = results.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         for result in &mut results {
-            if places.hold_part_of(result, &written)? {
+            if places.share_memory_with(result, &written)? {
                 *result = result.call_method0(intern!(py, "clone"))?;
             }
         }
@@ -109,15 +109,15 @@ impl TensorsMemory {
             places.push(AddressRange::of(tensor)?);
         }
         places.sort_unstable_by_key(|place| (place.start, place.end));
-        let meet = places.windows(2).any(|pair| pair[0].meets(&pair[1]));
+        let meet = places.windows(2).any(|pair| pair[0].overlaps(&pair[1]));
         Ok((!meet).then_some(TensorsMemory(places)))
     }
 
     /// True if another tensor shares memory with one of these.
-    fn hold_part_of(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
+    fn share_memory_with(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
         let memory = AddressRange::of(other)?;
         let next = self.0.partition_point(|place| place.end <= memory.start);
-        if self.0.get(next).is_some_and(|place| place.meets(&memory)) {
+        if self.0.get(next).is_some_and(|place| place.overlaps(&memory)) {
             return Ok(true);
         }
         if is_contiguous(other)? {
@@ -152,7 +152,7 @@ impl AddressRange {
         Ok(AddressRange { start, end: start + items * size })
     }
 
-    fn meets(&self, other: &AddressRange) -> bool {
+    fn overlaps(&self, other: &AddressRange) -> bool {
         self.start < other.end && other.start < self.end
     }
 }

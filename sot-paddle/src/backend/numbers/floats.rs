@@ -70,7 +70,7 @@ pub(crate) fn call<'py>(
     }
     let name = scalar::name(callee)?.unwrap_or_default();
     if !accepts_floats(kind, callee)? {
-        return Err(unlike_number(&name));
+        return Err(refuse_unlike_number(&name));
     }
     if let Some((_, parameters)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
         return Call { paddle, numbers, name: &name, given: bind(&name, parameters, args, kwargs)? }.build().map(Some);
@@ -78,7 +78,7 @@ pub(crate) fn call<'py>(
     let (tensor, number) = (args.get_item(0)?, args.get_item(1)?);
     let method = PyString::intern(callee.py(), &name);
     if numbers.is_float(paddle, &tensor)? {
-        return Err(unlike_number(&name)); // Two numbers are for Python to compute.
+        return Err(refuse_unlike_number(&name)); // Two numbers are for Python to compute.
     }
     if COMPARISONS.contains(&&*name) {
         compare(paddle, &method, &tensor, &number).map(Some)
@@ -87,7 +87,7 @@ pub(crate) fn call<'py>(
     }
 }
 
-fn unlike_number(name: &str) -> PyErr {
+fn refuse_unlike_number(name: &str) -> PyErr {
     SizesMatter::new_err(format!("{name} with a float that differs is not as it is with a number"))
 }
 
@@ -109,7 +109,7 @@ fn compare<'py>(
     match &*dtype_of(paddle, tensor)? {
         dtype @ ("float32" | "float64") => tensor.call_method1(method, (as_type(number, dtype)?,)),
         "int32" | "int64" => as_type(tensor, "float32")?.call_method1(method, (as_type(number, "float32")?,)),
-        _ => Err(unlike_number(method.to_str()?)),
+        _ => Err(refuse_unlike_number(method.to_str()?)),
     }
 }
 
@@ -121,7 +121,7 @@ fn compute<'py>(
     number: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
-    let Some(meta) = meta else { return Err(unlike_number(method.to_str()?)) };
+    let Some(meta) = meta else { return Err(refuse_unlike_number(method.to_str()?)) };
     let py = tensor.py();
     // `scale` also adds zero, in eager mode, too.
     let scaled = |number| cpython::import(py, "paddle")?.call_method1(intern!(py, "scale"), (tensor, number));
@@ -137,7 +137,7 @@ fn compute<'py>(
             full.call1((tensor, as_type(number, &meta.dtype)?))?.div(tensor)
         }
         // In eager mode the number becomes a tensor of one dimension.
-        "__floordiv__" if meta.shape.is_empty() => Err(unlike_number("__floordiv__")),
+        "__floordiv__" if meta.shape.is_empty() => Err(refuse_unlike_number("__floordiv__")),
         _ => tensor.call_method1(method, (as_type(number, &meta.dtype)?,)),
     }
 }
@@ -150,14 +150,14 @@ fn bind<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<(&'static str, Bound<'py, PyAny>)>> {
     if args.len() > parameters.len() {
-        return Err(unlike_number(name));
+        return Err(refuse_unlike_number(name));
     }
     let mut given: Vec<_> = parameters.iter().copied().zip(args.iter()).collect();
     for (keyword, value) in kwargs.into_iter().flat_map(PyDictMethods::iter) {
         let keyword = keyword.extract::<&str>()?;
         match parameters.iter().find(|parameter| **parameter == keyword) {
             Some(parameter) if given.iter().all(|(other, _)| other != parameter) => given.push((*parameter, value)),
-            _ => return Err(unlike_number(name)),
+            _ => return Err(refuse_unlike_number(name)),
         }
     }
     Ok(given)
@@ -179,11 +179,11 @@ impl<'py> Call<'_, 'py> {
             "scale" => &["scale"],
             _ => &["fill_value"],
         };
-        let Some((_, first)) = self.given.first() else { return Err(unlike_number(self.name)) };
+        let Some((_, first)) = self.given.first() else { return Err(refuse_unlike_number(self.name)) };
         let dtype = dtype_of(self.paddle, first)?;
         for (parameter, value) in &self.given {
             if self.numbers.is_float(self.paddle, value)? && !taking.contains(parameter) {
-                return Err(unlike_number(self.name));
+                return Err(refuse_unlike_number(self.name));
             }
         }
         let floating = matches!(&*dtype, "float32" | "float64");
@@ -193,9 +193,9 @@ impl<'py> Call<'_, 'py> {
             "clip" if floating => self.widen_bounds(&dtype)?,
             // The bias is rounded to `float32`.
             "scale" if floating && (dtype == "float32" || self.given.len() <= 2) => {}
-            _ => return Err(unlike_number(self.name)),
+            _ => return Err(refuse_unlike_number(self.name)),
         }
-        let Some((_, first)) = self.given.first() else { return Err(unlike_number(self.name)) };
+        let Some((_, first)) = self.given.first() else { return Err(refuse_unlike_number(self.name)) };
         let keywords = PyDict::new(first.py());
         for (parameter, value) in &self.given {
             keywords.set_item(parameter, value)?;
@@ -229,7 +229,7 @@ impl<'py> Call<'_, 'py> {
         }
         // A missing bound would become the smallest or largest number.
         if bounds < 2 {
-            return Err(unlike_number(self.name));
+            return Err(refuse_unlike_number(self.name));
         }
         Ok(())
     }

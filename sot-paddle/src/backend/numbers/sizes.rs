@@ -203,9 +203,9 @@ impl NumberValues {
             return Ok(Some(result));
         }
         if is_number(&receiver) || !is_number(&other) {
-            return if is_number(&receiver) { Err(unlike_number(method)) } else { Ok(None) };
+            return if is_number(&receiver) { Err(refuse_unlike_number(method)) } else { Ok(None) };
         }
-        let Some(meta) = meta::of_value(paddle, &receiver)? else { return Err(unlike_number(method)) };
+        let Some(meta) = meta::of_value(paddle, &receiver)? else { return Err(refuse_unlike_number(method)) };
         let floating = matches!(&*meta.dtype, "float32" | "float64");
         let alike = match method.to_str()? {
             "__truediv__" => floating && !paddle.release.divides_by_reciprocal,
@@ -214,7 +214,7 @@ impl NumberValues {
             _ => floating || &*meta.dtype == "int64",
         };
         if !alike {
-            return Err(unlike_number(method));
+            return Err(refuse_unlike_number(method));
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
         if floating && matches!(method.to_str()?, "__mul__" | "__rmul__") {
@@ -225,6 +225,6 @@ impl NumberValues {
     }
 }
 
-fn unlike_number(method: &Bound<'_, PyString>) -> PyErr {
+fn refuse_unlike_number(method: &Bound<'_, PyString>) -> PyErr {
     SizesMatter::new_err(format!("{method} with a size is not as it is with a number"))
 }

@@ -60,7 +60,7 @@ fn thread_number() -> u64 {
 /// Number of answers from which on a snapshot was worth its cost.
 const WORTHWHILE: u32 = 8;
 /// Maximum number of useless snapshots. Then no more are taken, because the state is written to all the time.
-const MOST_USELESS: u8 = 8;
+const MAX_USELESS: u8 = 8;
 
 /// Automatic mixed precision. Its element type is `float32` exactly while it is off, so one read tells that it is off.
 pub(crate) struct Amp {
@@ -121,7 +121,7 @@ impl GlobalState {
         let old = memory.note.take();
         memory.useless += u8::from(old.as_ref().is_some_and(|old| old.served < WORTHWHILE));
         let has_tracer = cpython::dict_get(thread, intern!(py, "_dygraph_tracer_")).is_some();
-        let allowed = has_tracer && memory.useless < MOST_USELESS && cpython::blind_spot().is_none();
+        let allowed = has_tracer && memory.useless < MAX_USELESS && cpython::blind_spot().is_none();
         drop(memory);
         drop(old);
         let mut recorder = Recorder::default();

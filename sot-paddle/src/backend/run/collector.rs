@@ -18,7 +18,7 @@ use sot_core::cpython;
 
 /// Maximum number of bytes of results in one run that may wait for its end; with more, results are freed during the
 /// run.
-const SMALL: i64 = 4 << 20;
+const MAX_WAITING_BYTES: i64 = 4 << 20;
 
 /// Number of bytes that are freed together, in units of 2^30 bytes: 1 MB.
 const BATCH: f64 = 1.0 / 1024.0;
@@ -50,7 +50,7 @@ impl Collector {
     }
 }
 
-/// True if all results that a run of `program` computes take at most [`SMALL`] bytes together.
+/// True if all results that a run of `program` computes take at most [`MAX_WAITING_BYTES`] bytes together.
 fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut bytes = 0_i64;
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
@@ -67,7 +67,7 @@ fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
             bytes = bytes.saturating_add(size);
         }
     }
-    Ok(bytes <= SMALL)
+    Ok(bytes <= MAX_WAITING_BYTES)
 }
 
 /// Bytes of one element. All names of element types contain the number of bits, except `bool`.

@@ -141,7 +141,7 @@ impl Graph {
         }
         let parameters = live_parameters(py, &self.parameters)?;
         let writes = match &self.writes {
-            Some(writes) => match writes.alone(inputs, &parameters)? {
+            Some(writes) => match writes.exclusive_memory(inputs, &parameters)? {
                 Some(places) => Some((writes, places)),
                 None => return writes.calls.bind(py).call1(PyTuple::new(py, inputs)?),
             },
@@ -174,7 +174,7 @@ impl Graph {
         parameters: &Bound<'py, PyTuple>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
-        let scope = self.scopes.lend(py)?;
+        let scope = self.scopes.take_scope(py)?;
         let run = || program.runner.run(&inputs.for_program, parameters, scope.as_list.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
@@ -299,14 +299,14 @@ impl Scopes {
         }
     }
 
-    fn lend(&self, py: Python<'_>) -> PyResult<Scope> {
+    fn take_scope(&self, py: Python<'_>) -> PyResult<Scope> {
         let candidates = self.with_idle(|idle| idle.len());
         for _ in 0..candidates {
             let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
             if scope.tenancy.is_kept() {
                 continue;
             }
-            if !self.awaits_backward || (scope.is_with_us() && scope.is_reusable(py)?) {
+            if !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.is_reusable(py)?) {
                 return Ok(scope);
             }
             self.with_idle(|idle| idle.push_back(scope));
@@ -337,7 +337,7 @@ impl Scopes {
 
 impl Scope {
     /// True if the last user of the scope is this thread or a thread that has ended.
-    fn is_with_us(&self) -> bool {
+    fn is_of_this_or_an_ended_thread(&self) -> bool {
         let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
         ours || self.user.strong_count() == 0
     }

@@ -48,7 +48,7 @@ fn make_class<'py>(
         late.push((key.clone(), namespace.get_item(&key)?));
         namespace.set_item(key, py.None())?;
     }
-    let silenced = silence(bases)?;
+    let silenced = silence_init_subclass(bases)?;
     let class = ty.getattr("__new__")?.call((metaclass, name, bases, namespace), Some(keywords));
     for (owner, hook) in silenced {
         ty.call_method1("__setattr__", (owner, "__init_subclass__", hook))?;
@@ -66,7 +66,7 @@ fn nothing(_args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) {}
 
 /// Replaces `__init_subclass__` of all bases by a function that does nothing, and returns the replaced hooks for
 /// their restoration. C code makes the class in between, so no code of the program can observe the replacement.
-fn silence<'py>(bases: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyType>, Bound<'py, PyAny>)>> {
+fn silence_init_subclass<'py>(bases: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyType>, Bound<'py, PyAny>)>> {
     let py = bases.py();
     let mut silenced = Vec::new();
     for base in bases.try_iter()? {

@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::layout::keeps_more;
+use super::layout::has_more_c_fields;
 use super::{is_none, ExceptionVariable};
 
 /// Simulates `__reduce__`: class, arguments, and the attributes if the exception has a dict.
@@ -62,7 +62,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
     let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
     let ty = cx.see(class)?.object().map(|ty| ty.bind(cx.py).clone()).ok_or_else(refuse)?;
     let ty = ty.cast_into::<PyType>().map_err(|_| refuse())?;
-    if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || keeps_more(&ty)? {
+    if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || has_more_c_fields(&ty)? {
         return Err(refuse());
     }
     Ok(cx.produce(Rc::new(ExceptionVariable::new(&ty, class, rest.to_vec()))))

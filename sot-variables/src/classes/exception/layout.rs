@@ -17,7 +17,7 @@ pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
             continue;
         };
         let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
-        if is_of_the_program && is_kept(ty, name)? {
+        if is_of_the_program && has_c_attribute(ty, name)? {
             let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
@@ -26,7 +26,7 @@ pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
 }
 
 /// True if a C class in the MRO has an attribute of that name.
-fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
+fn has_c_attribute(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
     for class in ty.mro() {
         let Ok(class) = class.cast::<PyType>() else { continue };
         if !cpython::is_heap_type(class) && class.getattr("__dict__")?.contains(name)? {
@@ -37,7 +37,7 @@ fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
 }
 
 /// True if exceptions of the class have more C fields than `BaseException`.
-pub(super) fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+pub(super) fn has_more_c_fields(ty: &Bound<'_, PyType>) -> PyResult<bool> {
     let base = static_base(ty)?;
     let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
     Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)

@@ -10,7 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::layout::{held_attribute, is_simple_holder, keeps_more, refuse_hiding_slots};
+use super::layout::{has_more_c_fields, held_attribute, is_simple_holder, refuse_hiding_slots};
 use super::{group, is_tuple, ExceptionVariable};
 
 /// Simulates `class(...)` for an exception class. Returns `None` if its `__new__` is not C code.
@@ -32,7 +32,7 @@ pub fn instantiate<'py>(
     if group::is_group_type(ty) {
         return new_group(cx, class, ty, args).map(Some);
     }
-    if keeps_more(ty)? && !is_simple_holder(ty) {
+    if has_more_c_fields(ty)? && !is_simple_holder(ty) {
         return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
     }
     if initialized_in_c && !args.keywords.is_empty() {

@@ -17,7 +17,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::containers::sequence;
 use crate::iterators::{emit_call, rebuild};
 
-use self::layout::{held_attribute, is_simple_holder, keeps_more, static_base};
+use self::layout::{has_more_c_fields, held_attribute, is_simple_holder, static_base};
 pub(crate) use asked::handled;
 use making::hold;
 pub use making::{instantiate, keep_given, make};
@@ -76,7 +76,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
         }
     }
     match (&*name, rest) {
-        ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
+        ("__init__", _) if !has_more_c_fields(&ty)? || is_simple_holder(&ty) => {
             exception.write_args(cx, this, rest.to_vec(), None);
             hold(cx, this, &ty, rest);
             Ok(Some(cx.none()))
@@ -93,7 +93,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
             cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
             Ok(Some(this))
         }
-        ("__reduce__", []) if !keeps_more(&ty)? => copies::reduce(cx, this).map(Some),
+        ("__reduce__", []) if !has_more_c_fields(&ty)? => copies::reduce(cx, this).map(Some),
         ("__setstate__", [state]) => copies::set_state(cx, this, *state).map(Some),
         ("add_note", [note]) => {
             copies::add_note(cx, this, *note)?;
@@ -244,7 +244,7 @@ impl ExceptionVariable {
             let Some((message, members)) = message.zip(real_arguments(cx, &members)?) else { return Ok(None) };
             return Ok(Some(base.call_method1("__new__", (&ty, message, members))?));
         }
-        if keeps_more(&ty)? {
+        if has_more_c_fields(&ty)? {
             return Ok(None);
         }
         let Some(args) = real_arguments(cx, &self.args)? else { return Ok(None) };
@@ -355,7 +355,7 @@ impl Variable for ExceptionVariable {
         match &**name {
             "args" => {
                 let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
-                if keeps_more(&ty)? && !is_simple_holder(&ty) {
+                if has_more_c_fields(&ty)? && !is_simple_holder(&ty) {
                     let text = "the arguments of an exception that C code keeps more of";
                     return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
                 }
@@ -398,7 +398,7 @@ impl Variable for ExceptionVariable {
         if let Some(given) = self.given.as_ref().filter(|given| !given.keywords.is_empty()) {
             let keywords = Argument::keywords(py, &given.keywords);
             emit_call(cg, rebuild::apply, [class, Argument::tuple(&given.positional), keywords])?;
-        } else if self.real.is_some() && keeps_more(&ty)? {
+        } else if self.real.is_some() && has_more_c_fields(&ty)? {
             let args = self.given.as_ref().map_or(&self.args, |given| &given.positional).clone();
             cg.call(|cg| cg.load_argument(class), &args)?;
         } else {
@@ -423,7 +423,7 @@ fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Opt
     let mut real = Vec::with_capacity(args.len());
     for &arg in args {
         let found = match cx.see_as::<ExceptionVariable>(arg)? {
-            Some(exception) if says_its_text_in_c(exception.ty.bind(cx.py)) => {
+            Some(exception) if has_text_of_c_code(exception.ty.bind(cx.py)) => {
                 sequence::nested(|| exception.real_for_text(cx)).ok_or_else(sequence::endless)??
             }
             Some(_) => None,
@@ -435,7 +435,7 @@ fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Opt
     Ok(Some(real))
 }
 
-fn says_its_text_in_c(ty: &Bound<'_, PyAny>) -> bool {
+fn has_text_of_c_code(ty: &Bound<'_, PyAny>) -> bool {
     let in_c = |name: &&str| {
         let found = ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(ty.py(), name)));
         found.is_some_and(|found| cpython::builtin_type_name(&found) == "wrapper_descriptor")

@@ -86,8 +86,8 @@ impl<'py> Replicas<'py> {
         let payload = cx.see_as::<ExceptionVariable>(exception)?;
         let payload = payload.ok_or_else(|| refuse("an exception that was not made in the trace"))?;
         let ty = payload.python_class(cx.py)?;
-        refuse_what_says_more(&ty)?;
-        let about = what_suggestions_need(cx, exception, &ty)?;
+        refuse_own_attribute_access(&ty)?;
+        let about = needs_of_suggestions(cx, exception, &ty)?;
         let made = match payload.members() {
             Some(members) => {
                 let message = payload.args().first().copied().ok_or_else(|| refuse("a group of exceptions"))?;
@@ -100,7 +100,7 @@ impl<'py> Replicas<'py> {
                 let made = payload.real(cx.py).ok_or_else(|| refuse("a syntax error that was changed"))?;
                 cpython::import(cx.py, "copy")?.call_method1("copy", (made,))?
             }
-            None => saying(cx, exception, &ty)?,
+            None => replica_with_text(cx, exception, &ty)?,
         };
         self.made.insert(exception, made.clone());
         for (part, value) in about {
@@ -164,7 +164,7 @@ pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<(
 
 /// Returns what the library needs to suggest a similar name for a missing one. Only supported for an attribute of an
 /// object that has the attributes of its type and no others.
-fn what_suggestions_need<'py>(
+fn needs_of_suggestions<'py>(
     cx: &mut OpcodeExecutor<'py>,
     exception: VarId,
     ty: &Bound<'py, PyType>,
@@ -223,7 +223,7 @@ fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'
 }
 
 /// Breaks the graph for classes that override attribute access: their text depends on more than the replica has.
-fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
+fn refuse_own_attribute_access(ty: &Bound<'_, PyType>) -> Flow<()> {
     let py = ty.py();
     let syntax_error = py.get_type::<PySyntaxError>();
     if cpython::is_subtype(ty, &syntax_error) && !ty.is(&syntax_error) {
@@ -247,7 +247,11 @@ fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
 
 /// Makes an exception whose class has the same name and whose `__str__` gives the same text, or fails as that of the
 /// program does.
-fn saying<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId, ty: &Bound<'py, PyType>) -> Flow<Bound<'py, PyAny>> {
+fn replica_with_text<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    exception: VarId,
+    ty: &Bound<'py, PyType>,
+) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     let says = match object_model::call_special(cx, exception, "__str__", &[]) {
         Ok(text) => {

@@ -16,7 +16,7 @@ use super::{ordered_type, DictVariable, Entry};
 use crate::containers::hash_key::{self, HashKey};
 
 /// Maximum number of entries that are removed one by one instead of by `clear`.
-const FEW: usize = 16;
+const MAX_REMOVED_SINGLY: usize = 16;
 
 /// A dict from outside, or the proxy of one.
 pub(super) struct DictFromOutside {
@@ -68,7 +68,7 @@ impl DictVariable {
         // If a key's method clears the dict during an insertion, CPython loses the inserted entry. It does not if the
         // entries are removed one by one.
         let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.py()).len())?;
-        if held > FEW || (self.ordered && is_subclass) {
+        if held > MAX_REMOVED_SINGLY || (self.ordered && is_subclass) {
             return call_method(cg, ty, "clear", [this]);
         }
         (0..held).try_for_each(|_| call_method(cg, ty, "popitem", [this]))

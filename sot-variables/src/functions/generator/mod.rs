@@ -19,7 +19,7 @@ use sot_core::variable::Rebuild;
 use sot_core::variable::{Death, Form, VarId, Variable};
 
 use self::rebuilding::{rebuild_finished, rebuild_fresh};
-use self::resuming::{delegates_to, shows_when_closed};
+use self::resuming::{closing_is_observable, delegates_to};
 use crate::classes::exception;
 use crate::iterators::library;
 
@@ -191,13 +191,13 @@ impl Variable for GeneratorVariable {
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
         let GeneratorState::Suspended(frame) = &self.state else { return false };
         frame.is_protected(Opcodes::get(cx.py))
-            || delegates_to(cx, frame).is_some_and(|inner| shows_when_closed(cx, inner))
+            || delegates_to(cx, frame).is_some_and(|inner| closing_is_observable(cx, inner))
     }
 
     fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
         let GeneratorState::Suspended(frame) = &self.state else { return Death::Silent };
         // `close()` closes the inner generator first.
-        let inner = delegates_to(cx, frame).filter(|inner| shows_when_closed(cx, *inner));
+        let inner = delegates_to(cx, frame).filter(|inner| closing_is_observable(cx, *inner));
         let inner_death = match inner {
             Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
             Some(inner) => match cx.vars.as_kind::<GeneratorVariable>(inner) {

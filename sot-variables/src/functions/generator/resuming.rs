@@ -142,7 +142,7 @@ pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<Var
 
 /// True if closing an iterator may have an effect: it is a generator that has not finished, or may be an object of
 /// the program with a method `close`.
-pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
+pub(super) fn closing_is_observable(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
     match cx.vars.as_kind::<GeneratorVariable>(iterator) {
         Some(generator) => !matches!(generator.state, GeneratorState::Finished(_)),
         None => matches!(cx.vars.get(iterator).form(), Form::Lazy | Form::Object | Form::Instance | Form::Subclass),

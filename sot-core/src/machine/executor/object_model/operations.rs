@@ -252,7 +252,7 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
 }
 
 /// Methods that an operation may call on its arguments.
-const ASKED: [&str; 10] = [
+const METHODS_ASKED_FOR: [&str; 10] = [
     "__getattribute__",
     "__getattr__",
     "__index__",
@@ -278,5 +278,5 @@ fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Op
         let file = code.and_then(|code| code.getattr("co_filename").ok()?.extract::<String>().ok());
         file.is_some_and(|file| !cx.runtime.is_library(&file))
     };
-    ASKED.into_iter().find(is_programs)
+    METHODS_ASKED_FOR.into_iter().find(is_programs)
 }

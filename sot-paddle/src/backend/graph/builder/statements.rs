@@ -201,11 +201,15 @@ impl PaddleBuilder {
         arguments: &MethodArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
-        if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?
+        if bare
+            && method == "contiguous"
+            && in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.versions, receiver)?
         {
             return Ok(receiver.clone());
         }
-        if method == "as_strided" && !in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)? {
+        if method == "as_strided"
+            && !in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.versions, receiver)?
+        {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {

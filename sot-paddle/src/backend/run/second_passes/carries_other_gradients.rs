@@ -19,7 +19,7 @@ pub(crate) fn carries_other_gradients(
         let output = output.bind(py);
         // A tensor that was passed in is not computed by the program.
         let is_computed = !matches!(planned.as_it_is(), Some(Origin::Input(_) | Origin::Parameter(_)));
-        if is_computed && !ends(output)? {
+        if is_computed && !stops_gradients(output)? {
             places.entry(id(output)?).or_default().push(place);
         }
     }
@@ -37,7 +37,7 @@ pub(crate) fn carries_other_gradients(
         }
         for result in operation.call_method0("results")?.try_iter()? {
             let result = result?;
-            if ends(&result)? {
+            if stops_gradients(&result)? {
                 continue;
             }
             let (result, mut from) = (id(&result)?, from.clone());
@@ -56,7 +56,7 @@ pub(crate) fn carries_other_gradients(
 }
 
 /// True if no gradient flows through the value.
-pub(super) fn ends(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn stops_gradients(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.getattr("stop_gradient")?.is_truthy()? && !value.call_method0("is_combine")?.is_truthy()?)
 }
 

@@ -10,7 +10,7 @@ use super::carries_other_gradients::carries_other_gradients;
 use super::made::OutputRecipe;
 use super::random::Random;
 use super::reach::{PartlyUsedInput, ProgramInput, Reach};
-use super::watch::expect_apart;
+use super::watch::expect_independent_passes;
 use crate::backend::graph::outputs::{Origin, Output};
 
 /// How gradients flow from the outputs of a graph to its inputs and parameters.
@@ -18,7 +18,7 @@ pub(crate) struct GradientFlow {
     /// For each output, true if the gradient of another output flows through it.
     pub(super) carries_other_gradients: Arc<[bool]>,
     /// True if two results have no differentiable operation in common.
-    apart: bool,
+    has_independent_results: bool,
     /// The inputs and parameters that only some results depend on.
     pub(super) partial: Vec<PartlyUsedInput>,
     /// The inputs and parameters that the program makes views of.
@@ -36,7 +36,7 @@ impl GradientFlow {
         let reach = Reach::of(program, results)?;
         Ok(GradientFlow {
             carries_other_gradients: carries_other_gradients(program, outputs, plan)?.into(),
-            apart: reach.has_apart(),
+            has_independent_results: reach.has_independent_results(),
             partial: reach.partial(inputs, parameters)?,
             viewed: reach.viewed(inputs, parameters)?,
         })
@@ -48,7 +48,7 @@ impl GradientFlow {
     pub(super) fn must_be_replayed(&self, plan: &[Output]) -> bool {
         let is_view_of_given =
             |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
-        self.apart
+        self.has_independent_results
             || plan
                 .iter()
                 .zip(self.carries_other_gradients.iter())
@@ -57,13 +57,13 @@ impl GradientFlow {
 
     /// True if hooks on the results see the same with several programs as with one.
     pub(crate) fn may_be_cut(&self) -> bool {
-        !(self.apart || self.carries_other_gradients.contains(&true) || !self.partial.is_empty())
+        !(self.has_independent_results || self.carries_other_gradients.contains(&true) || !self.partial.is_empty())
     }
 
     /// Returns what the graph keeps of the flow when it becomes a program.
     pub(crate) fn of_program(self, plan: &[Output]) -> ProgramFlow {
-        if self.apart {
-            expect_apart();
+        if self.has_independent_results {
+            expect_independent_passes();
         }
         let (mut carriers, mut made) = (Vec::new(), Vec::new());
         for (place, (output, &carries_other_gradients)) in

@@ -40,7 +40,7 @@ impl Histories {
     }
 
     /// True if one of these inputs or buffers has been computed with gradients in this call.
-    pub(crate) fn are_there(&self, py: Python<'_>, inputs: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    pub(crate) fn are_any_given(&self, py: Python<'_>, inputs: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         for input in self.inputs.iter().filter_map(|&at| inputs.get(at)) {
             if has_history(input)? {
                 return Ok(true);

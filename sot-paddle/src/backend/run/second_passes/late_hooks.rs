@@ -62,7 +62,7 @@ impl LateHooks {
     }
 
     /// Records the gradient with which a pass has reached a result.
-    pub(super) fn take_down(&self, pass: Pass, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(super) fn record_gradient(&self, pass: Pass, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
         if !self.call_again() || !goes_through(pass) {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl PastRun {
             let Some(run) = run.upgrade() else { return Ok(py.None()) };
             let results = run.call_apart(py)?;
             if with_running(|pass| pass.kind == PassKind::Frees) {
-                run.let_go();
+                run.release_given();
             }
             Ok(results.unwrap_or_else(|| py.None()))
         })?;

@@ -71,8 +71,8 @@ pub(super) fn run_partial_grad<'py>(
         return plain();
     }
     let mut first = args.to_vec();
-    first[3] = yes(function.py());
-    let (gradients, passed) = run(Pass::mute(PassKind::Keeps), function, &first)?;
+    first[3] = py_true(function.py());
+    let (gradients, passed) = run(Pass::without_hooks(PassKind::Keeps), function, &first)?;
     let gradients = unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?)?;
     let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
@@ -176,8 +176,8 @@ fn by_results<'py>(
         *others = PyList::new(py, stopped.others)?.into_any();
     }
     first[1] = PyList::new(py, inputs)?.into_any();
-    (first[3], first[4], first[6]) = (yes(py), PyBool::new(py, false).to_owned().into_any(), yes(py));
-    let (gradients, passed) = run(Pass::mute(PassKind::Keeps), function, &first)?;
+    (first[3], first[4], first[6]) = (py_true(py), PyBool::new(py, false).to_owned().into_any(), py_true(py));
+    let (gradients, passed) = run(Pass::without_hooks(PassKind::Keeps), function, &first)?;
     if paddle_knows && passed.kept.is_empty() {
         return Ok(None);
     }
@@ -209,7 +209,7 @@ fn again<'py>(
     }
     // The pass keeps the graph, and some inputs may be unreached.
     let mut rest = args[3..].to_vec();
-    (rest[0], rest[3]) = (yes(py), yes(py));
+    (rest[0], rest[3]) = (py_true(py), py_true(py));
     let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
     let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
         let mut rest: Vec<_> = rest.bind(py).iter().collect();
@@ -225,7 +225,7 @@ fn again<'py>(
     made
 }
 
-fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
+fn py_true(py: Python<'_>) -> Bound<'_, PyAny> {
     PyBool::new(py, true).to_owned().into_any()
 }
 

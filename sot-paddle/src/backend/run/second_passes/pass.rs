@@ -77,7 +77,7 @@ impl Pass {
     }
 
     /// A pass without hooks: if it reaches a program, the gradients are computed again.
-    pub(super) fn mute(kind: PassKind) -> Self {
+    pub(super) fn without_hooks(kind: PassKind) -> Self {
         Pass { hooks: Hooks::Muted, ..Pass::new(kind) }
     }
 }

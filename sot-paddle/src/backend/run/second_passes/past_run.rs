@@ -179,7 +179,7 @@ impl PastRun {
         if self.is_partial {
             self.note_reached(at, gradient)?;
         }
-        self.late.take_down(pass, at, gradient)?;
+        self.late.record_gradient(pass, at, gradient)?;
         if pass.kind != PassKind::StopsAtPrograms {
             return Ok(None);
         }
@@ -232,7 +232,7 @@ impl PastRun {
             }
             // The hooks are called later, and need the run.
             PassKind::Frees if self.late.call_again() => {}
-            PassKind::Frees => self.let_go(),
+            PassKind::Frees => self.release_given(),
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
             make_executor(py, self.collector)?;
@@ -284,7 +284,7 @@ impl PastRun {
     }
 
     /// Releases what is needed to repeat the run.
-    pub(super) fn let_go(&self) {
+    pub(super) fn release_given(&self) {
         let given = locked(&self.given).take();
         drop(given);
     }

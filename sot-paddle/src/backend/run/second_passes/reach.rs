@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::carries_other_gradients::{ends, id};
+use super::carries_other_gradients::{id, stops_gradients};
 use crate::backend::graph::gradient::OperandNames;
 use crate::backend::memory::views::VIEWS;
 
@@ -44,7 +44,7 @@ impl Reach {
     pub(crate) fn of(program: &Bound<'_, PyAny>, results: &Bound<'_, PyList>) -> PyResult<Self> {
         let (mut all, mut sources) = (Results::new(), HashMap::<u64, Results>::new());
         for (at, result) in results.iter().enumerate() {
-            if !ends(&result)? {
+            if !stops_gradients(&result)? {
                 all.insert(at);
                 sources.entry(id(&result)?).or_default().insert(at);
             }
@@ -60,7 +60,9 @@ impl Reach {
             let mut from = Results::new();
             for result in operation.call_method0("results")?.try_iter()? {
                 let result = result?;
-                if let Some(sources) = sources.remove(&id(&result)?).filter(|_| !ends(&result).unwrap_or(true)) {
+                if let Some(sources) =
+                    sources.remove(&id(&result)?).filter(|_| !stops_gradients(&result).unwrap_or(true))
+                {
                     from.extend(sources);
                 }
             }
@@ -73,7 +75,7 @@ impl Reach {
             }
             let operands = OperandNames::of(operation, name.extract()?, given.len())?;
             for (at, operand) in given.iter().enumerate() {
-                if operands.take_gradient(at) && !ends(operand)? {
+                if operands.take_gradient(at) && !stops_gradients(operand)? {
                     sources.entry(id(operand)?).or_default().extend(&from);
                 }
             }
@@ -84,7 +86,7 @@ impl Reach {
 
     /// True if two results have no differentiable operation in common. In eager mode, a pass that releases the graph
     /// releases only the operations that it goes through, so another pass may come from the other result.
-    pub(crate) fn has_apart(&self) -> bool {
+    pub(crate) fn has_independent_results(&self) -> bool {
         let are_apart = |one: &usize, other: &usize| {
             !self.together.iter().any(|together| together.contains(one) && together.contains(other))
         };

@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// True if the runs of graphs in this thread are rehearsals.
-pub(super) fn are_runs() -> bool {
+pub(super) fn is_rehearsing_runs() -> bool {
     RUNS.get()
 }
 

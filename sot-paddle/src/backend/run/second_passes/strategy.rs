@@ -35,7 +35,7 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
     }
     let histories = Histories::new(py, &planned.paddle, &planned.flow.partial, &planned.parameters)?;
     let replay = Arc::new(Replay(calls));
-    if graph::said_min_size().is_some() {
+    if graph::min_size_setting().is_some() {
         let program = OneNode { graph: Arc::new(planned.compile(py)?), replay: Arc::clone(&replay) };
         return callable_of(py, Exceptions { histories, replay, strategy: program });
     }
@@ -144,7 +144,7 @@ struct Exceptions<S> {
 
 impl<S: Strategy> Strategy for Exceptions<S> {
     fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-        if saved_tensors::have_hooks() || self.histories.are_there(py, inputs)? {
+        if saved_tensors::have_hooks() || self.histories.are_any_given(py, inputs)? {
             self.replay.call(py, inputs)
         } else {
             self.strategy.call(py, inputs)

@@ -23,7 +23,7 @@ impl Trial {
     /// Records the passes that go through the results of a run. `carries` has, for each result, true if the gradient
     /// of another result flows through it.
     pub(crate) fn note(&self, results: &Bound<'_, PyAny>, carries: &[bool]) -> PyResult<()> {
-        if rehearsal::are_runs() {
+        if rehearsal::is_rehearsing_runs() {
             return Ok(());
         }
         let passes = Arc::new(Passes::default());

@@ -53,7 +53,7 @@ const ERROR_HOOK: &str = error!(
 );
 
 /// True if a program was made whose results have no differentiable operation in common.
-static ARE_APART: AtomicBool = AtomicBool::new(false);
+static HAS_INDEPENDENT_PASSES: AtomicBool = AtomicBool::new(false);
 
 /// Paddle's error messages when a second `backward` reaches a program, before any hook: in 3.3, and in 3.0.
 const GONE_THROUGH: [&str; 2] =
@@ -76,7 +76,7 @@ pub(crate) fn programs_are_disabled() -> bool {
 /// Resets the flags to their state at start.
 pub(crate) fn reset() {
     PROGRAMS_DISABLED.store(false, Ordering::Relaxed);
-    ARE_APART.store(false, Ordering::Relaxed);
+    HAS_INDEPENDENT_PASSES.store(false, Ordering::Relaxed);
 }
 
 /// Watches all backward passes from now on, whatever starts them.
@@ -121,7 +121,7 @@ pub(super) fn run<'py>(
     let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| RunningPass::new(Pass::UNKNOWN));
     let pass = &mut running.pass;
     if let Err(error) = result.as_ref() {
-        if error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string()) {
+        if error.is_instance_of::<PyException>(py) && is_error_of_independent_pass(&error.value(py).to_string()) {
             pass.stopped = Some(ERROR);
         }
     }
@@ -153,14 +153,14 @@ pub(super) fn give_up_programs() {
 }
 
 /// Notes that a program is made through which eager mode allows two passes that each release the graph.
-pub(crate) fn expect_apart() {
-    ARE_APART.store(true, Ordering::Relaxed);
+pub(crate) fn expect_independent_passes() {
+    HAS_INDEPENDENT_PASSES.store(true, Ordering::Relaxed);
 }
 
 /// True if the error comes from a program where eager mode might not raise: it raises only if the results have an
 /// operation in common.
-pub(super) fn met_program(error: &str) -> bool {
-    ARE_APART.load(Ordering::Relaxed) && GONE_THROUGH.iter().any(|text| error.contains(text))
+pub(super) fn is_error_of_independent_pass(error: &str) -> bool {
+    HAS_INDEPENDENT_PASSES.load(Ordering::Relaxed) && GONE_THROUGH.iter().any(|text| error.contains(text))
 }
 
 /// Called when a hook is registered on a tensor, or its gradient is to be retained. If the tensor is a result of a
