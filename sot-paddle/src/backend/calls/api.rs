@@ -541,7 +541,11 @@ fn known_attribute(
     }
     let known = match name {
         // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).
-        "shape" | "dtype" => value.getattr(name)?.unbind(),
+        "shape" => value.getattr(name)?.unbind(),
+        "dtype" => {
+            let dtype = value.getattr(name)?;
+            paddle.lasting_of(&dtype)?.unwrap_or(dtype).unbind()
+        }
         "size" if paddle.size_type.is(py.get_type::<PyInt>()) => {
             meta.shape.iter().flatten().product::<i64>().into_pyobject(py)?.into_any().unbind()
         }

@@ -48,8 +48,8 @@ pub(crate) struct Paddle {
     pub(crate) convert_into_value: Py<PyAny>,
     /// Types of data types and places, and of what comes with them: immutable, compared by `==`.
     plain_types: Vec<Py<PyAny>>,
-    /// The type of data types, if there is one object of each: Paddle 3.0 makes one whenever it is asked.
-    lasting: Option<Py<PyAny>>,
+    /// Each data type's object, by itself, if there is one of each: Paddle 3.0 makes one whenever it is asked.
+    lasting: Option<Py<PyDict>>,
     /// What each program refers to, by program.
     pub(crate) recorder: Py<PyAny>,
     /// In-place results, by program.
@@ -163,7 +163,15 @@ impl Paddle {
 
     /// Whether there is one object of such a value.
     pub(crate) fn is_lasting(&self, value: &Bound<'_, PyAny>) -> bool {
-        self.lasting.as_ref().is_some_and(|lasting| value.get_type().is(lasting))
+        self.lasting_of(value).ok().flatten().is_some()
+    }
+
+    /// The one object of a data type, if there is one. Values of a program have others.
+    pub(crate) fn lasting_of<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.lasting {
+            Some(lasting) if self.is_plain_value(value) => lasting.bind(value.py()).get_item(value),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the instances of the class are such values.
@@ -292,11 +300,21 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     Ok(types)
 }
 
-/// The type of data types, if a tensor gives the object that is Paddle's attribute.
-fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyAny>>> {
+/// Each data type's object, by itself, if a tensor gives the object that is Paddle's attribute.
+fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyDict>>> {
     let known = paddle.getattr("float32")?;
     let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;
-    Ok(found.is(&known).then(|| known.get_type().into_any().unbind()))
+    if !found.is(&known) {
+        return Ok(None);
+    }
+    let each = PyDict::new(paddle.py());
+    for value in known.get_type().getattr("__dict__")?.call_method0("values")?.try_iter()? {
+        let value = value?;
+        if value.get_type().is(known.get_type()) {
+            each.set_item(&value, &value)?;
+        }
+    }
+    Ok(Some(each.unbind()))
 }
 
 /// Says what to do if Paddle is missing or too old.

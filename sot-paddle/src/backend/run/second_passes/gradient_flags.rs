@@ -5,14 +5,19 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Those of a run's inputs or parameters that a pass leaves a new gradient on: one that is there keeps its own flag.
-/// Other tensors are not held: the pass lets go of them while it runs.
-pub(super) fn bare_leaves<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+/// Those of a run's inputs or parameters whose gradient has the flag off once the pass is over: that are without one, or
+/// have one whose flag is off (a pass replaces one that was cleared, and its flag). Other tensors are not held: the pass
+/// lets go of them while it runs.
+pub(super) fn leaves_to_switch_off<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = given.py();
     let mut leaves = Vec::new();
     for tensor in given {
         let is_leaf = !is_on(&tensor)? && tensor.getattr(intern!(py, "is_leaf"))?.is_truthy()?;
-        if is_leaf && tensor.getattr(intern!(py, "grad"))?.is_none() {
+        if !is_leaf {
+            continue;
+        }
+        let gradient = tensor.getattr(intern!(py, "grad"))?;
+        if gradient.is_none() || !is_on(&gradient)? {
             leaves.push(tensor);
         }
     }
@@ -32,6 +37,7 @@ pub(super) fn switch_off(py: Python<'_>, leaves: &[Py<PyAny>]) -> PyResult<()> {
     Ok(())
 }
 
-fn is_on(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether the tensor's `stop_gradient` is on.
+pub(super) fn is_on(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.getattr(intern!(tensor.py(), "stop_gradient"))?.is_truthy()
 }

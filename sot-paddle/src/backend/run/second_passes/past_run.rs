@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
-use super::gradient_flags::bare_leaves;
+use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
 use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
@@ -142,7 +142,8 @@ impl PastRun {
     }
 
     /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is
-    /// that a pass comes through, before the node.
+    /// that a pass comes through, before the node. Results that no pass comes to are no longer the node's, which they
+    /// would keep alive, and are leaves, as in eager mode.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         let is_only = results.len()? == 1;
@@ -155,6 +156,8 @@ impl PastRun {
                 found.push((WeakRef::new(&result, None)?, of));
                 let run = Arc::clone(&run);
                 hook(&result, move |gradient| run.enter(at, gradient))?;
+            } else if is_on(&result)? {
+                result.call_method0(intern!(result.py(), "detach_"))?;
             }
         }
         results::note_found(results.py(), found);
@@ -191,8 +194,8 @@ impl PastRun {
         let given =
             locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
         if let Some((inputs, parameters)) = given {
-            note_leaves(bare_leaves(inputs.bind(py))?);
-            note_leaves(bare_leaves(parameters.bind(py))?);
+            note_leaves(leaves_to_switch_off(inputs.bind(py))?);
+            note_leaves(leaves_to_switch_off(parameters.bind(py))?);
         }
         Ok(())
     }
