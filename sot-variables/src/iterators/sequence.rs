@@ -18,6 +18,7 @@ use crate::containers::list::ListVariable;
 use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
+use crate::tensor::shape::ShapeVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
 
@@ -167,6 +168,7 @@ impl Over {
         let constant = payload.constant().map(|constant| constant.bind(cx.py));
         match payload.form() {
             Form::List => Over::List,
+            _ if cx.vars.as_kind::<ShapeVariable>(sequence).is_some() => Over::List,
             Form::Range => Over::Range,
             _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => Over::Bytes,
             _ => match constant.map(PyAnyMethods::extract::<String>) {
@@ -216,6 +218,9 @@ fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flo
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
         return Ok(tuple.items.get(position).copied());
+    }
+    if let Some(shape) = cx.see_as::<ShapeVariable>(sequence)? {
+        return Ok(shape.items.get(position).copied());
     }
     let value = match cx.see_as::<RangeVariable>(sequence)? {
         Some(range) => Some(range.bind(cx.py)),
