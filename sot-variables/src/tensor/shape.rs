@@ -315,13 +315,7 @@ impl Variable for ShapeVariable {
     }
 
     /// `shape += other` makes a shape where the class adds in its own way, and writes to it where it adds as lists do.
-    fn inplace(
-        &self,
-        cx: &mut OpcodeExecutor<'_>,
-        op: BinaryOp,
-        this: VarId,
-        other: VarId,
-    ) -> Flow<Option<VarId>> {
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         if makes_another(self.ty.bind(cx.py), op)? {
             return Ok(None);
         }
