@@ -116,7 +116,8 @@ impl Checked {
             }
             wrong = wrong.and_then(|()| kernels::refuse_missing(mender.paddle, name, &sources));
             wrong = wrong.and_then(|()| given.check(mender, &operation, name));
-            wrong = wrong.and_then(|()| whether::keep_sign(mender, &operation, name, &sources));
+            let is_new = |value: &Bound<'_, PyAny>| Ok(!self.0.contains(&identity(mender.paddle, value)?));
+            wrong = wrong.and_then(|()| whether::keep_sign(mender, &operation, name, &sources, is_new));
             wrong = wrong.and_then(|()| overwritten::protect(mender, &operation, name, &sources));
             pending.extend(sources);
         }

@@ -58,17 +58,21 @@ pub(crate) fn call<'py>(
 }
 
 /// Looks at a new operation: where a function of Paddle's own has called `where` with tensors of several shapes, what
-/// is chosen from is broadcast without adding nought.
+/// is chosen from is broadcast without adding nought. The sums are as new as the operation: others are the program's.
 pub(crate) fn keep_sign<'py>(
     mender: &Mender<'_, 'py>,
     operation: &Bound<'py, PyAny>,
     name: &str,
     sources: &[Bound<'py, PyAny>],
+    is_new: impl Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
 ) -> PyResult<()> {
     let (true, [_, x, y]) = (name == "pd_op.where", sources) else { return Ok(()) };
-    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_noughts(x)?, sum_with_noughts(y)?) else { return Ok(()) };
+    if !(is_new(x)? && is_new(y)?) {
+        return Ok(());
+    }
+    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_of(x)?, sum_of(y)?) else { return Ok(()) };
     let (Some(noughts), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
-    if identity(mender.paddle, noughts)? != identity(mender.paddle, other)? {
+    if identity(mender.paddle, noughts)? != identity(mender.paddle, other)? || !is_nought(noughts)? {
         return Ok(());
     }
     for (sum, operands) in [(&x_sum, &x), (&y_sum, &y)] {
@@ -85,7 +89,7 @@ pub(crate) fn keep_sign<'py>(
 
 /// The operation that has added a value, and its operands; `None` where the value is another operation's.
 #[allow(clippy::type_complexity, reason = "an operation and its operands")]
-fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
+fn sum_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
     let py = value.py();
     let operation = value.call_method0(intern!(py, "get_defining_op"))?;
     if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.add" {
@@ -93,6 +97,22 @@ fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'p
     }
     let operands = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
     Ok(Some((operation, operands)))
+}
+
+/// Whether all numbers of a value are nought, as far as its operations tell: those that `where` adds.
+fn is_nought(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+    if operation.is_none() {
+        return Ok(false);
+    }
+    let operands: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+    match (operation.call_method0(intern!(py, "name"))?.extract::<&str>()?, &operands[..]) {
+        ("pd_op.add", [one, other]) => Ok(is_nought(one)? && is_nought(other)?),
+        ("pd_op.cast", [of]) | ("pd_op.full_like", [_, of]) => is_nought(of),
+        ("pd_op.full", _) => operation.call_method0(intern!(py, "attrs"))?.get_item("value")?.eq(0),
+        _ => Ok(false),
+    }
 }
 
 /// The condition and what is chosen from.
