@@ -1496,3 +1496,31 @@ def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
     assert not _second_passes.draws_since(before)
     drawing(paddle.ones([1]))
     assert _second_passes.draws_since(before) and not _second_passes.draws_since(paddle.get_rng_state())
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_gradients_by_what_was_computed_from_results(first, same, monkeypatch):
+    """`paddle.grad` copies the nodes of programs that it does not go through; Paddle lets go of a program with the copy."""
+    if first:
+        monkeypatch.delenv("MIN_GRAPH_SIZE")
+    w = paddle.to_tensor([[0.1, 0.2], [0.3, 0.4]], stop_gradient=False)
+
+    def f(x):
+        h = paddle.matmul(x, w)
+        return (h * h).exp().tanh() + h.sin() * h
+
+    def steps(fn):
+        w.clear_gradient(False)
+        found = []
+        for step in range(8):
+            other = fn(paddle.ones([2, 2]))
+            z = fn(paddle.ones([2, 2]) * (step + 1)) * 2
+            loss = (z * z).sum()
+            if step >= first:
+                found.append(paddle.grad(loss, z, retain_graph=True)[0].detach())
+            (loss + other.sum()).backward()
+        return [*found, w.grad.numpy()]
+
+    expected = steps(f)
+    same(steps(sot.symbolic_translate(f)), expected)
+    assert sot.stats().graphs and not sot.stats().graph_errors

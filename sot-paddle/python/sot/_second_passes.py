@@ -98,8 +98,15 @@ def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterabl
     return SavedAll(found) if len(found) == len(saved) else None
 
 
+def hold(scopes: List[Any]) -> Optional[SavedAll]:
+    """What the scopes of a graph hold for its backward pass, in its own memory. `None` if some of that is no tensor."""
+    held = [_save(scope, None) for scope in scopes]
+    found = [one for one in held if one is not None]
+    return SavedAll(found) if len(found) == len(held) else None
+
+
 class SavedAll:
-    """What the first pass has found in the scopes of a graph, one for each of its programs."""
+    """What has been found in the scopes of a graph, one for each of its programs."""
 
     def __init__(self, each: List[Saved]) -> None:
         self._each = each
@@ -110,7 +117,12 @@ class SavedAll:
             saved.fill()
 
 
-def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
+def are_emptied(scopes: List[Any]) -> bool:
+    """Whether Paddle has let go of what the scopes held."""
+    return any(scope._can_reused for scope in scopes)
+
+
+def _save(scope: Any, given: Optional[List[paddle.Tensor]]) -> Optional[Saved]:
     # No backward pass reads those between the operations of the forward pass.
     names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
     try:
@@ -122,18 +134,19 @@ def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
 
 class Saved:
     """What the first pass through a program has found in its scope, which the executor empties. What the program was given and what it has
-    given are there in their own memory: as in eager mode, a later pass reads what has been written to it. The rest is copied, as the pass may write over it."""
+    given are there in their own memory: as in eager mode, a later pass reads what has been written to it. The rest is copied, as the pass may write
+    over it; without `given` there is none yet."""
 
-    def __init__(self, scope: Any, found: Dict[str, Any], given: Iterable[paddle.Tensor]) -> None:
+    def __init__(self, scope: Any, found: Dict[str, Any], given: Optional[Iterable[paddle.Tensor]]) -> None:
         self._scope = scope
         self._shared: Dict[str, paddle.Tensor] = {}
         self._copied: Dict[str, paddle.Tensor] = {}
-        places = {_place(tensor) for tensor in given} - {0}
+        places = {_place(tensor) for tensor in given or ()} - {0}
         for name, variable in found.items():
             if not variable._is_initialized():
                 continue
             tensor = paddle.Tensor(variable)
-            if name.startswith("output_") or variable._ptr() in places:
+            if given is None or name.startswith("output_") or variable._ptr() in places:
                 self._shared[name] = tensor
             else:
                 self._copied[name] = tensor.clone()

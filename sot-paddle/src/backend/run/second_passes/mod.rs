@@ -15,6 +15,7 @@
 //! | `watch`, `pass`, `trial`, `results` | which passes run, what they do, which runs they go through |
 //! | `flow`, `reach`, `through`, `made`, `histories` | how gradients flow through a graph |
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
+//! | `copies` | runs that `paddle.grad` does not go through, and disturbs |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
 //! | `unreached`, `gradient_flags` | what `backward` leaves on leaves: gradients that are none, and their `stop_gradient` |
@@ -28,6 +29,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sot_core::cpython;
 
+mod copies;
 mod flow;
 mod gradient_flags;
 mod histories;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
+use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
@@ -52,6 +53,9 @@ pub(crate) struct PastRun {
     is_partial: bool,
     /// The last pass that has gone through it.
     pass: AtomicU64,
+    /// What was in its scope, if that has been emptied before the first one (`sot._second_passes.SavedAll`, or `None`
+    /// where it could not be held).
+    emptied: Mutex<Option<Py<PyAny>>>,
     /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
     given: Mutex<Option<GivenValues>>,
     /// The results of the program that has filled the scope again: when they go, Paddle empties it.
@@ -133,6 +137,7 @@ impl PastRun {
             collector,
             is_partial: !graph.flow.partial.is_empty(),
             pass: AtomicU64::new(0),
+            emptied: Mutex::default(),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
             called: Mutex::default(),
@@ -146,6 +151,7 @@ impl PastRun {
     /// would keep alive, and are leaves, as in eager mode.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
+        copies::note(&run);
         let is_only = results.len()? == 1;
         let mut found = Vec::new();
         for (at, result) in results.try_iter()?.enumerate() {
@@ -221,6 +227,8 @@ impl PastRun {
                 return refuse_pass();
             }
             with_running(|pass| pass.is_second = true);
+        } else if !self.fill_for_first_pass(py)? {
+            return refuse_pass();
         }
         match pass.kind {
             PassKind::Keeps | PassKind::StopsAtPrograms => {
@@ -320,6 +328,44 @@ impl PastRun {
             given.saved = Some(saved.unbind());
         }
         Ok(())
+    }
+
+    /// What its scope holds for its first pass. `None` if there has been one, or the scope is empty already.
+    pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.pass.load(Ordering::Relaxed) != 0 || locked(&self.emptied).is_some() {
+            return Ok(None);
+        }
+        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(None) };
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("hold", (scope,)).map(|held| Some(held.unbind()))
+    }
+
+    /// Keeps what its scope held, if that has been emptied since, without a pass. Tells whether it has.
+    pub(super) fn take_back(&self, held: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = held.py();
+        if self.pass.load(Ordering::Relaxed) != 0 {
+            return Ok(false);
+        }
+        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(false) };
+        let is_emptied = {
+            let _quiet = cpython::suspend(py);
+            module(py)?.call_method1("are_emptied", (scope,))?.is_truthy()?
+        };
+        if is_emptied {
+            self.tenancy.kept.store(true, Ordering::Relaxed);
+            *locked(&self.emptied) = Some(held.clone().unbind());
+        }
+        Ok(is_emptied)
+    }
+
+    /// Has the scope be as the run has left it. `false` if that is impossible.
+    fn fill_for_first_pass(&self, py: Python<'_>) -> PyResult<bool> {
+        let Some(held) = locked(&self.emptied).take() else { return Ok(true) };
+        if held.is_none(py) || self.tenancy.run.load(Ordering::Relaxed) != self.number {
+            return Ok(false);
+        }
+        let _quiet = cpython::suspend(py);
+        held.bind(py).call_method0("fill").map(|_| true)
     }
 
     /// Makes it possible to call its statements again.
