@@ -209,6 +209,7 @@ pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
     let face = face::used()?.face;
     let partial = cpython::import(py, "functools")?.getattr("partial")?;
     let mut function = target.clone();
+    let mut is_call = false;
     loop {
         function = if function.is_instance(&partial)? {
             function.getattr("func")?
@@ -216,17 +217,17 @@ pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
             translated.borrow().target(py)?
         } else if let Some(entry) = face.entry(&function) {
             function.getattr(entry)?
-        } else {
+        } else if let Some((inner, _)) = cpython::bound_method(&function) {
+            inner
+        } else if is_call || function.is_instance_of::<PyFunction>() {
             break;
-        }
-    }
-    if let Some((inner, _)) = cpython::bound_method(&function) {
-        function = inner;
-    } else if !function.is_instance_of::<PyFunction>() {
-        match function.get_type().getattr_opt("__call__")? {
-            Some(call) => function = call,
-            None => return Ok(None),
-        }
+        } else {
+            is_call = true;
+            match function.get_type().getattr_opt("__call__")? {
+                Some(call) => call,
+                None => return Ok(None),
+            }
+        };
     }
     Ok(function.cast::<PyFunction>().ok().map(cpython::function_code))
 }

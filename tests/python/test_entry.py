@@ -84,6 +84,28 @@ def test_method_class_and_static_method(same):
     assert sot.stats().graphs == 2 and not sot.stats().fallbacks
 
 
+def test_what_has_been_translated_is_translated_again(same):
+    class Model:
+        @sot.symbolic_translate
+        def run(self, x):
+            return x * 2
+
+        @sot.symbolic_translate
+        def __call__(self, x):
+            return x * 3
+
+        @classmethod
+        @sot.symbolic_translate
+        def of_class(cls, x):
+            return x * 4
+
+    model, x = Model(), paddle.ones([2])
+    for target, expected in [(model.run, 2.0), (Model.run.__get__(model), 2.0), (model, 3.0), (model.__call__, 3.0), (Model.of_class, 4.0)]:
+        same(sot.symbolic_translate(target)(x), paddle.full([2], expected))
+        same(sot.symbolic_translate(functools.partial(target, x))(), paddle.full([2], expected))
+    assert sot.stats().graphs == 3 and not sot.stats().fallbacks
+
+
 def test_property_and_super(check):
     class Base(nn.Layer):
         @property

@@ -184,3 +184,72 @@ def test_tensors_of_other_numbers_and_those_that_are_changed(same):
     for _ in range(2):
         same(sot.symbolic_translate(ask)(x), ask(x))
     assert sot.stats().graphs
+
+
+def with_sizes_written(x):
+    shape = x.shape
+    shape[0] = -1
+    shape.append(1)
+    halved = x.shape
+    halved[1:] = [2, halved[1] // 2]
+    ones = x.shape
+    del ones[0]
+    ones.insert(0, 1)
+    seen = [size for size in ones if len(ones) > 3 or ones.append(size) is None]
+    ones.reverse()
+    return x.reshape(shape) * 2, x.reshape(halved), ones, seen, x.shape, list(reversed(halved)), type(ones) is type(x.shape)
+
+
+def with_sizes_added(x):
+    shape = same = x.shape
+    shape += [1]
+    twice = x.shape
+    twice *= 2
+    return x.reshape(shape), shape is same, same, twice, ([1] + twice)[1:3] == x.shape
+
+
+def with_errors_of_lists(x):
+    shape, errors = x.shape, []
+
+    def write_beyond():
+        shape[5] = 1
+
+    for write in (lambda: shape.pop(9), lambda: shape.remove(77), write_beyond):
+        try:
+            write()
+        except (IndexError, ValueError) as error:
+            errors.append(str(error))
+    return x.reshape(shape) + 1, errors
+
+
+def to_an_object_that_stays(x, kept=[]):
+    kept.append(x.shape)
+    kept[-1].append(x.shape[1])
+    kept[-1][1] = 7
+    return x + len(kept[-1]), kept.pop()
+
+
+@pytest.mark.parametrize("fn", [with_sizes_written, with_sizes_added, with_errors_of_lists, to_an_object_that_stays])
+def test_shapes_are_written_to_as_lists_are(fn, same):
+    fast = sot.symbolic_translate(fn)
+    for size in (2, 3, 5):
+        x = paddle.arange(size * 4, dtype="float32").reshape([size, 4])
+        same(fast(x), fn(x))
+    assert sot.stats().graphs == sot.stats().translations == 2
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_shapes_from_outside_are_written_to_where_they_are(same):
+    def f(x, shape):
+        y = x * 2
+        shape.append(1)
+        return y.reshape(shape), shape
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        x = paddle.ones([2, 3])
+        given, expected = x.shape, x.shape
+        y, kept = fast(x, given)
+        same((y, list(kept)), (f(x, expected)[0], list(expected)))
+        assert kept is given
+    assert not sot.stats().fallbacks

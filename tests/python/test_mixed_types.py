@@ -118,3 +118,21 @@ def test_a_matrix_product_with_a_number():
             function(x)
         with pytest.raises(type(expected.value)):
             sot.symbolic_translate(function)(x)
+
+
+def test_where_between_sums(check):
+    """Paddle's own `where` adds nought to tensors of several shapes, which is taken back: not what the program adds."""
+
+    def f(chosen, x, y, n):
+        both = x + n
+        nought = paddle.zeros_like(x)
+        return [
+            paddle.where(chosen, x + n, y + n),
+            paddle.where(chosen, both, both),
+            paddle.where(chosen, x + nought, y + nought),
+            paddle.where(chosen[0], x + n, (y + n)[0]),
+            paddle.nn.functional.relu(paddle.where(chosen, x + n, n + y)),
+        ]
+
+    x = paddle.to_tensor([[1.0, -2.0], [3.0, -0.0]])
+    check(f, x > 0, x, x * 2, x * 5)

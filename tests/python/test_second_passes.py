@@ -4,6 +4,7 @@ This holds also for passes that meet a program. Where a result cannot be compute
 never a partial result.
 """
 
+import copy
 import gc
 import types
 import weakref
@@ -1436,3 +1437,93 @@ def test_hooks_to_which_a_pass_would_bring_parts(as_programs, same):
         seen, expected = [], []
         same(way(fast, lambda gradient: seen.append(gradient.numpy())), way(only_one, lambda gradient: expected.append(gradient.numpy())))
         same(seen, expected)
+
+
+def test_weights_that_come_from_the_program_are_constants(same):
+    """A result without a gradient is no longer the program's: a gradient of gradients by it came to the program, and through it."""
+
+    def f(x, w):
+        y = paddle.matmul(x, w) * 2
+        (slope,) = paddle.grad(y, x, grad_outputs=paddle.ones_like(y), create_graph=True, retain_graph=True)
+        return slope.square().sum()
+
+    def step(fn):
+        x, w = paddle.ones([2, 2]), paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+        x.stop_gradient = w.stop_gradient = False
+        loss = fn(x, w)
+        loss.backward()
+        return [loss.detach(), *gradients([x, w])]
+
+    expected, fast = step(f), sot.symbolic_translate(f)
+    same(step(fast), expected)
+    assert sot.stats().graphs == 2 and not sot.stats().fallbacks
+
+
+def test_results_without_gradients_are_leaves_and_hold_no_run(same):
+    w = paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+    held = {"total": paddle.zeros([2]), "count": paddle.zeros([1], "int64")}
+
+    def f(x):
+        y = (x * w).exp()
+        held["total"] = held["total"] * 0.5 + y.detach()
+        held["count"] += 1
+        with paddle.no_grad():
+            z = y * 2
+        return y, z, y > 1, y.argmax(), paddle.ones_like(y), y.detach().reshape([1, 2])
+
+    def leaves(results):
+        return [(tensor.is_leaf, tensor.stop_gradient) for tensor in (*results, *held.values())]
+
+    expected = leaves(f(paddle.ones([2])))
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        results = fast(paddle.ones([2]))
+        assert leaves(results) == expected
+    same(copy.deepcopy(results[1:]), results[1:])
+    same(copy.deepcopy(held), held)
+    x = paddle.ones([2])
+    given, kept = weakref.ref(x), fast(x)[1:]
+    del x
+    assert given() is None and len(kept) == 5
+
+
+def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
+    """Between a draw and what takes it back other threads draw, too."""
+    w = paddle.to_tensor([2.0], stop_gradient=False)
+    fast = sot.symbolic_translate(lambda x: (x * w).exp())
+    drawing = sot.symbolic_translate(lambda x: (x * w).exp() * paddle.rand([1]))
+    for name in ("set_rng_state", "seed"):
+        monkeypatch.setattr(paddle, name, lambda *_: pytest.fail("random numbers were set"))
+    before = paddle.get_rng_state()
+    fast(paddle.ones([1]))
+    assert not _second_passes.draws_since(before)
+    drawing(paddle.ones([1]))
+    assert _second_passes.draws_since(before) and not _second_passes.draws_since(paddle.get_rng_state())
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_gradients_by_what_was_computed_from_results(first, same, monkeypatch):
+    """`paddle.grad` copies the nodes of programs that it does not go through; Paddle lets go of a program with the copy."""
+    if first:
+        monkeypatch.delenv("MIN_GRAPH_SIZE")
+    w = paddle.to_tensor([[0.1, 0.2], [0.3, 0.4]], stop_gradient=False)
+
+    def f(x):
+        h = paddle.matmul(x, w)
+        return (h * h).exp().tanh() + h.sin() * h
+
+    def steps(fn):
+        w.clear_gradient(False)
+        found = []
+        for step in range(8):
+            other = fn(paddle.ones([2, 2]))
+            z = fn(paddle.ones([2, 2]) * (step + 1)) * 2
+            loss = (z * z).sum()
+            if step >= first:
+                found.append(paddle.grad(loss, z, retain_graph=True)[0].detach())
+            (loss + other.sum()).backward()
+        return [*found, w.grad.numpy()]
+
+    expected = steps(f)
+    same(steps(sot.symbolic_translate(f)), expected)
+    assert sot.stats().graphs and not sot.stats().graph_errors

@@ -266,6 +266,23 @@ def test_whether_data_types_are_one_object(x):
     assert sot.stats().graphs == (1 if paddle.float32 is x.dtype else 0)
 
 
+def test_data_types_that_are_given_back_are_paddles_objects(x, same):
+    def f(x):
+        y = x.astype("int64")
+        return [x.dtype, y.dtype, (x > 0).dtype, {y.dtype: y.dtype}], y
+
+    def names(found):
+        *types, by_type = found
+        return [dtype is getattr(paddle, str(dtype).split(".")[-1]) for dtype in [*types, *by_type, *by_type.values()]]
+
+    expected, fast = f(x), sot.symbolic_translate(f)
+    for _ in range(2):
+        types, y = fast(x)
+        same(y, expected[1])
+        assert names(types) == names(expected[0])
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
 def test_a_name_is_given(same):
     def fn(x):
         y = x * 2

@@ -287,7 +287,7 @@ class Doubled(paddle.autograd.PyLayer):
         return (gradient * 2).detach()
 
 
-@pytest.mark.parametrize("kept", [None, False, True])
+@pytest.mark.parametrize("kept", [None, False, True, "zeros"])
 @pytest.mark.parametrize("outside", [False, True])
 def test_gradients_stop_others_where_eager_modes_do(kept, outside):
     def flags(fn):
@@ -299,6 +299,8 @@ def test_gradients_stop_others_where_eager_modes_do(kept, outside):
             for leaf in (x, layer.weight, layer.bias):
                 if kept is None:
                     leaf.clear_gradient(False)
+                elif kept == "zeros":
+                    leaf.clear_gradient()
                 elif leaf.grad is not None:
                     leaf.grad.stop_gradient = kept
             given = Doubled.apply(x) if outside else x

@@ -116,6 +116,28 @@ def test_gradients_flow_through_returned_views(same):
     assert sot.stats().graphs == 1 and not sot.stats().breaks
 
 
+def test_views_behind_a_block_without_gradients_that_breaks_the_graph(same):
+    """The graph behind the break begins without gradients, and goes on with them."""
+
+    def f(x):
+        y = x.flip(0)
+        with paddle.no_grad():
+            total = float(x.sum())
+            inside = y.t()
+        return y, y.t(), x.t(), x.reshape([4]), inside, x * total
+
+    def run(fn):
+        x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]], stop_gradient=False)
+        results = fn(x)
+        sum((result * result).sum() for result in results).backward()
+        return results, x.grad
+
+    expected, fast = run(f), sot.symbolic_translate(f)
+    for _ in range(2):
+        same(run(fast), expected)
+    assert sum(sot.stats().breaks.values()) == 1 and not sot.stats().fallbacks
+
+
 def test_all_of_a_tensor_is_another_one(same):
     def f(x):
         h = x * 2

@@ -100,8 +100,15 @@ def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterabl
     return SavedAll(found) if len(found) == len(saved) else None
 
 
+def hold(scopes: List[Any]) -> Optional[SavedAll]:
+    """What the scopes of a graph hold for its backward pass, in its own memory. `None` if some of that is no tensor."""
+    held = [_save(scope, None) for scope in scopes]
+    found = [one for one in held if one is not None]
+    return SavedAll(found) if len(found) == len(held) else None
+
+
 class SavedAll:
-    """The contents of the scopes of a graph that the first pass found; one scope for each of its programs."""
+    """The contents of the scopes of a graph; one scope for each of its programs."""
 
     def __init__(self, each: List[Saved]) -> None:
         self._each = each
@@ -112,7 +119,12 @@ class SavedAll:
             saved.fill()
 
 
-def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
+def are_emptied(scopes: List[Any]) -> bool:
+    """Return whether Paddle has released the contents of the scopes."""
+    return any(scope._can_reused for scope in scopes)
+
+
+def _save(scope: Any, given: Optional[List[paddle.Tensor]]) -> Optional[Saved]:
     # These are values between operations of the forward pass, which no backward pass reads.
     names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
     try:
@@ -125,18 +137,19 @@ def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
 class Saved:
     """The contents of a program's scope that the first pass found, and that the executor empties. Inputs and results
     of the program are kept in their own memory: as in eager mode, a later pass reads what has been written to it
-    since. The rest is copied, because the pass may write over it."""
+    since. The rest is copied, because the pass may write over it; without `given` no pass has run yet, and nothing is
+    copied."""
 
-    def __init__(self, scope: Any, found: Dict[str, Any], given: Iterable[paddle.Tensor]) -> None:
+    def __init__(self, scope: Any, found: Dict[str, Any], given: Optional[Iterable[paddle.Tensor]]) -> None:
         self._scope = scope
         self._shared: Dict[str, paddle.Tensor] = {}
         self._copied: Dict[str, paddle.Tensor] = {}
-        places = {_place(tensor) for tensor in given} - {0}
+        places = {_place(tensor) for tensor in given or ()} - {0}
         for name, variable in found.items():
             if not variable._is_initialized():
                 continue
             tensor = paddle.Tensor(variable)
-            if name.startswith("output_") or variable._ptr() in places:
+            if given is None or name.startswith("output_") or variable._ptr() in places:
                 self._shared[name] = tensor
             else:
                 self._copied[name] = tensor.clone()
@@ -199,17 +212,13 @@ def _bytes(results: Any) -> list[Optional[bytes]]:
 
 
 def draws_since(state: Any) -> bool:
-    """Return whether random numbers have been drawn since this state."""
-    now = paddle.get_rng_state()
-    numbers = _next_numbers()
-    paddle.set_rng_state(state)
-    has_drawn = bool(numbers != _next_numbers())
-    paddle.set_rng_state(now)
-    return has_drawn
+    """Return whether random numbers have been drawn since this state. Draws none, because other threads may draw."""
+    return _engines(paddle.get_rng_state()) != _engines(state)
 
 
-def _next_numbers() -> Any:
-    return paddle.rand([4], dtype="float32").tolist()
+def _engines(state: Any) -> List[List[str]]:
+    """What each device's random numbers come from, but for where in memory that is."""
+    return [[word for word in str(device).split() if not word.startswith("0x")] for device in state]
 
 
 def zeros_like(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:

@@ -20,6 +20,7 @@ use crate::containers::dict;
 use crate::functions::slots;
 use crate::globals::GlobalsVariable;
 use crate::numpy;
+use crate::tensor::shape;
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -163,6 +164,9 @@ pub fn call_descriptor<'py>(
         return globals.call_method(cx, &name, args);
     }
     if let Some(result) = c_state::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    if let Some(result) = shape::call_method(cx, descriptor, args)? {
         return Ok(result);
     }
     if let Some(result) = exception::call_method(cx, descriptor, args)? {

@@ -19,6 +19,7 @@ use crate::containers::list::ListVariable;
 use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
+use crate::tensor::shape::ShapeVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
 
@@ -169,6 +170,7 @@ impl SequenceKind {
         let constant = payload.constant().map(|constant| constant.bind(cx.py));
         match payload.form() {
             Form::List => SequenceKind::List,
+            _ if cx.vars.as_kind::<ShapeVariable>(sequence).is_some() => SequenceKind::List,
             Form::Range => SequenceKind::Range,
             _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => SequenceKind::Bytes,
             _ => match constant.map(PyAnyMethods::extract::<String>) {
@@ -218,6 +220,9 @@ fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flo
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
         return Ok(tuple.items.get(position).copied());
+    }
+    if let Some(shape) = cx.see_as::<ShapeVariable>(sequence)? {
+        return Ok(shape.items.get(position).copied());
     }
     let value = match cx.see_as::<RangeVariable>(sequence)? {
         Some(range) => Some(range.bind(cx.py)),

@@ -1,24 +1,49 @@
-//! The shape of a tensor with open sizes: a list, or the framework's own subclass of `list`.
+//! The shape of a tensor: a list, or an object of the framework's own subclass of `list`. While all sizes are known it
+//! does what the real object does; where some are open, only part of that is simulated. A shape that was made in the
+//! trace may be written to, as a list is.
 
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySlice, PyType};
+use pyo3::types::{PyBool, PyInt, PyList, PySlice, PyType};
 use sot_core::bytecode::Op;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
-use sot_core::variable::Rebuild;
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::side_effects::Effect;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::containers::list::ListVariable;
+use crate::containers::list::{self, ListVariable};
 use crate::containers::sequence;
+use crate::functions::method;
+use crate::iterators::sequence::SequenceIterator;
 
 sot_core::variable_kind! { "shape" }
+
+/// Methods of lists that read.
+const READING: &[&str] = &["index", "count", "copy", "__len__", "__getitem__"];
+/// Methods of lists that write, with the numbers of arguments that they take.
+const WRITING: &[(&str, RangeInclusive<usize>)] = &[
+    ("append", 1..=1),
+    ("extend", 1..=1),
+    ("insert", 2..=2),
+    ("pop", 0..=1),
+    ("remove", 1..=1),
+    ("clear", 0..=0),
+    ("reverse", 0..=0),
+    ("sort", 0..=0),
+];
 
 /// The sizes, in order.
 pub struct ShapeVariable {
     ty: Py<PyAny>,
-    items: Vec<VarId>,
+    /// Numbers, and sizes that are open.
+    pub items: Vec<VarId>,
+    /// Whether it was made outside the graph.
+    is_found: bool,
 }
 
 impl ShapeVariable {
@@ -27,7 +52,21 @@ impl ShapeVariable {
         if ty.bind(cx.py).is(cx.py.get_type::<PyList>()) {
             return cx.list(items);
         }
-        cx.produce(Rc::new(ShapeVariable { ty, items }))
+        cx.produce(Rc::new(ShapeVariable { ty, items, is_found: false }))
+    }
+
+    /// What stands for an object, of which all sizes are known.
+    pub fn of(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, is_found: bool) -> Flow<Rc<dyn Variable>> {
+        let numbers = object.cast::<PyList>().map_err(PyErr::from)?.as_sequence().to_list()?;
+        let items = numbers.iter().map(|number| cx.constant(number.unbind())).collect();
+        Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found }))
+    }
+
+    /// A copy of the object, if no size is open.
+    fn known<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
+        let numbers: Option<Vec<_>> =
+            self.items.iter().map(|item| Some(cx.vars.get(*item).constant()?.bind(cx.py).clone())).collect();
+        self.ty.bind(cx.py).call1((numbers?,)).ok()
     }
 
     /// Makes another attempt with known sizes, for an operation that open sizes do not support; breaks the graph if
@@ -35,6 +74,98 @@ impl ShapeVariable {
     fn needs_sizes<T>(&self, cx: &mut OpcodeExecutor<'_>, what: &str) -> Flow<T> {
         Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, format!("{what} a shape of open sizes"))))
     }
+
+    /// Does something to a list of the sizes, which are then those of the shape.
+    fn edit<'py, T>(
+        cx: &mut OpcodeExecutor<'py>,
+        this: VarId,
+        work: impl FnOnce(&mut OpcodeExecutor<'py>, VarId) -> Flow<T>,
+    ) -> Flow<T> {
+        let refuse = |what| Err(Unwind::break_graph(ReasonId::UnsupportedMutation, what));
+        let Some(shape) = cx.see_as::<ShapeVariable>(this)?.filter(|shape| !shape.is_found) else {
+            return refuse("writing into a shape that was made outside the graph");
+        };
+        let sizes = cx.list(shape.items.clone());
+        let done = work(cx, sizes);
+        if !matches!(done, Ok(_) | Err(Unwind::Raise(_))) {
+            return done;
+        }
+        let items = list::expect(cx, sizes)?.items.clone();
+        if !items.iter().all(|&item| is_size(cx, item)) {
+            return refuse("writing what is no size into a shape");
+        }
+        if items != shape.items {
+            let ty = shape.ty.clone_ref(cx.py);
+            cx.vars.set(this, Rc::new(ShapeVariable { ty, items, is_found: false }));
+            cx.effects.record(Effect::Contents { container: this });
+        }
+        done
+    }
+
+    /// What `shape + other` or the like gives of known sizes; `None` where the operand is not known.
+    fn known_binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let Some(value) = self.known(cx) else { return Ok(None) };
+        if let Some(other) = cx.materialize(other)? {
+            let result = cx.fold(|_| if reflected { op.apply(&other, &value) } else { op.apply(&value, &other) })?;
+            return Ok(Some(result));
+        }
+        // A list that holds more than numbers.
+        let Some(list) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
+        if list.items.iter().all(|item| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some()) {
+            return Ok(None);
+        }
+        let items = cx.list(self.items.clone());
+        let result = if reflected { cx.binary(op, other, items) } else { cx.binary(op, items, other) };
+        result.map(Some)
+    }
+
+    /// The sizes in the other operand, if that is a list or shape.
+    fn sizes_of(cx: &mut OpcodeExecutor<'_>, other: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(match (cx.see_as::<ListVariable>(other)?, cx.see_as::<ShapeVariable>(other)?) {
+            (Some(list), _) => Some(list.items.clone()),
+            (_, Some(shape)) => Some(shape.items.clone()),
+            _ => None,
+        })
+    }
+}
+
+/// Whether a shape may hold it.
+fn is_size(cx: &OpcodeExecutor<'_>, item: VarId) -> bool {
+    let is_number = |value: &Py<PyAny>| value.bind(cx.py).is_exact_instance_of::<PyInt>();
+    cx.is_open_argument(item) || cx.vars.get(item).constant().is_some_and(is_number)
+}
+
+/// Calls a method of lists that writes to a shape, or goes over it backwards; `None` if it is another.
+pub(crate) fn call_method<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    descriptor: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
+    let Some(shape) = cx.see_as::<ShapeVariable>(this)? else { return Ok(None) };
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let of_list = cx.py.get_type::<PyList>().getattr_opt(name.as_str())?;
+    if !of_list.is_some_and(|of_list| of_list.is(descriptor)) {
+        return Ok(None);
+    }
+    if name == "__reversed__" && rest.is_empty() {
+        return Ok(Some(SequenceIterator::reversed(cx, this, shape.items.len())));
+    }
+    let Some((_, count)) = WRITING.iter().find(|(writing, _)| *writing == name) else { return Ok(None) };
+    if !count.contains(&rest.len()) || !args.keywords.is_empty() && name != "sort" {
+        // The error names the class.
+        let text = format!("{name}() of a shape with other arguments than it takes");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    ShapeVariable::edit(cx, this, |cx, sizes| method::call_descriptor(cx, descriptor, &rest.with_receiver(sizes)))
+        .map(Some)
 }
 
 impl Variable for ShapeVariable {
@@ -49,6 +180,17 @@ impl Variable for ShapeVariable {
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         let items: Vec<String> = self.items.iter().map(|&item| cx.text(item)).collect();
         format!("ShapeVariable({})", items.join(", "))
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if let Some(value) = self.known(cx).filter(|_| self.is_found) {
+            cx.guards.add(cx.vars.tracker(this), Test::Equals(value.unbind()));
+        }
+        Ok(())
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        self.known(cx).map(Bound::unbind)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -71,15 +213,40 @@ impl Variable for ShapeVariable {
         cg.end_call(1)
     }
 
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
+        let all = Argument::Constant(PySlice::full(cg.py()).into_any().unbind());
+        cg.call(|cg| cg.load_const(set), [this.into(), all, Argument::list(&self.items)])?;
+        cg.op(Op::POP_TOP, 0)
+    }
+
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let known = self.known(cx).is_some();
         match &**name {
             "__class__" => object_model::get_attr(cx, this, name),
+            name_of if WRITING.iter().any(|(writing, _)| *writing == name_of) => object_model::get_attr(cx, this, name),
+            "numel" if known => object_model::get_attr(cx, this, name),
+            reading if known && READING.contains(&reading) => {
+                let numbers = cx.list(self.items.clone());
+                cx.find_attr(numbers, name)
+            }
+            _ if known => Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("'{name}' of a shape"))),
             _ => self.needs_sizes(cx, &format!("attribute '{name}' of")),
         }
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
-        let Some(key) = cx.materialize(key)? else { return self.needs_sizes(cx, "an unknown index into") };
+        let known = self.known(cx);
+        let Some(key) = cx.materialize(key)? else {
+            if known.is_none() {
+                return self.needs_sizes(cx, "an unknown index into");
+            }
+            let text = "a shape index that is not known while tracing";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        };
+        if let Some(value) = known {
+            return cx.fold(|_| value.get_item(key));
+        }
         let positions = PyList::new(cx.py, 0..self.items.len())?;
         let found = match positions.as_any().get_item(&key) {
             Ok(found) => found,
@@ -94,17 +261,20 @@ impl Variable for ShapeVariable {
         Ok(ShapeVariable::make(cx, slice.get_type().into_any().unbind(), items))
     }
 
-    fn set_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId, _: VarId) -> Flow<()> {
-        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "writing into a shape"))
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        Self::edit(cx, this, |cx, sizes| cx.set_item(sizes, key, value))
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        Self::edit(cx, this, |cx, sizes| cx.del_item(sizes, key))
     }
 
     fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
         Ok(Some(self.items.clone()))
     }
 
-    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        let items = cx.tuple(self.items.clone());
-        cx.iter(items)
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(SequenceIterator::over(cx, this))
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
@@ -127,10 +297,11 @@ impl Variable for ShapeVariable {
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        let others = match (cx.see_as::<ListVariable>(other)?, cx.see_as::<ShapeVariable>(other)?) {
-            (Some(list), _) => list.items.clone(),
-            (_, Some(shape)) => shape.items.clone(),
-            _ => return self.needs_sizes(cx, "an operator of"),
+        if let Some(result) = self.known_binary(cx, op, other, reflected)? {
+            return Ok(Some(result));
+        }
+        let Some(others) = Self::sizes_of(cx, other)? else {
+            return if self.known(cx).is_some() { Ok(None) } else { self.needs_sizes(cx, "an operator of") };
         };
         let open = |item: &VarId| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some();
         if op != BinaryOp::Add || !others.iter().all(open) {
@@ -145,16 +316,35 @@ impl Variable for ShapeVariable {
         Ok(Some(ShapeVariable::make(cx, ty, items)))
     }
 
-    fn inplace(&self, _: &mut OpcodeExecutor<'_>, _: BinaryOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
-        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "changing a shape in place"))
+    /// `shape += other` makes a shape where the class adds in its own way, and writes to it where it adds as lists do.
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if makes_another(self.ty.bind(cx.py), op)? {
+            return Ok(None);
+        }
+        Self::edit(cx, this, |cx, sizes| cx.inplace(op, sizes, other)).map(|_| Some(this))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
-        let others = match (cx.see_as::<ListVariable>(other)?, cx.see_as::<ShapeVariable>(other)?) {
-            (Some(list), _) => list.items.clone(),
-            (_, Some(shape)) => shape.items.clone(),
-            _ => return self.needs_sizes(cx, "comparing"),
+        if let Some(value) = self.known(cx) {
+            if let Some(other) = cx.materialize(other)? {
+                let compared = |py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any());
+                return cx.fold(compared).map(Some);
+            }
+        }
+        let Some(others) = Self::sizes_of(cx, other)? else {
+            return if self.known(cx).is_some() { Ok(None) } else { self.needs_sizes(cx, "comparing") };
         };
         sequence::compare_sized(cx, op, &self.items, &others).map(Some)
     }
+}
+
+/// Whether an in-place operator of the class makes another object.
+fn makes_another(ty: &Bound<'_, PyAny>, op: BinaryOp) -> PyResult<bool> {
+    let shape = ty.call1((PyList::new(ty.py(), [2])?,))?;
+    let operator = cpython::import(ty.py(), "operator")?;
+    Ok(match op {
+        BinaryOp::Add => !operator.call_method1("iadd", (&shape, PyList::new(ty.py(), [3])?))?.is(&shape),
+        BinaryOp::Multiply => !operator.call_method1("imul", (&shape, 2))?.is(&shape),
+        _ => true,
+    })
 }

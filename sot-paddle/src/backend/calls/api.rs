@@ -547,7 +547,11 @@ fn known_attribute(
     let known = match name {
         // The attribute of the value has the type that it has for an eager tensor (`shape`: a `paddle.Size` or a
         // list).
-        "shape" | "dtype" => value.getattr(name)?.unbind(),
+        "shape" => value.getattr(name)?.unbind(),
+        "dtype" => {
+            let dtype = value.getattr(name)?;
+            paddle.lasting_of(&dtype)?.unwrap_or(dtype).unbind()
+        }
         "size" if paddle.size_type.is(py.get_type::<PyInt>()) => {
             meta.shape.iter().flatten().product::<i64>().into_pyobject(py)?.into_any().unbind()
         }

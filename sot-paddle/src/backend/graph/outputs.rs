@@ -32,6 +32,11 @@ impl Output {
         self.origin == Origin::Result(index) && self.steps.is_empty()
     }
 
+    /// True if the output is a view that takes part in the gradient of the tensor it is a view of.
+    pub(crate) fn is_view_with_gradient(&self) -> bool {
+        !self.steps.is_empty() && !self.detached
+    }
+
     /// Returns the origin, if the output is the tensor there, without views or detaching.
     pub(crate) fn as_it_is(&self) -> Option<Origin> {
         (self.steps.is_empty() && !self.detached).then_some(self.origin)

@@ -54,7 +54,7 @@ impl PlannedProgram {
         let given = (self.inputs.bind(py).len(), self.parameters);
         let flow = self.flow.of_program(&self.plan);
         let outputs = (results.len(), self.plan);
-        Ok(Graph::new(py, &self.paddle, program, given, outputs, flow, (self.writes, self.statements)))
+        Graph::new(py, &self.paddle, program, given, outputs, flow, (self.writes, self.statements))
     }
 
     /// Splits the program into forward and backward and optimizes both. A long program is cut into pieces first.

@@ -58,17 +58,22 @@ pub(crate) fn call<'py>(
 }
 
 /// Checks a new operation. If one of Paddle's own functions has called `where` with tensors of several shapes, `x` and
-/// `y` are broadcast without adding zero.
+/// `y` are broadcast without adding zero. Only sums that are as new as the operation are replaced (`is_new`): older
+/// ones are the program's.
 pub(crate) fn keep_sign<'py>(
     replacer: &OperandReplacer<'_, 'py>,
     operation: &Bound<'py, PyAny>,
     name: &str,
     sources: &[Bound<'py, PyAny>],
+    is_new: impl Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
 ) -> PyResult<()> {
     let (true, [_, x, y]) = (name == "pd_op.where", sources) else { return Ok(()) };
-    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_zeros(x)?, sum_with_zeros(y)?) else { return Ok(()) };
+    if !(is_new(x)? && is_new(y)?) {
+        return Ok(());
+    }
+    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_of(x)?, sum_of(y)?) else { return Ok(()) };
     let (Some(zeros), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
-    if identity(replacer.paddle, zeros)? != identity(replacer.paddle, other)? {
+    if identity(replacer.paddle, zeros)? != identity(replacer.paddle, other)? || !is_all_zeros(zeros)? {
         return Ok(());
     }
     for (sum, operands) in [(&x_sum, &x), (&y_sum, &y)] {
@@ -85,7 +90,7 @@ pub(crate) fn keep_sign<'py>(
 
 /// Returns the addition that has made a value, with its operands; `None` if another operation has made it.
 #[allow(clippy::type_complexity, reason = "an operation and its operands")]
-fn sum_with_zeros<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
+fn sum_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
     let py = value.py();
     let operation = value.call_method0(intern!(py, "get_defining_op"))?;
     if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.add" {
@@ -93,6 +98,22 @@ fn sum_with_zeros<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py,
     }
     let operands = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
     Ok(Some((operation, operands)))
+}
+
+/// True if the operations that made a value show that all its numbers are zero: those that `where` adds.
+fn is_all_zeros(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+    if operation.is_none() {
+        return Ok(false);
+    }
+    let operands: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+    match (operation.call_method0(intern!(py, "name"))?.extract::<&str>()?, &operands[..]) {
+        ("pd_op.add", [one, other]) => Ok(is_all_zeros(one)? && is_all_zeros(other)?),
+        ("pd_op.cast", [of]) | ("pd_op.full_like", [_, of]) => is_all_zeros(of),
+        ("pd_op.full", _) => operation.call_method0(intern!(py, "attrs"))?.get_item("value")?.eq(0),
+        _ => Ok(false),
+    }
 }
 
 /// Returns condition, `x` and `y`.

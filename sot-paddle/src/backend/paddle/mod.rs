@@ -48,8 +48,8 @@ pub(crate) struct Paddle {
     pub(crate) convert_into_value: Py<PyAny>,
     /// Types of data types, places, `finfo` and `iinfo`: immutable objects, compared by `==`.
     plain_types: Vec<Py<PyAny>>,
-    /// The type of data types, if each data type is one object. In Paddle 3.0 each read makes a new object.
-    lasting: Option<Py<PyAny>>,
+    /// The one object of each data type, by its value, if there is one. In Paddle 3.0 each read makes a new object.
+    lasting: Option<Py<PyDict>>,
     /// Records, for each program, the parameters that it refers to.
     pub(crate) recorder: Py<PyAny>,
     /// Records, for each program, the results of in-place operations.
@@ -162,7 +162,15 @@ impl Paddle {
 
     /// True if equal values of this kind are always the same object.
     pub(crate) fn is_lasting(&self, value: &Bound<'_, PyAny>) -> bool {
-        self.lasting.as_ref().is_some_and(|lasting| value.get_type().is(lasting))
+        self.lasting_of(value).ok().flatten().is_some()
+    }
+
+    /// The one object of a data type, if there is one. Values of a program have others.
+    pub(crate) fn lasting_of<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.lasting {
+            Some(lasting) if self.is_plain_value(value) => lasting.bind(value.py()).get_item(value),
+            _ => Ok(None),
+        }
     }
 
     /// True if the instances of the class are plain values: data types or places.
@@ -292,11 +300,22 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     Ok(types)
 }
 
-/// The type of data types, if the data type of a tensor is the same object as Paddle's attribute.
-fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyAny>>> {
+/// Returns the object of each data type, by its value, if the data type of a tensor is the same object as Paddle's
+/// attribute.
+fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyDict>>> {
     let known = paddle.getattr("float32")?;
     let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;
-    Ok(found.is(&known).then(|| known.get_type().into_any().unbind()))
+    if !found.is(&known) {
+        return Ok(None);
+    }
+    let each = PyDict::new(paddle.py());
+    for value in known.get_type().getattr("__dict__")?.call_method0("values")?.try_iter()? {
+        let value = value?;
+        if value.get_type().is(known.get_type()) {
+            each.set_item(&value, &value)?;
+        }
+    }
+    Ok(Some(each.unbind()))
 }
 
 /// Raises `ImportError`, with the remedy, if Paddle is missing or too old.

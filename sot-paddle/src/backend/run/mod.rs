@@ -44,6 +44,8 @@ pub(crate) struct Graph {
     scopes: Scopes,
     /// `None` if the outputs are the program's results, in their order.
     plan: Option<Vec<Output>>,
+    /// True if views among the outputs must be made with grad mode on, though the graph is called with grad mode off.
+    views_force_grad: bool,
     /// What backward passes need to know about the graph.
     pub(crate) flow: ProgramFlow,
     writes: Option<GraphWrites>,
@@ -114,9 +116,10 @@ impl Graph {
         (results, plan): (usize, Vec<Output>),
         flow: ProgramFlow,
         (writes, statements): (Option<GraphWrites>, Option<Statements>),
-    ) -> Self {
+    ) -> PyResult<Self> {
+        let views_force_grad = plan.iter().any(Output::is_view_with_gradient) && !paddle.grad_enabled(py)?;
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
-        Graph {
+        Ok(Graph {
             paddle: Arc::clone(paddle),
             flow,
             scopes: Scopes::new(py, paddle, program.as_ref()),
@@ -124,9 +127,10 @@ impl Graph {
             inputs,
             parameters,
             plan: (!as_they_come).then_some(plan),
+            views_force_grad,
             writes,
             statements,
-        }
+        })
     }
 
     /// Runs the graph.
@@ -158,7 +162,8 @@ impl Graph {
         match &self.plan {
             None => Ok(results),
             Some(plan) => {
-                let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
+                let pick = || pick(&self.paddle, plan, &results, inputs, &parameters);
+                let outputs = if self.views_force_grad { self.paddle.with_grad(py, pick)? } else { pick()? };
                 if let Some(past) = past.filter(|_| !self.flow.made.is_empty()) {
                     past.note_made(&self.flow.made, &computed, &outputs, |at| plan[at].numbers(&results, inputs))?;
                 }

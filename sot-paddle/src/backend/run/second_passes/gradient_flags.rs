@@ -5,14 +5,19 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Returns the inputs or parameters of a run that a pass will give a new gradient. An existing gradient keeps its own
-/// flag. Other tensors are not held, because the pass releases them while it runs.
-pub(super) fn bare_leaves<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+/// Returns the inputs or parameters of a run whose gradient has the flag off after the pass: those without a gradient,
+/// and those whose gradient has the flag off now (a pass replaces a cleared gradient together with its flag). Other
+/// tensors are not held, because the pass releases them while it runs.
+pub(super) fn leaves_to_switch_off<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = given.py();
     let mut leaves = Vec::new();
     for tensor in given {
         let is_leaf = !is_on(&tensor)? && tensor.getattr(intern!(py, "is_leaf"))?.is_truthy()?;
-        if is_leaf && tensor.getattr(intern!(py, "grad"))?.is_none() {
+        if !is_leaf {
+            continue;
+        }
+        let gradient = tensor.getattr(intern!(py, "grad"))?;
+        if gradient.is_none() || !is_on(&gradient)? {
             leaves.push(tensor);
         }
     }
@@ -33,6 +38,7 @@ pub(super) fn switch_off(py: Python<'_>, leaves: &[Py<PyAny>]) -> PyResult<()> {
     Ok(())
 }
 
-fn is_on(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether the tensor's `stop_gradient` is on.
+pub(super) fn is_on(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.getattr(intern!(tensor.py(), "stop_gradient"))?.is_truthy()
 }

@@ -15,6 +15,7 @@
 //! | `watch`, `pass`, `trial`, `results` | which passes run, what they do, which runs they go through |
 //! | `flow`, `reach`, `carries_other_gradients`, `made`, `histories` | how gradients flow through a graph |
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
+//! | `copies` | runs that `paddle.grad` does not go through, and disturbs |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
 //! | `unreached`, `gradient_flags` | what `backward` leaves on leaves that no gradient reaches; flags of gradients |
@@ -29,6 +30,7 @@ use pyo3::prelude::*;
 use sot_core::cpython;
 
 mod carries_other_gradients;
+mod copies;
 mod flow;
 mod gradient_flags;
 mod histories;

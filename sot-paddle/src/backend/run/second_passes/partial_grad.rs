@@ -10,7 +10,7 @@ use sot_core::cpython;
 use super::pass::{Hooks, MetGradient, Pass, PassKind, RunningPass};
 use super::results::{self, ResultOf};
 use super::watch::{flag, refuse_program, run, ERROR_BY_RESULT};
-use super::{late_hooks, made, module, past_run, rehearsal, unreached, Hook, PastRun};
+use super::{copies, late_hooks, made, module, past_run, rehearsal, unreached, Hook, PastRun};
 
 /// Replaces the function behind `paddle.grad`. `args`: outputs, inputs, weights, whether the graph is kept, whether
 /// the gradients have gradients (`create_graph`), whether only the inputs get gradients, whether some inputs may be
@@ -19,6 +19,10 @@ pub(super) fn run_partial_grad<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
 ) -> PyResult<Bound<'py, PyAny>> {
+    copies::around(function.py(), || gradients(function, args))
+}
+
+fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let creates = flag(args, 4)?;
     let (mut inputs, mut wanted, mut paddle_knows) = (Vec::new(), Vec::new(), true);
     for (place, input) in args[1].try_iter()?.enumerate() {

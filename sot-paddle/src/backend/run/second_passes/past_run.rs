@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
-use super::gradient_flags::bare_leaves;
+use super::copies;
+use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
 use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
@@ -53,6 +54,9 @@ pub(crate) struct PastRun {
     is_partial: bool,
     /// The id of the last pass that has gone through the run; 0 if none has.
     pass: AtomicU64,
+    /// The contents of the run's scope, if the scope has been emptied before the first pass
+    /// (`sot._second_passes.SavedAll`, or `None` if the contents could not be held).
+    emptied: Mutex<Option<Py<PyAny>>>,
     /// What is needed to repeat the run, until a pass releases it. The lock is never held over a call into Python.
     given: Mutex<Option<GivenValues>>,
     /// The results of the program that has filled the scope again. Paddle empties the scope when they are dropped.
@@ -135,6 +139,7 @@ impl PastRun {
             collector,
             is_partial: !graph.flow.partial.is_empty(),
             pass: AtomicU64::new(0),
+            emptied: Mutex::default(),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
             called: Mutex::default(),
@@ -144,9 +149,11 @@ impl PastRun {
     }
 
     /// Watches the passes that reach the results. Before a node runs, Paddle calls the hooks on all of its results,
-    /// whichever of them a pass comes through.
+    /// whichever of them a pass comes through. Results that no pass reaches are detached from the node, which they would
+    /// keep alive, and become leaves, as in eager mode.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
+        copies::note(&run);
         let is_only = results.len()? == 1;
         let mut found = Vec::new();
         for (at, result) in results.try_iter()?.enumerate() {
@@ -157,6 +164,8 @@ impl PastRun {
                 found.push((WeakRef::new(&result, None)?, of));
                 let run = Arc::clone(&run);
                 hook(&result, move |gradient| run.enter(at, gradient))?;
+            } else if is_on(&result)? {
+                result.call_method0(intern!(result.py(), "detach_"))?;
             }
         }
         results::note_found(results.py(), found);
@@ -193,8 +202,8 @@ impl PastRun {
         let given =
             locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
         if let Some((inputs, parameters)) = given {
-            note_leaves(bare_leaves(inputs.bind(py))?);
-            note_leaves(bare_leaves(parameters.bind(py))?);
+            note_leaves(leaves_to_switch_off(inputs.bind(py))?);
+            note_leaves(leaves_to_switch_off(parameters.bind(py))?);
         }
         Ok(())
     }
@@ -220,6 +229,8 @@ impl PastRun {
                 return refuse_pass();
             }
             with_running(|pass| pass.is_second = true);
+        } else if !self.fill_for_first_pass(py)? {
+            return refuse_pass();
         }
         match pass.kind {
             PassKind::Keeps | PassKind::StopsAtPrograms => {
@@ -320,6 +331,44 @@ impl PastRun {
             given.saved = Some(saved.unbind());
         }
         Ok(())
+    }
+
+    /// Returns the contents of the scope for the first pass. `None` if a pass has run, or the scope is already empty.
+    pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.pass.load(Ordering::Relaxed) != 0 || locked(&self.emptied).is_some() {
+            return Ok(None);
+        }
+        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(None) };
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("hold", (scope,)).map(|held| Some(held.unbind()))
+    }
+
+    /// Keeps the former contents of the scope, if it has been emptied since without a pass. True if it has.
+    pub(super) fn take_back(&self, held: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = held.py();
+        if self.pass.load(Ordering::Relaxed) != 0 {
+            return Ok(false);
+        }
+        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(false) };
+        let is_emptied = {
+            let _quiet = cpython::suspend(py);
+            module(py)?.call_method1("are_emptied", (scope,))?.is_truthy()?
+        };
+        if is_emptied {
+            self.tenancy.kept.store(true, Ordering::Relaxed);
+            *locked(&self.emptied) = Some(held.clone().unbind());
+        }
+        Ok(is_emptied)
+    }
+
+    /// Restores the scope to what the run has left in it. Returns `false` if that is impossible.
+    fn fill_for_first_pass(&self, py: Python<'_>) -> PyResult<bool> {
+        let Some(held) = locked(&self.emptied).take() else { return Ok(true) };
+        if held.is_none(py) || self.tenancy.run.load(Ordering::Relaxed) != self.number {
+            return Ok(false);
+        }
+        let _quiet = cpython::suspend(py);
+        held.bind(py).call_method0("fill").map(|_| true)
     }
 
     /// Copies what the statements were given, so that they can be called again.
