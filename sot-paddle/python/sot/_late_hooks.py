@@ -17,7 +17,7 @@ import numpy as np
 import paddle
 
 from . import _sot
-from ._second_passes import Gradients, is_close, is_undefined, zeros_like, varying
+from ._second_passes import Gradients, is_close, is_undefined, varying, zeros_like
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
