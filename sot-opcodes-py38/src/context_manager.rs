@@ -10,7 +10,7 @@ use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
 use crate::bug;
-use crate::exception::{entry_of, Entry};
+use crate::exception::{entry_of, FinallyEntry};
 
 opcode! {
     SETUP_WITH [3.8..3.11] (..)
@@ -76,7 +76,7 @@ fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) 
 /// Calls `__exit__` and removes it from the stack, where it is below the items that tell how the cleanup was entered.
 fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.peek(1)?;
-    if entry_of(cx, top) != Entry::Raised {
+    if entry_of(cx, top) != FinallyEntry::Raised {
         let [exit, entry] = cx.stack.pop_array()?;
         let none = cx.none();
         cx.claims.above(exit, Finish::Keep, vec![entry, none]);

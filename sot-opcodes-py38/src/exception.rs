@@ -84,9 +84,9 @@ fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
 
 /// How a `finally` body of 3.8 was entered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum FinallyEntry {
     /// From the `try` body, without exception.
-    NormalEntry,
+    Normal,
     /// By `CALL_FINALLY`; the body returns to the label.
     Called(sot_core::bytecode::Label),
     /// By an exception, whose three items are on the stack.
@@ -94,11 +94,11 @@ pub(crate) enum Entry {
 }
 
 /// Tells by the item on top of the stack how the `finally` body was entered.
-pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
+pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> FinallyEntry {
     match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
-        Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
-        Some(BookkeepingVariable::NormalEntry) => Entry::NormalEntry,
-        _ => Entry::Raised,
+        Some(BookkeepingVariable::ReturnAddress(label)) => FinallyEntry::Called(*label),
+        Some(BookkeepingVariable::NormalEntry) => FinallyEntry::Normal,
+        _ => FinallyEntry::Raised,
     }
 }
 
@@ -112,9 +112,9 @@ fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.pop()?;
     match entry_of(cx, top) {
-        Entry::NormalEntry => Ok(Next::Continue),
-        Entry::Called(label) => Ok(Next::Jump(label)),
-        Entry::Raised => {
+        FinallyEntry::Normal => Ok(Next::Continue),
+        FinallyEntry::Called(label) => Ok(Next::Jump(label)),
+        FinallyEntry::Raised => {
             let [traceback, exception] = cx.stack.pop_array()?;
             Err(cx.raise_again(exception, traceback)?)
         }
@@ -125,7 +125,7 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
 fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
     let result = if has_result != 0 { Some(cx.stack.pop()?) } else { None };
     let top = cx.stack.pop()?;
-    if entry_of(cx, top) == Entry::Raised {
+    if entry_of(cx, top) == FinallyEntry::Raised {
         let [_traceback, _exception] = cx.stack.pop_array()?;
         cx.stack.leave_handler()?;
     }

@@ -17,7 +17,7 @@ import numpy as np
 import paddle
 
 from . import _sot
-from ._second_passes import Gradients, is_close, is_undefined, zeros_like, varying
+from ._second_passes import Gradients, is_close, is_undefined, varying, zeros_like
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
@@ -148,17 +148,17 @@ def _changes_nothing(gradient: paddle.Tensor) -> bool:
 
 
 class LateHooks:
-    """The hooks on the results of one run. Hooks on results in `through` also see the gradients of other results."""
+    """The hooks on the results of one run. Hooks on results in `carriers` also see the gradients of other results."""
 
     def __init__(
         self,
-        through: Iterable[int],
+        carriers: Iterable[int],
         made: Dict[int, Made],
         prepare: Callable[[], Iterable[Tuple[int, paddle.Tensor]]],
         again: Callable[[], Optional[Tensors]],
         take_aside: Callable[[int, paddle.Tensor], None],
     ) -> None:
-        self._through = frozenset(through)
+        self._carriers = frozenset(carriers)
         self._made = made
         self._prepare = prepare
         self._again = again
@@ -171,7 +171,7 @@ class LateHooks:
         self._called: Tuple[int, int] = (0, 0)
         # The results that have a hook of this class.
         self._watched: Set[int] = set()
-        # Results in `through` that have hooks, until a pass releases the graph.
+        # Results in `carriers` that have hooks, until a pass releases the graph.
         self._roots: Tensors = {}
         # Their values when the hook was registered.
         self._values: Tensors = {}
@@ -183,9 +183,9 @@ class LateHooks:
 
     def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
         """Put a hook on a result."""
-        if at in self._through or self._made:
+        if at in self._carriers or self._made:
             self.hold_back()
-        if at in self._through:
+        if at in self._carriers:
             _waiting.add(self)
             self._roots[at] = result
             self._values[at] = result.detach().clone()
@@ -283,7 +283,7 @@ class LateHooks:
             _sot._refuse_hook()
         if not all(is_close(value, results[at]) for at, value in self._values.items()):
             _sot._refuse_hook()
-        came = {at: gradient for at, gradient in self._came.items() if at not in self._through or not _changes_nothing(gradient)}
+        came = {at: gradient for at, gradient in self._came.items() if at not in self._carriers or not _changes_nothing(gradient)}
         for at in [at for at in came if at not in results or results[at].stop_gradient]:
             # A tensor that views are made from may be no result itself; then it has no gradient but that of the views.
             if bool((came.pop(at) != 0).any()):

@@ -72,10 +72,10 @@ impl GradientFlow {
             match (output.as_it_is(), output.origin) {
                 (Some(Origin::Result(at)), _) if carries_other_gradients => carriers.push(at),
                 (None, Origin::Result(root)) => {
-                    made.push(OutputRecipe { place, root: Some(root), carries_other_gradients })
+                    made.push(OutputRecipe { place, root: Some(root), carries_other_gradients });
                 }
                 (None, _) if carries_other_gradients => {
-                    made.push(OutputRecipe { place, root: None, carries_other_gradients })
+                    made.push(OutputRecipe { place, root: None, carries_other_gradients });
                 }
                 _ => {}
             }

@@ -194,7 +194,7 @@ impl PastRun {
         }
         note_gradient(self, at, gradient);
         let _quiet = cpython::suspend(py);
-        module(py)?.call_method1("zeros_like", (gradient,)).map(|zeros_like| Some(zeros_like.unbind()))
+        module(py)?.call_method1("zeros_like", (gradient,)).map(|zeros| Some(zeros.unbind()))
     }
 
     /// Records the leaves without a gradient that the run was given with the running pass.
