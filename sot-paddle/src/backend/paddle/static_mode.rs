@@ -31,13 +31,25 @@ thread_local! {
 pub(crate) struct Target {
     /// The program being built.
     pub(crate) main: Py<PyAny>,
+    /// Its outermost block.
+    block: Py<PyAny>,
     startup: Py<PyAny>,
     names: Py<PyAny>,
 }
 
 impl Target {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Target {
-        Target { main: self.main.clone_ref(py), startup: self.startup.clone_ref(py), names: self.names.clone_ref(py) }
+        Target {
+            main: self.main.clone_ref(py),
+            block: self.block.clone_ref(py),
+            startup: self.startup.clone_ref(py),
+            names: self.names.clone_ref(py),
+        }
+    }
+
+    /// How many operations the program has, not counting those in blocks of its operations.
+    pub(crate) fn operations(&self, py: Python<'_>) -> PyResult<usize> {
+        self.block.bind(py).len()
     }
 }
 
@@ -61,7 +73,9 @@ impl StaticMode {
 
     /// An empty program with its own names, so that tracing leaves the names of the user's layers alone.
     pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<Target> {
-        Ok(Target { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
+        let main = program.call0(py)?;
+        let block = main.call_method0(py, intern!(py, "global_block"))?;
+        Ok(Target { main, block, startup: program.call0(py)?, names: self.new_names.call0(py)? })
     }
 
     /// The tracer of eager mode in this thread, `None` in static mode.

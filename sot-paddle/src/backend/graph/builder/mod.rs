@@ -290,8 +290,8 @@ impl GraphBuilder for PaddleBuilder {
 
     fn operations(&self) -> PyResult<usize> {
         Python::attach(|py| {
-            let twin = self.twin.as_ref().map_or(Ok(0), |twin| count(&twin.target(py), py))?;
-            Ok(count(&self.target, py)? + twin)
+            let twin = self.twin.as_ref().map_or(Ok(0), |twin| twin.target(py).operations(py))?;
+            Ok(self.target.operations(py)? + twin)
         })
     }
 }
@@ -303,12 +303,6 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
-}
-
-/// How many operations a program has.
-fn count(target: &Target, py: Python<'_>) -> PyResult<usize> {
-    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
-    block.call_method0(intern!(py, "num_ops"))?.extract()
 }
 
 /// Several Python objects may stand for one value; this is what they share.
