@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, MarkedDimensions, Models,
     ObjectTest, OfLayout, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface, WrittenAttribute,
@@ -25,7 +25,7 @@ use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
-use crate::backend::calls::layer::Layers;
+use crate::backend::calls::layer::{LayerReads, Layers};
 use crate::backend::calls::{api, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
@@ -71,7 +71,12 @@ impl PaddleBackend {
     /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its
     /// class is Paddle's own, it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
-        layer::is_leaf(&self.paddle, layer).unwrap_or(false)
+        layer::is_leaf(&self.paddle, &self.layers, layer).unwrap_or(false)
+    }
+
+    /// Whether Paddle defines the class of layers.
+    pub(crate) fn is_own_layer_class(&self, class: &Bound<'_, PyType>) -> PyResult<bool> {
+        Ok(self.layers.of_own(class)?.is_some())
     }
 
     /// Whether layers of the class are settings and a `forward`.
@@ -79,9 +84,9 @@ impl PaddleBackend {
         layer::is_bare(&self.paddle, class)
     }
 
-    /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what
-    /// there is to guard about a leaf layer. Sorted.
-    pub fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    /// The instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what there is
+    /// to guard about a leaf layer.
+    pub(crate) fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<LayerReads<'py>> {
         self.layers.reads(layer)
     }
 

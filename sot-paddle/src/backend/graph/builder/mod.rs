@@ -265,7 +265,7 @@ impl GraphBuilder for PaddleBuilder {
     }
 
     fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-        Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
+        Ok(if self.paddle.is_forward_all(layer)? { "forward" } else { "__call__" })
     }
 
     fn state(&self) -> Option<Arc<dyn StateTest>> {
