@@ -4,6 +4,15 @@ use pyo3::prelude::*;
 
 use crate::cpython::{Place, Recorder};
 
+/// What tells tests of one object from each other that ask for different things.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum TestKey {
+    /// What they say.
+    Text(String),
+    /// What they are made of, of one kind.
+    Parts(&'static str, Vec<i64>),
+}
+
 /// A test of one object, made from an example object that passed. It must be cheap and must not run Python code.
 pub trait ObjectTest: Send + Sync {
     /// Whether `object` passes; an object of any type may be asked about.
@@ -29,6 +38,10 @@ pub trait ObjectTest: Send + Sync {
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
+    /// Equal for tests of an object that ask for the same; worth its own method where the text takes long to make.
+    fn key(&self) -> TestKey {
+        TestKey::Text(self.describe("x"))
+    }
     /// The name of the Rust type, which begins with that of its crate: whose test it is.
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()

@@ -23,7 +23,7 @@ use crate::value_path::PathStep;
 
 pub use constants::same_constant;
 pub use failure::UnmetGuard;
-pub use framework::{ObjectTest, ObjectsTest, StateTest};
+pub use framework::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use object_state::ObjectState;
 pub use program::{Differing, FrameView, GuardProgram, GuardSubjects};
 
@@ -309,7 +309,7 @@ impl Guard {
             Test::SameAs(other) => GuardKey::SameAs(*other),
             Test::DiffersFrom(other) => GuardKey::DiffersFrom(*other),
             Test::Apart { written, others } => GuardKey::Apart(Rc::clone(written), Rc::clone(others)),
-            Test::Object(test) => GuardKey::Object(test.describe("x")),
+            Test::Object(test) => GuardKey::Object(test.key()),
             Test::Objects { others, test } => {
                 let names: Vec<String> = (0..=others.len()).map(|at| format!("x{at}")).collect();
                 GuardKey::Objects(Rc::clone(others), test.describe(&names))
@@ -320,7 +320,7 @@ impl Guard {
 }
 
 /// What two tests of one subject have in common that ask for the same. A value equals one constant and has one length,
-/// so that these need not be told apart. Tests of a backend's are told apart by what they say.
+/// so that these need not be told apart.
 #[derive(PartialEq, Eq, Hash)]
 enum GuardKey {
     Is(usize),
@@ -340,7 +340,7 @@ enum GuardKey {
     SameAs(TrackerId),
     DiffersFrom(TrackerId),
     Apart(Rc<[TrackerId]>, Rc<[TrackerId]>),
-    Object(String),
+    Object(TestKey),
     Objects(Rc<[TrackerId]>, String),
 }
 

@@ -193,6 +193,11 @@ impl Held<'_> {
         (field.0)(self.place)
     }
 
+    /// What an array holds; `None` if its length makes no sense.
+    pub fn array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<i64>> {
+        self.used(field).map(<[i64]>::to_vec)
+    }
+
     /// Whether an array holds just this.
     #[inline]
     pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
