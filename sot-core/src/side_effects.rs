@@ -99,6 +99,9 @@ impl SideEffects {
     /// What the trace wrote to an attribute: `Some(None)` if it deleted it.
     #[allow(clippy::option_option, reason = "written, deleted and untouched are three answers")]
     pub fn attribute(&self, object: VarId, name: &Name) -> Option<Option<VarId>> {
+        if self.attributes.is_empty() {
+            return None;
+        }
         self.attributes.get(&(object, Rc::clone(name))).copied()
     }
 
@@ -148,6 +151,9 @@ impl SideEffects {
 
     /// What the trace bound a global to: `Some(None)` is never returned for deleted names, they read as absent.
     pub fn global(&self, dict: &Py<PyDict>, name: &Name) -> Option<Option<VarId>> {
+        if self.globals.is_empty() {
+            return None;
+        }
         self.globals.get(&(dict.as_ptr() as usize, Rc::clone(name))).copied()
     }
 
@@ -187,6 +193,9 @@ impl SideEffects {
 
     /// Forgets the writes after a checkpoint.
     pub fn truncate(&mut self, len: usize) {
+        if len >= self.log.len() {
+            return;
+        }
         let mut globals = self.addresses.clone();
         self.log.truncate(len);
         self.attributes.clear();

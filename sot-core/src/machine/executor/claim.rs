@@ -2,6 +2,7 @@
 //! a break in that function, a resume function can then go on with its frame, and the caller's resume function behind
 //! the instruction.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
@@ -174,12 +175,9 @@ fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
         py.get_type::<PyByteArray>(),
     ];
     let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
-    for sequence in sequences {
-        if ty.is_subclass(&sequence)? {
-            return Ok(true);
-        }
-    }
-    Ok(!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?)
+    let is_derived = sequences.iter().any(|sequence| cpython::is_subtype(ty, sequence));
+    let has_items = || cpython::type_lookup(ty, intern!(py, "__getitem__")).is_some();
+    Ok(is_derived || !cpython::is_heap_type(ty) && has_items())
 }
 
 impl From<(BinaryOp, bool)> for Operation {
