@@ -100,6 +100,9 @@ impl SideEffects {
     /// touch it.
     #[allow(clippy::option_option, reason = "written, deleted and untouched are three answers")]
     pub fn attribute(&self, object: VarId, name: &Name) -> Option<Option<VarId>> {
+        if self.attributes.is_empty() {
+            return None;
+        }
         self.attributes.get(&(object, Rc::clone(name))).copied()
     }
 
@@ -151,6 +154,9 @@ impl SideEffects {
     /// The value that the trace bound a global to: `Some(None)` if it deleted the global, `None` if it did not touch
     /// it.
     pub fn global(&self, dict: &Py<PyDict>, name: &Name) -> Option<Option<VarId>> {
+        if self.globals.is_empty() {
+            return None;
+        }
         self.globals.get(&(dict.as_ptr() as usize, Rc::clone(name))).copied()
     }
 
@@ -190,6 +196,9 @@ impl SideEffects {
 
     /// Forgets the effects after a checkpoint.
     pub fn truncate(&mut self, len: usize) {
+        if len >= self.log.len() {
+            return;
+        }
         let mut globals = self.addresses.clone();
         self.log.truncate(len);
         self.attributes.clear();

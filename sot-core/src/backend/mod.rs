@@ -18,7 +18,7 @@ pub use self::answers::{
 pub use self::builder::GraphBuilder;
 pub use self::protocols::{Constants, EagerTensors, Models, OpenValues, OwnCode, UserInterface, ValueMemory};
 pub use self::python::{MetaOf, MetaTest, PythonGraph};
-pub use crate::guard::{ObjectTest, ObjectsTest, StateTest};
+pub use crate::guard::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 
 pyo3::create_exception!(

@@ -4,6 +4,15 @@ use pyo3::prelude::*;
 
 use crate::cpython::{Place, Recorder};
 
+/// Identifies what a test of an object asks for. Tests with equal keys ask for the same.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum TestKey {
+    /// The description of the test.
+    Text(String),
+    /// The kind of the test, and the numbers that it compares with.
+    Parts(&'static str, Vec<i64>),
+}
+
 /// A test of one object, made from an example that passed. It must be cheap, and must not run Python code.
 pub trait ObjectTest: Send + Sync {
     /// True if `object` passes. The object may be of any type.
@@ -30,6 +39,10 @@ pub trait ObjectTest: Send + Sync {
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
+    /// Identifies what the test asks for. Override it if the description takes long to make.
+    fn key(&self) -> TestKey {
+        TestKey::Text(self.describe("x"))
+    }
     /// Name of the Rust type. Its first segment is the crate, which tells whose test it is.
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()

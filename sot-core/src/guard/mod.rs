@@ -23,7 +23,7 @@ use crate::value_path::PathStep;
 
 pub use constants::same_constant;
 pub use failure::UnmetGuard;
-pub use framework::{ObjectTest, ObjectsTest, StateTest};
+pub use framework::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use object_state::ObjectState;
 pub use program::{Differing, FrameView, GuardProgram, GuardSubjects};
 
@@ -314,7 +314,7 @@ impl Guard {
             Test::SameAs(other) => GuardKey::SameAs(*other),
             Test::DiffersFrom(other) => GuardKey::DiffersFrom(*other),
             Test::Apart { written, others } => GuardKey::Apart(Rc::clone(written), Rc::clone(others)),
-            Test::Object(test) => GuardKey::Object(test.describe("x")),
+            Test::Object(test) => GuardKey::Object(test.key()),
             Test::Objects { others, test } => {
                 let names: Vec<String> = (0..=others.len()).map(|at| format!("x{at}")).collect();
                 GuardKey::Objects(Rc::clone(others), test.describe(&names))
@@ -325,8 +325,7 @@ impl Guard {
 }
 
 /// Identifies a test within the tests of one subject; tests with equal keys ask for the same. A value equals only one
-/// constant and has only one length, so these keys have no operand. A backend's tests are distinguished by their
-/// description.
+/// constant and has only one length, so these keys have no operand.
 #[derive(PartialEq, Eq, Hash)]
 enum GuardKey {
     Is(usize),
@@ -346,7 +345,7 @@ enum GuardKey {
     SameAs(TrackerId),
     DiffersFrom(TrackerId),
     Apart(Rc<[TrackerId]>, Rc<[TrackerId]>),
-    Object(String),
+    Object(TestKey),
     Objects(Rc<[TrackerId]>, String),
 }
 

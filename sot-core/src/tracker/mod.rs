@@ -7,11 +7,13 @@ mod object_text;
 mod path_and_text;
 
 use std::cell::RefCell;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
@@ -262,7 +264,8 @@ const LARGEST_OPERAND: u32 = 64;
 #[derive(Default)]
 pub struct Trackers {
     nodes: Vec<TrackerNode>,
-    ids: FxHashMap<Rc<Tracker>, TrackerId>,
+    /// The trackers of each hash.
+    ids: FxHashMap<u64, SmallVec<[TrackerId; 1]>>,
     /// Texts of trackers that other trackers are derived from.
     texts: RefCell<FxHashMap<TrackerId, Rc<str>>>,
 }
@@ -280,7 +283,10 @@ struct TrackerNode {
 impl Trackers {
     /// Adds a tracker and returns its id, or returns the id of an equal tracker. Each `Produced` is a new tracker.
     pub fn add(&mut self, tracker: Tracker) -> TrackerId {
-        let produced = tracker == Tracker::Produced;
+        let hash = (tracker != Tracker::Produced).then(|| FxBuildHasher.hash_one(&tracker));
+        if let Some(id) = hash.and_then(|hash| self.find_hashed(hash, &tracker)) {
+            return id;
+        }
         let origin = match (&tracker, tracker.parent()) {
             (Tracker::Produced, _) => Origin::Trace,
             (Tracker::RealObject(_), _) => Origin::RealObject,
@@ -289,14 +295,9 @@ impl Trackers {
             _ => Origin::Frame,
         };
         let tracker = Rc::new(tracker);
-        if !produced {
-            if let Some(&id) = self.ids.get(&tracker) {
-                return id;
-            }
-        }
         let id = TrackerId(self.nodes.len() as u32);
-        if !produced {
-            self.ids.insert(Rc::clone(&tracker), id);
+        if let Some(hash) = hash {
+            self.ids.entry(hash).or_default().push(id);
         }
         let parent = tracker.parent();
         let before = match &*tracker {
@@ -311,7 +312,11 @@ impl Trackers {
 
     /// Returns the id of a tracker that was added.
     pub fn find(&self, tracker: &Tracker) -> Option<TrackerId> {
-        self.ids.get(tracker).copied()
+        self.find_hashed(FxBuildHasher.hash_one(tracker), tracker)
+    }
+
+    fn find_hashed(&self, hash: u64, tracker: &Tracker) -> Option<TrackerId> {
+        self.ids.get(&hash)?.iter().copied().find(|id| self.get(*id) == tracker)
     }
 
     fn origin(&self, id: TrackerId) -> Origin {

@@ -191,7 +191,7 @@ fn _backend_state_test(py: Python<'_>) -> PyResult<DebugTest> {
 fn _backend_leaf_layer(layer: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     let backend = backend(layer.py())?;
     if backend.is_leaf_layer(layer) {
-        Ok(Some(backend.layer_reads(layer)?.iter().map(ToString::to_string).collect()))
+        Ok(Some(backend.layer_reads(layer)?.found.iter().map(|(name, _)| name.to_string()).collect()))
     } else {
         Ok(None)
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, LayoutPolicy,
     MarkedDimensions, Models, ObjectTest, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface,
@@ -26,7 +26,7 @@ use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
-use crate::backend::calls::layer::Layers;
+use crate::backend::calls::layer::{LayerReads, Layers};
 use crate::backend::calls::{api, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
@@ -72,7 +72,12 @@ impl PaddleBackend {
     /// True if calling `layer` as a whole only builds graph, so that the call may be one `call_layer` statement: its
     /// class is Paddle's own, and it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
-        layer::is_leaf(&self.paddle, layer).unwrap_or(false)
+        layer::is_leaf(&self.paddle, &self.layers, layer).unwrap_or(false)
+    }
+
+    /// Whether Paddle defines the class of layers.
+    pub(crate) fn is_own_layer_class(&self, class: &Bound<'_, PyType>) -> PyResult<bool> {
+        Ok(self.layers.of_own(class)?.is_some())
     }
 
     /// True if layers of the class consist of settings and a `forward` alone: no parameters, buffers or sublayers.
@@ -80,9 +85,9 @@ impl PaddleBackend {
         layer::is_bare(&self.paddle, class)
     }
 
-    /// Names of the instance attributes (own `__dict__`, parameters and buffers) that the forward of `layer` may
-    /// read, sorted: these are the attributes that a leaf layer needs guards on.
-    pub fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    /// Instance attributes (own `__dict__`, parameters and buffers) that the forward of `layer` may read: a leaf layer
+    /// needs guards on these.
+    pub(crate) fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<LayerReads<'py>> {
         self.layers.reads(layer)
     }
 

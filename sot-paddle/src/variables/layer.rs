@@ -1,10 +1,11 @@
 //! `nn.Layer` objects. Parameters, buffers and sublayers are entries of three dicts. A call runs hooks and `forward`.
 //! A call of a leaf layer of Paddle is one statement, with guards on everything that its forward may read.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::backend::OwnCode;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
@@ -43,7 +44,11 @@ const SPECIAL_HOOKS: [&str; 3] = [
 /// The variable of a layer.
 pub struct LayerVariable {
     object: Py<PyAny>,
-    /// The parts of a container made in the trace, from which it is rebuilt.
+    /// Whether its class is Paddle's.
+    is_paddles: bool,
+    /// Whether attributes are read as `nn.Layer` reads them, once that was asked and is assumed.
+    has_layers_reads: Cell<Option<bool>>,
+    /// Of a container made in the trace: how it is made again.
     made_of: Option<Parts>,
 }
 
@@ -69,7 +74,7 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let mut objects = Vec::new();
     for &layer in &layers {
         if let Some(known) = cx.see_as::<LayerVariable>(layer)? {
-            if !known.is_changed(cx, layer)? {
+            if !known.is_changed(cx, layer) {
                 objects.push(known.object.bind(cx.py).clone());
             }
         }
@@ -81,12 +86,22 @@ fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> F
     let made = if as_list { class.call1((objects,)) } else { class.call1(PyTuple::new(cx.py, objects)?) };
     let made = made.map_err(|error| cx.raise(error))?;
     let parts = Parts { layers, as_list };
-    Ok(cx.produce(Rc::new(LayerVariable { object: made.unbind(), made_of: Some(parts) })))
+    Ok(cx.produce(Rc::new(LayerVariable::new(&made, Some(parts)))))
 }
 
 impl LayerVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(LayerVariable { object: object.clone().unbind(), made_of: None }))
+        Ok(Rc::new(LayerVariable::new(object, None)))
+    }
+
+    fn new(object: &Bound<'_, PyAny>, made_of: Option<Parts>) -> Self {
+        let is_own = |backend: &PaddleBackend| backend.is_own_layer_class(&object.get_type());
+        LayerVariable {
+            object: object.clone().unbind(),
+            is_paddles: PaddleBackend::installed(object.py()).and_then(is_own).unwrap_or(false),
+            has_layers_reads: Cell::new(None),
+            made_of,
+        }
     }
 
     /// True if the class has `nn.Layer`'s own method under a name, and that method is Paddle's. The method is guarded.
@@ -108,7 +123,7 @@ impl LayerVariable {
         let layer = self.object.bind(cx.py).clone();
         let Some(dict) = cpython::instance_dict(&layer) else { return Ok(None) };
         let of = cx.vars.tracker(this);
-        match dict.get_item(store)? {
+        match cpython::dict_get(&dict, &cpython::interned(cx.py, store)) {
             Some(found) => {
                 let tracker = cx.trackers.add(Tracker::Attribute { of, name: store.into() });
                 Ok(found.cast_into::<PyDict>().ok().map(|found| (found, tracker)))
@@ -117,39 +132,40 @@ impl LayerVariable {
         }
     }
 
-    /// True if the trace wrote to the layer or to one of its dicts, by whichever path. Then the object does not hold
-    /// the current values.
-    fn is_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        Ok(cx.effects.is_written(this) || self.is_any_changed(cx, this, &STORES)?)
+    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer
+    /// what the object holds.
+    fn is_changed(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
+        cx.effects.is_written(this) || self.is_any_changed(cx, &STORES)
     }
 
-    /// True if the trace wrote to one of these dicts of the layer.
-    fn is_any_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, stores: &[&str]) -> Flow<bool> {
-        let written = cx.effects.log().iter().filter_map(|effect| match effect {
-            Effect::Contents { container } => Some(*container),
-            _ => None,
-        });
-        let written: Vec<VarId> = written.collect();
-        for store in stores {
-            if written.is_empty() {
-                break;
-            }
-            if let Some((dict, _)) = self.store(cx, this, store)? {
-                if cx.identities.of(dict.as_any()).is_some_and(|met| written.contains(&met)) {
-                    return Ok(true);
-                }
-            }
+    /// Whether the trace wrote to one of these dicts of the layer.
+    fn is_any_changed(&self, cx: &OpcodeExecutor<'_>, stores: &[&str]) -> bool {
+        let changes = |effect: &Effect, of: Option<VarId>| match effect {
+            Effect::Contents { container } => of.is_none_or(|of| of == *container),
+            _ => false,
+        };
+        if !cx.effects.log().iter().any(|effect| changes(effect, None)) {
+            return false;
         }
-        Ok(false)
+        let Some(own) = cpython::instance_dict(self.object.bind(cx.py)) else { return false };
+        stores.iter().any(|store| {
+            let held = cpython::dict_get(&own, &cpython::interned(cx.py, store));
+            let met = held.and_then(|held| cx.identities.of(&held));
+            met.is_some_and(|met| cx.effects.log().iter().any(|effect| changes(effect, Some(met))))
+        })
     }
 
     /// True if attributes are read as `nn.Layer` reads them. That is guarded.
     fn has_layers_reads(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        if !self.has_layers_own(cx, this, "__getattr__")? {
-            return Ok(false);
+        if let Some(known) = self.has_layers_reads.get() {
+            return Ok(known);
         }
-        object_model::assume_own_reads(cx, this)?;
-        Ok(true)
+        let has_layers_reads = self.has_layers_own(cx, this, "__getattr__")?;
+        if has_layers_reads {
+            object_model::assume_own_reads(cx, this)?;
+        }
+        self.has_layers_reads.set(Some(has_layers_reads));
+        Ok(has_layers_reads)
     }
 
     /// Reads an attribute of a layer. With `in_stores`, also looks in the dicts in which `nn.Layer` looks.
@@ -165,9 +181,10 @@ impl LayerVariable {
 
     /// Looks up an attribute as `nn.Layer.__getattr__` does, in the dicts.
     fn from_stores(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let key = cpython::interned(cx.py, name);
         for store in STORES {
             let Some((dict, of)) = self.store(cx, this, store)? else { continue };
-            if let Some(value) = dict.get_item(&**name)? {
+            if let Some(value) = cpython::dict_get(&dict, &key) {
                 let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
                 return Ok(Some(cx.wrap(&value, tracker)));
             }
@@ -189,27 +206,24 @@ impl LayerVariable {
         }
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
         let layers_reads = self.has_layers_reads(cx, this)?;
-        for name in &reads {
+        for (name, _) in &reads.found {
             let name = Rc::from(name.to_str()?);
-            let in_stores = layers_reads && !self.is_changed(cx, this)?;
+            let in_stores = layers_reads && !self.is_changed(cx, this);
             if let Some(value) = self.read(cx, this, &name, in_stores)? {
                 guard_read(cx, &name, value)?;
             }
         }
-        if cx.trackers.is_sourced(of) && !reads.iter().any(|name| name == "forward") {
+        if cx.trackers.is_sourced(of) && !reads.found.iter().any(|(name, _)| name == "forward") {
             cx.guards.add(of, Test::LacksAttribute("forward".into()));
         }
         if cx.trackers.is_sourced(of) {
             cx.guards.add(of, Test::Is(Identity::of(&layer)));
         }
         let name = cpython::type_name(&layer.get_type());
-        let before = state_of(&layer, &reads)?;
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
-        let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
-        if before != state_of(&layer, &reads)? {
-            // Some layers set an attribute at their first call, and layers that the trace has not reached yet may do
-            // so, too.
+        if !reads.stand() {
+            // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;
         }
         Ok(result)
@@ -228,7 +242,7 @@ impl LayerVariable {
 
     fn hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, store: &str) -> Flow<Vec<VarId>> {
         let Some((dict, _)) = self.store(cx, this, store)? else { return Ok(Vec::new()) };
-        if dict.is_empty() && !self.is_any_changed(cx, this, &[store])? {
+        if dict.is_empty() && !self.is_any_changed(cx, &[store]) {
             return Ok(Vec::new());
         }
         let registry = cx.get_attr(this, &Rc::from(store))?;
@@ -239,7 +253,7 @@ impl LayerVariable {
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
             let has_some = self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty());
-            if has_some || self.is_any_changed(cx, this, &[store])? {
+            if has_some || self.is_any_changed(cx, &[store]) {
                 return Err(Unwind::break_graph(
                     ReasonId::UnsupportedCall,
                     "a layer with hooks that take keyword arguments",
@@ -323,11 +337,6 @@ fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()
     Ok(())
 }
 
-/// Identities of the attributes that forward may read.
-fn state_of(layer: &Bound<'_, PyAny>, reads: &[Bound<'_, PyString>]) -> PyResult<Vec<usize>> {
-    reads.iter().map(|name| Ok(layer.getattr(name)?.as_ptr() as usize)).collect()
-}
-
 fn is_made(cx: &OpcodeExecutor<'_>, layer: VarId) -> bool {
     matches!(cx.trackers.get(cx.vars.tracker(layer)), Tracker::Produced)
 }
@@ -339,6 +348,16 @@ impl Variable for LayerVariable {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         self.object.bind(cx.py).get_type().into_any()
+    }
+
+    /// A class of Paddle's lasts as long as the process. What is assumed of it is assumed once for all its layers.
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
+        let class = self.python_type(cx);
+        if self.is_paddles {
+            cx.constant_tracker(class.unbind())
+        } else {
+            object_model::type_tracker(cx, this, class)
+        }
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
@@ -354,7 +373,7 @@ impl Variable for LayerVariable {
             let text = "the attributes of a layer made in the function, as a dict";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        let in_stores = !self.is_changed(cx, this)? && self.has_layers_reads(cx, this)?;
+        let in_stores = !self.is_changed(cx, this) && self.has_layers_reads(cx, this)?;
         self.read(cx, this, name, in_stores)
     }
 
@@ -380,7 +399,7 @@ impl Variable for LayerVariable {
     }
 
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if self.made_of.is_some() && self.is_changed(cx, this)? {
+        if self.made_of.is_some() && self.is_changed(cx, this) {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
         }
         Ok(())
@@ -415,7 +434,7 @@ impl Variable for LayerVariable {
         if !self.has_layers_own(cx, this, "__call__")? {
             return object_model::call(cx, this, args);
         }
-        if !self.has_layers_own(cx, this, "__getattr__")? {
+        if !self.has_layers_reads(cx, this)? {
             let outcome = self.call_followed(cx, this, args);
             return cx.without_frames(outcome);
         }
@@ -424,9 +443,9 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        let is_hooked = self.is_any_changed(cx, this, &HOOKS)?;
+        let is_hooked = self.is_any_changed(cx, &HOOKS);
         let is_followed = is_hooked || self.is_short_lived(cx, this)? || export_folder().is_some();
-        if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+        if !is_followed && !self.is_changed(cx, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
         let outcome = self.call_followed(cx, this, args);

@@ -193,6 +193,11 @@ impl EmbeddedObject<'_> {
         (field.0)(self.place)
     }
 
+    /// Returns the items of an array; `None` if its length makes no sense.
+    pub fn array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<i64>> {
+        self.used(field).map(<[i64]>::to_vec)
+    }
+
     /// True if an array has exactly these items.
     #[inline]
     pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {

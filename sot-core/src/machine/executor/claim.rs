@@ -2,6 +2,7 @@
 //! graph breaks in that function, the function's frame can then be continued by a resume function, and the caller by
 //! another one, which begins with the finish.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
@@ -182,12 +183,9 @@ fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
         py.get_type::<PyByteArray>(),
     ];
     let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
-    for sequence in sequences {
-        if ty.is_subclass(&sequence)? {
-            return Ok(true);
-        }
-    }
-    Ok(!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?)
+    let is_derived = sequences.iter().any(|sequence| cpython::is_subtype(ty, sequence));
+    let has_items = || cpython::type_lookup(ty, intern!(py, "__getitem__")).is_some();
+    Ok(is_derived || !cpython::is_heap_type(ty) && has_items())
 }
 
 impl From<(BinaryOp, bool)> for Operation {

@@ -269,7 +269,7 @@ pub(crate) fn tensor_attribute(
     meta: &TensorMeta,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<TensorAttribute> {
-    let Some(defined) = paddle.defined(py, &paddle.tensor_type, name)? else {
+    let Some(defined) = Paddle::defined(py, &paddle.tensor_type, name) else {
         return Ok(TensorAttribute::Missing);
     };
     if let Some(known) = known_attribute(paddle, name, meta, value)? {
@@ -306,7 +306,7 @@ pub(crate) fn tensor_attribute(
     if stand_in::is_attribute(paddle, name) {
         return Ok(TensorAttribute::Operation);
     }
-    if paddle.defined(py, &paddle.value_type, name)?.is_none() {
+    if Paddle::defined(py, &paddle.value_type, name).is_none() {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));
     }
     if defined.is_callable() {
@@ -361,7 +361,7 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     }
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
-    if is_special_method(paddle, callable, &name)? {
+    if is_special_method(paddle, callable, &name) {
         return Ok(CallPolicy::Method(name));
     }
     let policy = by_module(&module, &name);
@@ -385,16 +385,16 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
 
 /// True if `callable` is the special method `name` of tensors, and values of a program have that method, too. Methods
 /// that break the graph when called on a tensor do not count: as functions they are followed.
-fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> bool {
     let breaks = || BREAKING_ATTRIBUTES.iter().any(|(breaking, _)| *breaking == name);
     if !name.starts_with("__") || !name.ends_with("__") || breaks() {
-        return Ok(false);
+        return false;
     }
     let py = callable.py();
-    let own = paddle.defined(py, &paddle.tensor_type, name)?;
+    let own = Paddle::defined(py, &paddle.tensor_type, name);
     let of_object = cpython::type_lookup(&py.get_type::<PyAny>(), &PyString::new(py, name));
     let is_own = own.is_some_and(|own| own.is(callable)) && of_object.is_none_or(|of_object| !of_object.is(callable));
-    Ok(is_own && paddle.defined(py, &paddle.value_type, name)?.is_some())
+    is_own && Paddle::defined(py, &paddle.value_type, name).is_some()
 }
 
 /// True if a call of `callable` makes a generator, like the functions from which context managers are made.

@@ -3,14 +3,15 @@
 //! own. If the program has replaced one, Paddle's code is followed down to the replacement. The names that code may
 //! look up are found by scanning it, which finds more names than are used.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
-use sot_core::backend::{CallKind, ObjectTest};
+use pyo3::types::{PyBytes, PyCode, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
+use rustc_hash::{FxHashMap, FxHashSet};
+use sot_core::backend::{CallKind, ObjectTest, TestKey};
 use sot_core::bytecode::Names;
 use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
 use sot_core::{forgetting, opcode};
@@ -21,7 +22,7 @@ use crate::backend::paddle::Paddle;
 
 /// Foundations by the address of the callee, which the foundation keeps alive.
 #[derive(Default)]
-pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
+pub(crate) struct Foundations(Mutex<FxHashMap<usize, Arc<Foundation>>>);
 
 /// The names that a call resolves, and their values.
 pub(crate) struct Foundation {
@@ -42,9 +43,20 @@ pub(crate) struct Foundation {
 struct FoundationMemory {
     /// One snapshot of all parts that are not written to.
     whole: Option<Arc<WholeSnapshot>>,
-    /// A snapshot of each part; `None` if memory does not decide it.
-    parts: Arc<[Option<Arc<Snapshot>>]>,
+    parts: Arc<[PartMemory]>,
 }
+
+/// The memory of one part.
+#[derive(Clone, Default)]
+struct PartMemory {
+    /// `None`: it does not tell.
+    noted: Option<Arc<Snapshot>>,
+    /// How often it has been noted.
+    times: u8,
+}
+
+/// A part whose memory has changed so often is looked up from then on, which takes less than to note it each time.
+const MOST_NOTED: u8 = 4;
 
 /// One snapshot of many parts.
 struct WholeSnapshot {
@@ -92,13 +104,13 @@ enum NameHolder {
 /// Tests that the foundation of a call is unchanged.
 pub(crate) struct FoundationTest(Arc<Foundation>);
 
-/// The addresses of the functions in foundations.
-static FUNCTIONS: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+/// The addresses of the functions that calls rest on.
+static FUNCTIONS: LazyLock<Mutex<FxHashSet<usize>>> = LazyLock::new(Mutex::default);
 
 /// Number of times that one of these functions has been given other code or other defaults.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-fn functions() -> std::sync::MutexGuard<'static, HashSet<usize>> {
+fn functions() -> std::sync::MutexGuard<'static, FxHashSet<usize>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -227,7 +239,8 @@ impl Foundations {
         }
         let changes = CHANGES.load(Ordering::Relaxed);
         let (parts, replaced) = search()?;
-        let memory = Mutex::new(FoundationMemory { whole: None, parts: vec![None; parts.len()].into() });
+        let memory =
+            Mutex::new(FoundationMemory { whole: None, parts: vec![PartMemory::default(); parts.len()].into() });
         let is_own = origin::is_own(of)?;
         let of = of.clone().unbind();
         let copied = Mutex::default();
@@ -237,7 +250,7 @@ impl Foundations {
         Ok(found)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Arc<Foundation>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<usize, Arc<Foundation>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -296,16 +309,20 @@ impl Foundation {
     /// returned. `None` if a part has changed.
     fn parts_stand(&self, py: Python<'_>, parts: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
         let memory = Arc::clone(&self.memory().parts);
-        let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
+        let is_same = |part: &PartMemory| part.noted.as_ref().is_some_and(|noted| noted.holds(py));
         let untold: Vec<usize> = parts.filter(|at| !is_same(&memory[*at])).collect();
         if !untold.iter().all(|at| self.parts[*at].stands(py)) {
             return None;
         }
-        if !untold.is_empty() && cpython::blind_spot().is_none() {
+        let is_worth_noting = |at: &&usize| memory[**at].times < MOST_NOTED;
+        let noted: Vec<usize> = untold.iter().filter(is_worth_noting).copied().collect();
+        if !noted.is_empty() && cpython::blind_spot().is_none() {
             let mut renewed = memory.to_vec();
-            for at in &untold {
+            for at in noted {
                 let mut recorder = Recorder::default();
-                renewed[*at] = self.parts[*at].note(py, &mut recorder).then(|| Arc::new(recorder.finish()));
+                let tells = self.parts[at].note(py, &mut recorder);
+                let noted = tells.then(|| Arc::new(recorder.finish()));
+                renewed[at] = PartMemory { noted, times: memory[at].times + 1 };
             }
             let before = std::mem::replace(&mut self.memory().parts, renewed.into());
             drop(before);
@@ -378,6 +395,10 @@ impl ObjectTest for FoundationTest {
     fn describe(&self, subject: &str) -> String {
         format!("what {subject} calls is Paddle's own")
     }
+
+    fn key(&self) -> TestKey {
+        TestKey::Parts("unreplaced", Vec::new())
+    }
 }
 
 /// A search for the names that code may look up.
@@ -386,10 +407,13 @@ struct Search<'a, 'py> {
     tensor: &'a Bound<'py, PyType>,
     /// The layer class whose methods call each other, if the search is for a layer.
     class: Option<&'a Bound<'py, PyType>>,
-    seen: HashSet<usize>,
+    seen: FxHashSet<usize>,
     todo: Vec<Bound<'py, PyFunction>>,
     places: Vec<LookedUpNames>,
-    by_address: HashMap<usize, (usize, HashSet<String>)>,
+    /// Where among the places a namespace or class is, by its address.
+    by_address: FxHashMap<usize, usize>,
+    /// What was found in a namespace or class, by its address and that of the name, which is interned.
+    looked_up: FxHashMap<(usize, usize), Option<Bound<'py, PyAny>>>,
     replaced: Vec<ReplacedName>,
 }
 
@@ -398,10 +422,11 @@ impl<'a, 'py> Search<'a, 'py> {
         Search {
             tensor,
             class,
-            seen: HashSet::new(),
+            seen: FxHashSet::default(),
             todo: Vec::new(),
             places: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: FxHashMap::default(),
+            looked_up: FxHashMap::default(),
             replaced: Vec::new(),
         }
     }
@@ -413,7 +438,7 @@ impl<'a, 'py> Search<'a, 'py> {
 
     fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
         for name in ["__call__", "forward"] {
-            self.entry_of(class, &PyString::intern(class.py(), name))?;
+            self.entry_of(class, &cpython::interned(class.py(), name))?;
         }
         self.finish()
     }
@@ -450,16 +475,13 @@ impl<'a, 'py> Search<'a, 'py> {
 
     fn scan(&mut self, function: &Bound<'py, PyFunction>) -> PyResult<()> {
         let py = function.py();
-        let Ok(globals) = function.getattr("__globals__")?.cast_into::<PyDict>() else { return Ok(()) };
-        let code = cpython::function_code(function);
-        let names = Names::of(&code).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        let mut operators = HashSet::new();
-        scan_operators(code.as_any(), &mut operators)?;
+        let Ok(globals) = function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>() else { return Ok(()) };
+        let scanned = scanned(&cpython::function_code(function))?;
         let mut modules = Vec::new();
-        for name in &names.globals {
-            modules.extend(self.entry_in(&globals, name)?.map_or(Ok(None), |value| own_module(&value))?);
+        for name in &scanned.globals {
+            modules.extend(self.entry_in(&globals, name.bind(py))?.map_or(Ok(None), |value| own_module(&value))?);
         }
-        for name in &names.others {
+        for name in scanned.others.iter().map(|name| name.bind(py)) {
             match self.entry_in(&globals, name)? {
                 Some(value) => modules.extend(own_module(&value)?),
                 None => modules.extend(imported(name)?),
@@ -469,22 +491,21 @@ impl<'a, 'py> Search<'a, 'py> {
                 self.entry_of(class, name)?;
             }
         }
-        self.search_modules(modules, &names.others)?;
-        let asked = names.globals.iter().filter_map(|name| ASKING.iter().find(|(asking, _)| *name == *asking));
-        operators.extend(asked.map(|(_, method)| *method));
-        for method in operators {
-            self.entry_of(self.tensor, &PyString::intern(py, method))?;
+        self.search_modules(modules, &scanned.others)?;
+        for method in &scanned.methods {
+            self.entry_of(self.tensor, method.bind(py))?;
         }
         Ok(())
     }
 
-    /// `a.b.c`: looks up each name in each module, and in the modules found there.
-    fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Bound<'py, PyString>]) -> PyResult<()> {
-        let mut known: HashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
+    /// `a.b.c`: any of the names in any of the modules, and in those found there.
+    fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Py<PyString>]) -> PyResult<()> {
+        let mut known: FxHashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
         let mut todo = modules;
         while let Some(module) = todo.pop() {
-            for name in names {
-                let Some(value) = self.entry_in(&module.dict(), name)? else { continue };
+            let namespace = module.dict();
+            for name in names.iter().map(|name| name.bind(module.py())) {
+                let Some(value) = self.entry_in(&namespace, name)? else { continue };
                 todo.extend(own_module(&value)?.filter(|found| known.insert(found.as_ptr() as usize)));
             }
         }
@@ -496,13 +517,26 @@ impl<'a, 'py> Search<'a, 'py> {
         namespace: &Bound<'py, PyDict>,
         name: &Bound<'py, PyString>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(value) = cpython::dict_get(namespace, name.as_any()) else { return Ok(None) };
-        self.entry(namespace.as_any(), || NameHolder::Namespace(namespace.clone().unbind()), name, &value)?;
-        Ok(Some(value))
+        let key = (namespace.as_ptr() as usize, name.as_ptr() as usize);
+        if let Some(known) = self.looked_up.get(&key) {
+            return Ok(known.clone());
+        }
+        let found = cpython::dict_get(namespace, name.as_any());
+        self.looked_up.insert(key, found.clone());
+        if let Some(value) = &found {
+            self.entry(namespace.as_any(), || NameHolder::Namespace(namespace.clone().unbind()), name, value)?;
+        }
+        Ok(found)
     }
 
     fn entry_of(&mut self, class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<()> {
-        let Some(value) = cpython::type_lookup(class, name) else { return Ok(()) };
+        let key = (class.as_ptr() as usize, name.as_ptr() as usize);
+        if self.looked_up.contains_key(&key) {
+            return Ok(());
+        }
+        let found = cpython::type_lookup(class, name);
+        self.looked_up.insert(key, found.clone());
+        let Some(value) = found else { return Ok(()) };
         self.entry(class.as_any(), || NameHolder::Class(class.clone().unbind()), name, &value)
     }
 
@@ -517,19 +551,16 @@ impl<'a, 'py> Search<'a, 'py> {
             return Ok(());
         }
         let places = &mut self.places;
-        let (at, known) = self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
+        let at = *self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
             places.push(LookedUpNames { holder: make(), entries: Vec::new() });
-            (places.len() - 1, HashSet::new())
+            places.len() - 1
         });
-        if !known.insert(name.to_string()) {
-            return Ok(());
-        }
         let entry = LookedUpName {
             name: name.clone().unbind(),
             was: value.clone().unbind(),
             is_instance: origin::is_instance(value)?,
         };
-        self.places[*at].entries.push(entry);
+        self.places[at].entries.push(entry);
         if origin::is_own(value)? {
             self.value(value)?;
         } else {
@@ -539,7 +570,50 @@ impl<'a, 'py> Search<'a, 'py> {
     }
 }
 
-/// Returns the code objects that run first when replacements are used; `None` if one of them is not Python code.
+/// What code may look up, and the code in its constants. Each is there once.
+struct Scanned {
+    /// Keeps the address.
+    _code: Py<PyCode>,
+    /// Looked up among globals, then builtins.
+    globals: Vec<Py<PyString>>,
+    /// Looked up elsewhere.
+    others: Vec<Py<PyString>>,
+    /// Of tensors, by operators and builtins.
+    methods: Vec<Py<PyString>>,
+}
+
+/// What the code may look up. It is scanned once: most of what calls rest on is code that they have in common.
+fn scanned(code: &Bound<'_, PyCode>) -> PyResult<Arc<Scanned>> {
+    static SCANNED: LazyLock<Mutex<FxHashMap<usize, Arc<Scanned>>>> = LazyLock::new(Mutex::default);
+    let known = || SCANNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = code.as_ptr() as usize;
+    if let Some(scanned) = known().get(&key) {
+        return Ok(Arc::clone(scanned));
+    }
+    let py = code.py();
+    let names = Names::of(code).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let mut methods = Vec::new();
+    scan_operators(code, &mut methods)?;
+    let asking = |name: &Bound<'_, PyString>| ASKING.iter().find(|(asking, _)| *name == *asking);
+    methods.extend(names.globals.iter().filter_map(asking).map(|(_, method)| *method));
+    let methods = methods.into_iter().map(|method| cpython::interned(py, method)).collect();
+    let scanned = Arc::new(Scanned {
+        _code: code.clone().unbind(),
+        globals: each_once(names.globals),
+        others: each_once(names.others),
+        methods: each_once(methods),
+    });
+    let before = known().insert(key, Arc::clone(&scanned));
+    drop(before);
+    Ok(scanned)
+}
+
+fn each_once(names: Vec<Bound<'_, PyString>>) -> Vec<Py<PyString>> {
+    let mut seen = FxHashSet::default();
+    names.into_iter().filter(|name| seen.insert(name.as_ptr() as usize)).map(Bound::unbind).collect()
+}
+
+/// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
 fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a ReplacedName>) -> PyResult<Option<RefusedCode>> {
     let mut found = RefusedCode::default();
     for ReplacedName { name, by } in replaced {
@@ -581,15 +655,14 @@ fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyMo
     cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
 }
 
-/// Collects the special methods of the operators in code, and in the code among its constants.
-fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>) -> PyResult<()> {
+/// The methods of the operators in code and in the code in its constants.
+fn scan_operators(code: &Bound<'_, PyCode>, methods: &mut Vec<&'static str>) -> PyResult<()> {
     let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
-    for opcode in bytes.as_bytes().iter().step_by(2) {
-        operators.extend(opcode::describe(*opcode).asks);
-    }
+    let opcodes: FxHashSet<u8> = bytes.as_bytes().iter().step_by(2).copied().collect();
+    methods.extend(opcodes.into_iter().flat_map(|opcode| opcode::describe(opcode).asks));
     for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {
-        if constant.hasattr("co_names")? {
-            scan_operators(&constant, operators)?;
+        if let Ok(inner) = constant.cast::<PyCode>() {
+            scan_operators(inner, methods)?;
         }
     }
     Ok(())

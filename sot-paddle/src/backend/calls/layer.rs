@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::backend::CallKind;
-use sot_core::cpython;
+use sot_core::cpython::{self, WeakRef};
 
 use crate::backend::calls::foundation;
 use crate::backend::paddle::Paddle;
@@ -31,33 +31,44 @@ const NOT_PURE: &[&str] = &[
     "ParameterDict",
 ];
 
-/// True if calling `layer` only builds graph.
-pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = layer.py();
-    if !layer.is_instance(paddle.layer_type.bind(py))? {
+/// Whether calling `layer` is pure graph building.
+pub(crate) fn is_leaf(paddle: &Paddle, layers: &Layers, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let (py, class) = (layer.py(), layer.get_type());
+    let is_layer = cpython::is_subtype(&class, paddle.layer_type.bind(py));
+    if !is_layer || !layers.of_own(&class)?.is_some_and(|class| class.is_pure) {
         return Ok(false);
     }
-    let class = layer.get_type();
-    let module: String = class.getattr("__module__")?.extract()?;
-    let name = class.name()?.to_string();
-    if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
+    let Some(own) = cpython::instance_dict(layer) else { return Ok(false) };
+    // Those that are asked to change in place what they are given, or their weight.
+    for asked in [intern!(py, "inplace"), intern!(py, "_inplace"), intern!(py, "_max_norm")] {
+        if let Some(asked) = cpython::dict_get(&own, asked) {
+            if asked.is_truthy()? {
+                return Ok(false);
+            }
+        }
+    }
+    let has_sublayers = match cpython::dict_get(&own, intern!(py, "_sub_layers")) {
+        Some(sublayers) => sublayers.is_truthy()?,
+        None => return Ok(false),
+    };
+    if has_sublayers || has_hooks(layer)? {
         return Ok(false);
-    }
-    // Layers that write in place to their input or to their weight.
-    for asked in ["inplace", "_inplace", "_max_norm"] {
-        if layer.getattr("__dict__")?.call_method1("get", (asked,))?.is_truthy()? {
-            return Ok(false);
-        }
-    }
-    for registered in ["_sub_layers", "_forward_pre_hooks", "_forward_post_hooks"] {
-        if layer.getattr(registered)?.is_truthy()? {
-            return Ok(false);
-        }
     }
     // True only if the program has replaced none of Paddle's code, by an instance attribute, or by a patched class or
     // module.
-    let forward = class.getattr("forward")?;
-    Ok(!is_shadowed(layer, &forward)? && foundation::of_layer(paddle, &class)?.replaced().is_none())
+    Ok(!is_shadowed(layer, &own) && foundation::of_layer(paddle, &class)?.replaced().is_none())
+}
+
+/// Whether calling the layer runs more than its `forward`.
+pub(crate) fn has_hooks(layer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let (py, own) = (layer.py(), cpython::instance_dict(layer));
+    for hooks in [intern!(py, "_forward_pre_hooks"), intern!(py, "_forward_post_hooks")] {
+        let held = own.as_ref().and_then(|own| cpython::dict_get(own, hooks));
+        if held.map_or_else(|| layer.getattr(hooks), Ok)?.is_truthy()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// True if layers of the class have only settings and a `forward`: the class is Paddle's own and makes neither
@@ -105,54 +116,108 @@ fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// True if the layer has a `forward` of its own. Paddle's tracers store the bound `forward` of the class in layers
-/// that they have seen; that does not count.
-fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
-        own if own.is_none() => Ok(false),
-        own => Ok(!cpython::bound_method(&own).is_some_and(|(function, of)| function.is(forward) && of.is(layer))),
+/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have
+/// seen.
+fn is_shadowed(layer: &Bound<'_, PyAny>, own: &Bound<'_, PyDict>) -> bool {
+    let name = intern!(layer.py(), "forward");
+    let Some(own) = cpython::dict_get(own, name).filter(|own| !own.is_none()) else { return false };
+    let forward = cpython::type_lookup(&layer.get_type(), name);
+    let bound = cpython::bound_method(&own);
+    !bound.is_some_and(|(function, of)| of.is(layer) && forward.is_some_and(|forward| function.is(&forward)))
+}
+
+/// What is known about layer classes of Paddle's own, none of which is kept alive.
+#[derive(Default)]
+pub(crate) struct Layers {
+    classes: Mutex<HashMap<usize, (WeakRef, Arc<LayerClass>)>>,
+}
+
+/// What is known about a class of layers.
+pub(crate) struct LayerClass {
+    /// Whether its forward does nothing but build graph.
+    is_pure: bool,
+    /// The names of what its forward may read.
+    names: Vec<Py<PyString>>,
+}
+
+/// What the forward of a layer may read of it.
+pub(crate) struct LayerReads<'py> {
+    /// The attributes with their names, sorted by these.
+    pub(crate) found: Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>,
+    stores: Stores<'py>,
+    /// How many entries each of the stores has.
+    sizes: Vec<usize>,
+}
+
+/// A layer's own dict, and the dicts in it of its parameters and buffers.
+struct Stores<'py>(Vec<Bound<'py, PyDict>>);
+
+impl<'py> Stores<'py> {
+    fn of(layer: &Bound<'py, PyAny>) -> Self {
+        let py = layer.py();
+        let Some(own) = cpython::instance_dict(layer) else { return Stores(Vec::new()) };
+        let store = |name| cpython::dict_get(&own, name).and_then(|store| store.cast_into::<PyDict>().ok());
+        let others = [store(intern!(py, "_parameters")), store(intern!(py, "_buffers"))];
+        Stores(std::iter::once(own).chain(others.into_iter().flatten()).collect())
+    }
+
+    fn get(&self, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+        self.0.iter().filter(|store| !store.is_empty()).find_map(|store| cpython::dict_get(store, name))
+    }
+
+    fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().map(PyDictMethods::len)
     }
 }
 
-/// Names that layer classes may read. Only Paddle's own classes are remembered, by name, so no class is kept alive.
-#[derive(Default)]
-pub(crate) struct Layers {
-    names: Mutex<HashMap<String, Arc<[Py<PyString>]>>>,
+impl LayerReads<'_> {
+    /// Whether the layer still has these attributes, and no others that its forward may read: it would have set them.
+    pub(crate) fn stand(&self) -> bool {
+        let is_same = |(name, value): &(_, Bound<'_, PyAny>)| self.stores.get(name).is_some_and(|now| now.is(value));
+        self.stores.sizes().eq(self.sizes.iter().copied()) && self.found.iter().all(is_same)
+    }
 }
 
 impl Layers {
-    /// Attributes that the forward of `layer` may read, sorted.
-    pub(crate) fn reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
-        let py = layer.py();
-        let candidates = self.names_in_code(&layer.get_type())?;
-        let attributes = layer.getattr(intern!(py, "__dict__"))?;
-        let stores = [layer.getattr(intern!(py, "_parameters"))?, layer.getattr(intern!(py, "_buffers"))?];
-        let mut found = Vec::new();
-        for name in candidates.iter().map(|name| name.bind(py)) {
-            if attributes.contains(name)? || stores[0].contains(name)? || stores[1].contains(name)? {
-                found.push(name.clone());
-            }
-        }
-        Ok(found)
+    /// What forward may read.
+    pub(crate) fn reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<LayerReads<'py>> {
+        let (py, class) = (layer.py(), layer.get_type());
+        let class = match self.of_own(&class)? {
+            Some(known) => known,
+            None => Arc::new(LayerClass::of(&class)?),
+        };
+        let stores = Stores::of(layer);
+        let held = |name: &Py<PyString>| stores.get(name.bind(py)).map(|value| (name.bind(py).clone(), value));
+        Ok(LayerReads { found: class.names.iter().filter_map(held).collect(), sizes: stores.sizes().collect(), stores })
     }
 
-    fn names_in_code(&self, class: &Bound<'_, PyType>) -> PyResult<Arc<[Py<PyString>]>> {
+    /// `None` for a class that is not Paddle's.
+    pub(crate) fn of_own(&self, class: &Bound<'_, PyType>) -> PyResult<Option<Arc<LayerClass>>> {
+        let key = class.as_ptr() as usize;
+        if let Some((_, known)) = self.classes().get(&key).filter(|(known, _)| known.is(class)) {
+            return Ok(Some(Arc::clone(known)));
+        }
         let module: String = class.getattr(intern!(class.py(), "__module__"))?.extract()?;
-        let own = module.starts_with(OWN);
-        let key = format!("{module}.{}", class.qualname()?);
-        if let Some(known) = self.known().get(&key).filter(|_| own) {
-            return Ok(Arc::clone(known));
+        if !module.starts_with(OWN) {
+            return Ok(None);
         }
-        let names = scan_methods(class)?;
-        let names: Arc<[_]> = names.iter().map(|name| PyString::intern(class.py(), name).unbind()).collect();
-        if own {
-            self.known().insert(key, Arc::clone(&names));
-        }
-        Ok(names)
+        let found = Arc::new(LayerClass::of(class)?);
+        let known = (WeakRef::new(class, None)?, Arc::clone(&found));
+        let before = self.classes().insert(key, known);
+        drop(before);
+        Ok(Some(found))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<[Py<PyString>]>>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn classes(&self) -> std::sync::MutexGuard<'_, HashMap<usize, (WeakRef, Arc<LayerClass>)>> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LayerClass {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<LayerClass> {
+        let name = |name: &String| PyString::intern(class.py(), name).unbind();
+        let names = scan_methods(class)?.iter().map(name).collect();
+        Ok(LayerClass { is_pure: !NOT_PURE.contains(&&*cpython::type_name(class)), names })
     }
 }
 

@@ -1,12 +1,14 @@
 //! Tells if a function is Paddle's own, or a replacement by the program. A decorator copies the names of the function
 //! that it decorates, so only the origin of a function's code decides.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
+use rustc_hash::FxHashSet;
 use sot_core::cpython;
 
 /// Packages that Paddle uses, besides the standard library.
@@ -79,10 +81,10 @@ fn is_of_functools(class: &Bound<'_, PyType>) -> PyResult<bool> {
 
 /// True if the value is not the program's: it belongs to Paddle, or to a package that Paddle uses.
 pub(crate) fn is_own(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    own(value, &mut HashSet::new())
+    own(value, &mut FxHashSet::default())
 }
 
-fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
+fn own(value: &Bound<'_, PyAny>, seen: &mut FxHashSet<usize>) -> PyResult<bool> {
     if !seen.insert(value.as_ptr() as usize) {
         return Ok(true);
     }
@@ -119,11 +121,12 @@ fn has_own_code(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
         let paths = cpython::import(py, "paddle")?.getattr("__path__")?;
         PyResult::Ok(paths.get_item(0)?.extract::<String>()? + "/")
     })?;
-    let file = cpython::function_code(function).getattr("co_filename")?.extract::<String>()?;
+    let file = cpython::function_code(function).getattr(intern!(py, "co_filename"))?.cast_into::<PyString>()?;
+    let file = file.to_str()?;
     Ok(file.starts_with(folder) || file.starts_with(GENERATED))
 }
 
-fn all_own(values: Vec<Bound<'_, PyAny>>, seen: &mut HashSet<usize>) -> PyResult<bool> {
+fn all_own(values: Vec<Bound<'_, PyAny>>, seen: &mut FxHashSet<usize>) -> PyResult<bool> {
     for value in values {
         if !own(&value, seen)? {
             return Ok(false);
@@ -161,9 +164,11 @@ enum FunctionOwner {
 }
 
 fn home(function: &Bound<'_, PyFunction>) -> PyResult<FunctionOwner> {
-    let module = function.getattr("__globals__")?.get_item("__name__");
-    match module.ok().and_then(|module| module.extract::<String>().ok()) {
-        Some(module) => home_of(function.py(), &module),
+    let py = function.py();
+    let globals = function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>()?;
+    let module = cpython::dict_get(&globals, intern!(py, "__name__"));
+    match module.and_then(|module| module.cast_into::<PyString>().ok()) {
+        Some(module) => home_of(py, module.to_str()?),
         None => Ok(FunctionOwner::Program),
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn position(
 ) -> PyResult<Option<usize>> {
     let py = callee.py();
     let function = match callee.cast::<PyString>() {
-        Ok(method) => paddle.defined(py, &paddle.tensor_type, method.to_str()?)?,
+        Ok(method) => Paddle::defined(py, &paddle.tensor_type, method.to_str()?),
         Err(_) => Some(callee.clone()),
     };
     let Some(code) = function.map(|function| code_of(&function)).transpose()?.flatten() else { return Ok(None) };

@@ -17,11 +17,13 @@ const IN_C: usize = 1;
 pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
     let function = match (kind, callee.cast::<PyString>()) {
         (CallKind::Object(_), _) => return Ok(LAYER),
-        (CallKind::Method | CallKind::InPlace, Ok(name)) => paddle.tensor_type.bind(callee.py()).getattr_opt(name)?,
+        (CallKind::Method | CallKind::InPlace, Ok(name)) => {
+            cpython::type_lookup(paddle.tensor_type.bind(callee.py()), name)
+        }
         _ => Some(callee.clone()),
     };
     let Some(mut function) = function else { return Ok(IN_C) };
-    while let Some(decorated) = function.getattr_opt(intern!(callee.py(), "__wrapped__"))? {
+    while let Some(decorated) = cpython::generic_getattr(&function, intern!(callee.py(), "__wrapped__"))? {
         function = decorated;
     }
     match function.cast::<PyFunction>() {

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
-use sot_core::backend::{GradientFlow, MarkedDimensions, ObjectTest, TensorMeta};
+use sot_core::backend::{GradientFlow, MarkedDimensions, ObjectTest, TensorMeta, TestKey};
 use sot_core::cpython::{self, Getter, Place, Recorder};
 
 use crate::backend::paddle::Paddle;
@@ -21,6 +21,8 @@ pub(crate) struct TensorGetters {
     shape: AttributeReader,
     place: AttributeReader,
     is_dense: Py<PyAny>,
+    /// Element types by Paddle's numbers, as tensors have given them.
+    dtypes: Mutex<Vec<(i32, Py<PyAny>)>>,
 }
 
 impl TensorGetters {
@@ -33,7 +35,21 @@ impl TensorGetters {
             shape: reader("shape"),
             place: reader("place"),
             is_dense: tensor_type.getattr("is_dense")?.unbind(),
+            dtypes: Mutex::default(),
         })
+    }
+
+    /// The element type of a tensor, whose number is this where it can be read.
+    fn dtype<'py>(&self, tensor: &Bound<'py, PyAny>, number: Option<i32>) -> PyResult<Bound<'py, PyAny>> {
+        let Some(number) = number else { return self.dtype.get(tensor) };
+        let dtypes = || self.dtypes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = dtypes().iter().find(|(known, _)| *known == number).map(|(_, dtype)| dtype.clone_ref(tensor.py()));
+        if let Some(known) = known {
+            return Ok(known.into_bound(tensor.py()));
+        }
+        let dtype = self.dtype.get(tensor)?;
+        dtypes().push((number, dtype.clone().unbind()));
+        Ok(dtype)
     }
 
     fn shape(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
@@ -73,6 +89,9 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
         return Err(PyTypeError::new_err(format!("{} is no tensor", tensor.get_type())));
     }
     let facts = &paddle.facts;
+    if let Some((shape, number)) = paddle.native.as_ref().and_then(|native| native.meta(tensor)) {
+        return meta(shape, &facts.dtype(tensor, Some(number))?, &facts.stop_gradient.get(tensor)?);
+    }
     if !facts.is_dense(tensor)? {
         return Err(PyTypeError::new_err("only dense tensors can be part of a graph"));
     }
@@ -125,23 +144,32 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
 /// `float32` for `paddle.float32`.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     thread_local! {
-        /// The names by Paddle's number of the type. Paddle makes the text anew each time, in Python.
-        static NAMES: RefCell<Vec<(u32, Rc<str>)>> = const { RefCell::new(Vec::new()) };
+        /// The names by Paddle's objects and numbers: it makes the text anew each time, in Python.
+        static NAMES: RefCell<Vec<(Py<PyAny>, u32, Rc<str>)>> = const { RefCell::new(Vec::new()) };
+    }
+    let find = |is_it: &dyn Fn(&Py<PyAny>, u32) -> bool| {
+        let known = |names: &Vec<(Py<PyAny>, u32, Rc<str>)>| {
+            names.iter().find(|(object, number, _)| is_it(object, *number)).map(|(.., name)| Rc::clone(name))
+        };
+        NAMES.with_borrow(known)
+    };
+    if let Some(name) = find(&|object, _| dtype.is(object)) {
+        return Ok(name);
     }
     let py = dtype.py();
-    let is_paddles = dtype.get_type().is(cpython::import(py, "paddle")?.getattr(intern!(py, "dtype"))?);
+    // Graph values make another object each time they are asked.
+    let is_known_type = |object: &Py<PyAny>, _| object.bind(py).get_type().is(dtype.get_type());
+    let is_paddles = find(&is_known_type).is_some()
+        || dtype.get_type().is(cpython::import(py, "paddle")?.getattr(intern!(py, "dtype"))?);
     let number: Option<u32> = if is_paddles { dtype.getattr(intern!(py, "value"))?.extract().ok() } else { None };
-    let known = |names: &Vec<(u32, Rc<str>)>| {
-        names.iter().find(|(known, _)| Some(*known) == number).map(|(_, name)| Rc::clone(name))
-    };
-    if let Some(name) = NAMES.with_borrow(known) {
+    if let Some(name) = number.and_then(|number| find(&|_, known| known == number)) {
         return Ok(name);
     }
     let text = dtype.str()?;
     let text = text.to_str()?;
     let name: Rc<str> = text.strip_prefix("paddle.").unwrap_or(text).into();
     if let Some(number) = number {
-        NAMES.with_borrow_mut(|names| names.push((number, Rc::clone(&name))));
+        NAMES.with_borrow_mut(|names| names.push((dtype.clone().unbind(), number, Rc::clone(&name))));
     }
     Ok(name)
 }
@@ -186,7 +214,6 @@ pub(crate) struct TensorTest {
     stop_gradient: bool,
     /// `None` if tensors can have only one place.
     place: Option<Py<PyAny>>,
-    text: String,
 }
 
 impl TensorTest {
@@ -201,29 +228,38 @@ impl TensorTest {
             Some(_) => None,
             None => Some(paddle.facts.place.get(tensor)?),
         };
-        let exact_type = tensor.get_type();
-        let mut text = format!("{meta}, type: {}", exact_type.qualname()?);
-        if let Some(place) = &place {
-            text = format!("{text}, place: {}", place.str()?);
-        }
         let is_open = |axis: usize| meta.shape.get(axis) == Some(&None);
         let ranges: Vec<_> = marked_ranges(tensor).into_iter().filter(|(axis, ..)| is_open(*axis)).collect();
-        for (axis, least, most) in &ranges {
-            text = format!("{text}, {least} <= shape[{axis}] <= {most}");
-        }
+        let dtype_number = paddle.native.as_ref().and_then(|native| native.dtype(tensor));
         Ok(TensorTest {
             ranges,
             shape: meta.shape.iter().map(|size| size.unwrap_or(OPEN)).collect(),
             least: meta.shape.contains(&None).then_some(least),
             ties: ties(&paddle.facts, tensor, meta)?,
-            dtype: paddle.facts.dtype.get(tensor)?.unbind(),
+            dtype: paddle.facts.dtype(tensor, dtype_number)?.unbind(),
             stop_gradient: !meta.gradient.flows,
             place: place.map(Bound::unbind),
-            text,
-            dtype_number: paddle.native.as_ref().and_then(|native| native.dtype(tensor)),
+            dtype_number,
             paddle: Arc::clone(paddle),
-            exact_type: exact_type.unbind(),
+            exact_type: tensor.get_type().unbind(),
         })
+    }
+
+    /// What passes, for people.
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let meta = TensorMeta {
+            shape: self.shape.iter().map(|size| (*size != OPEN).then_some(*size)).collect(),
+            dtype: dtype_name(self.dtype.bind(py))?,
+            gradient: gradient(!self.stop_gradient),
+        };
+        let mut text = format!("{meta}, type: {}", self.exact_type.bind(py).qualname()?);
+        if let Some(place) = &self.place {
+            text = format!("{text}, place: {}", place.bind(py).str()?);
+        }
+        for (axis, least, most) in &self.ranges {
+            text = format!("{text}, {least} <= shape[{axis}] <= {most}");
+        }
+        Ok(text)
     }
 
     fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -345,11 +381,21 @@ impl ObjectTest for TensorTest {
     }
 
     fn expected(&self) -> Option<String> {
-        Some(self.text.clone())
+        Python::attach(|py| self.text(py)).ok()
     }
 
     fn describe(&self, subject: &str) -> String {
-        format!("is_tensor_like({subject}, {})", self.text)
+        let text = self.expected().unwrap_or_default();
+        format!("is_tensor_like({subject}, {text})")
+    }
+
+    fn key(&self) -> TestKey {
+        let Some(dtype) = self.dtype_number.filter(|_| self.place.is_none() && self.ranges.is_empty()) else {
+            return TestKey::Text(self.describe("x"));
+        };
+        let least = self.least.unwrap_or_default();
+        let kind = [self.exact_type.as_ptr() as i64, dtype.into(), self.stop_gradient.into(), least];
+        TestKey::Parts("tensor", kind.into_iter().chain(self.shape.iter().copied()).collect())
     }
 }
 

@@ -12,11 +12,13 @@ pub(crate) mod static_warnings;
 pub(crate) mod truth;
 
 use pyo3::exceptions::PyImportError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::cpython::{self, Recorder, ThreadFlag};
 
 use crate::backend::calls::foundation::Foundations;
+use crate::backend::calls::layer;
 use crate::backend::paddle::meta::TensorGetters;
 use crate::backend::paddle::native::{AmpDtype, DenseTensorReader};
 use crate::backend::paddle::release::Release;
@@ -58,8 +60,6 @@ pub(crate) struct Paddle {
     pub(crate) partial_program_layer: Py<PyAny>,
     /// Makes an executor's scope.
     pub(crate) scope: Py<PyAny>,
-    /// `inspect.getattr_static`: an attribute as a class defines it, without binding it.
-    getattr_static: Py<PyAny>,
     /// Tells if an operation of a program has a gradient.
     pub(crate) has_vjp: Py<PyAny>,
     /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
@@ -121,7 +121,6 @@ impl Paddle {
                 .getattr("PartialProgramLayer")?
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
-            getattr_static: cpython::import(py, "inspect")?.getattr("getattr_static")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: grad_mode(&paddle, &core)?,
@@ -179,32 +178,31 @@ impl Paddle {
     }
 
     /// Returns the attribute as `class` defines it; `None` if the class does not define it.
-    pub(crate) fn defined<'py>(
-        &self,
-        py: Python<'py>,
-        class: &Py<PyType>,
-        name: &str,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self.getattr_static.bind(py).call1((class, name, py.None()))?;
-        Ok((!found.is_none()).then_some(found))
+    pub(crate) fn defined<'py>(py: Python<'py>, class: &Py<PyType>, name: &str) -> Option<Bound<'py, PyAny>> {
+        cpython::type_lookup(class.bind(py), &cpython::interned(py, name)).filter(|found| !found.is_none())
     }
 
     /// Returns the callable that a call of `layer` comes to. In static mode `Layer.__call__` names every operation of
     /// the program after the layer, which takes the longer the longer the program is. Without hooks, its `forward`
     /// does the same.
     pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
-        for method in ["__call__", "_build_once"] {
-            if !class.getattr(method)?.is(&base.getattr(method)?) {
-                return Ok(layer.clone());
-            }
+        if self.is_forward_all(layer)? {
+            layer.getattr(intern!(layer.py(), "forward"))
+        } else {
+            Ok(layer.clone())
         }
-        for hooks in ["_forward_pre_hooks", "_forward_post_hooks"] {
-            if layer.getattr(hooks)?.is_truthy()? {
-                return Ok(layer.clone());
-            }
-        }
-        layer.getattr("forward")
+    }
+
+    /// Whether calling `layer` does what its `forward` does.
+    pub(crate) fn is_forward_all(&self, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, class) = (layer.py(), layer.get_type());
+        let base = self.layer_type.bind(py);
+        let is_own = |name| match (cpython::type_lookup(&class, name), cpython::type_lookup(base, name)) {
+            (Some(found), Some(own)) => found.is(&own),
+            _ => false,
+        };
+        let is_called = is_own(intern!(py, "__call__")) && is_own(intern!(py, "_build_once"));
+        Ok(is_called && !layer::has_hooks(layer)?)
     }
 
     /// Turns grad mode on or off.

@@ -117,6 +117,12 @@ impl DenseTensorReader {
         self.tensors.of(tensor).is_some_and(|held| held.all(self.dims, |size| size == 1))
     }
 
+    /// Returns the shape, and Paddle's number of the element type; `None` if the tensor is not dense.
+    pub(crate) fn meta(&self, tensor: &Bound<'_, PyAny>) -> Option<(Vec<i64>, i32)> {
+        let held = self.tensors.of(tensor)?;
+        Some((held.array(self.dims)?, held.number(self.dtype)))
+    }
+
     /// Returns Paddle's number of the element type; `None` if the tensor is not dense.
     pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
         self.tensors.of(tensor).map(|held| held.number(self.dtype))

@@ -31,6 +31,8 @@ thread_local! {
 pub(crate) struct BuildTarget {
     /// The program being built.
     pub(crate) main: Py<PyAny>,
+    /// Its outermost block.
+    block: Py<PyAny>,
     startup: Py<PyAny>,
     names: Py<PyAny>,
 }
@@ -39,9 +41,15 @@ impl BuildTarget {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> BuildTarget {
         BuildTarget {
             main: self.main.clone_ref(py),
+            block: self.block.clone_ref(py),
             startup: self.startup.clone_ref(py),
             names: self.names.clone_ref(py),
         }
+    }
+
+    /// Returns the number of operations of the program, without those in blocks of its operations.
+    pub(crate) fn operations(&self, py: Python<'_>) -> PyResult<usize> {
+        self.block.bind(py).len()
     }
 }
 
@@ -66,7 +74,9 @@ impl StaticMode {
     /// Makes an empty program with its own name generator, so that tracing does not change the names of the user's
     /// layers.
     pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<BuildTarget> {
-        Ok(BuildTarget { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
+        let main = program.call0(py)?;
+        let block = main.call_method0(py, intern!(py, "global_block"))?;
+        Ok(BuildTarget { main, block, startup: program.call0(py)?, names: self.new_names.call0(py)? })
     }
 
     /// Returns the tracer of eager mode in this thread; `None` in static mode.

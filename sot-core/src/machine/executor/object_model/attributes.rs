@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyFunction, PyString, PyType};
 
 use super::descriptors::{bind_descriptor, is_own_slot, property_error, refuse_other_slot};
 use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
@@ -182,9 +183,14 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
 pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
     let of = cx.vars.tracker(this);
     let ty = cx.type_of(this)?;
-    let asked = !ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr)
-        && is_python_method(cx, this, "__getattribute__")?;
+    let asked = ty.cast::<PyType>().is_ok_and(has_python_getattribute);
     Ok(if asked { cx.trackers.add(Tracker::AsBuiltinBase { of }) } else { of })
+}
+
+/// True if reads of attributes run a function of the program's. Reads of attributes guard on it.
+fn has_python_getattribute(ty: &Bound<'_, PyType>) -> bool {
+    let found = || cpython::type_lookup(ty, intern!(ty.py(), "__getattribute__"));
+    !cpython::uses_generic_getattr(ty) && found().is_some_and(|found| found.is_exact_instance_of::<PyFunction>())
 }
 
 /// Breaks the graph if the `__dict__` of the object is reached as a dict, too, and is written. The trace has only one

@@ -267,7 +267,7 @@ impl GraphBuilder for PaddleBuilder {
     }
 
     fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-        Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
+        Ok(if self.paddle.is_forward_all(layer)? { "forward" } else { "__call__" })
     }
 
     fn state(&self) -> Option<Arc<dyn StateTest>> {
@@ -292,8 +292,8 @@ impl GraphBuilder for PaddleBuilder {
 
     fn operations(&self) -> PyResult<usize> {
         Python::attach(|py| {
-            let twin = self.twin.as_ref().map_or(Ok(0), |twin| count(&twin.target(py), py))?;
-            Ok(count(&self.target, py)? + twin)
+            let twin = self.twin.as_ref().map_or(Ok(0), |twin| twin.target(py).operations(py))?;
+            Ok(self.target.operations(py)? + twin)
         })
     }
 }
@@ -305,12 +305,6 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
-}
-
-/// Returns the number of operations of a program.
-fn count(target: &BuildTarget, py: Python<'_>) -> PyResult<usize> {
-    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
-    block.call_method0(intern!(py, "num_ops"))?.extract()
 }
 
 /// Returns the identity of a graph value, which is the same for all Python objects that stand for the value.
