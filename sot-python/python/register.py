@@ -57,6 +57,11 @@ class Substitution(Registration):
         super().__init__(f"{__package__}.register.substitute({original!r})", [])
         self._original = original
 
+    def __enter__(self) -> Substitution:
+        if not self._undos:
+            raise TypeError(f"{self._shown} has nothing to follow yet: give that too, or decorate a function with it")
+        return self
+
     # A decorator, which other registrations are not.
     def __call__(self, traceable: _F, /) -> _F:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         _compare(self._original, traceable)

@@ -287,12 +287,6 @@ impl CodeCache {
         short_lived.clone()
     }
 
-    /// For each entry, the first guard that does not hold.
-    pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
-        let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
-    }
-
     /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());

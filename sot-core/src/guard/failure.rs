@@ -22,12 +22,6 @@ pub struct UnmetGuard {
 }
 
 impl GuardProgram {
-    /// The first guard that does not hold for `frame`, and the value that is there in its place.
-    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
-        let UnmetGuard { guard, seen, .. } = self.unmet(frame)?;
-        Some(seen.map_or_else(|| guard.clone(), |seen| format!("{guard}; seen: {seen}")))
-    }
-
     /// The first guard that does not hold for `frame`.
     pub fn unmet<'py>(&self, frame: &impl FrameView<'py>) -> Option<UnmetGuard> {
         let py = frame.py();

@@ -4,7 +4,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyFunction, PyModule, PyString, PyType};
+use pyo3::types::{PyCFunction, PyFunction, PyModule, PySet, PyString, PyType};
 
 use crate::cache;
 use crate::cpython;
@@ -103,7 +103,14 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
             let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
             Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))
         }
-        Meaning::Break | Meaning::Disabled | Meaning::Skipped | Meaning::Followed => Ok(()),
+        Meaning::Skipped | Meaning::Followed => match registered::why_without_effect(object, meaning)? {
+            Some(why) => Err(PyValueError::new_err(format!("{word}({}): {why}", registered::name_of(object)?))),
+            None => Ok(()),
+        },
+        Meaning::Break | Meaning::Disabled => Ok(()),
+        Meaning::Pure | Meaning::ConstantResult | Meaning::Statement if suspends(object) => Err(PyTypeError::new_err(
+            format!("{word}({shown}): its calls give generators or coroutines, which run later, each once"),
+        )),
         Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
             Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
         }
@@ -126,6 +133,15 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
     }
 }
 
+/// Whether a call of the object runs nothing of its code yet.
+fn suspends(object: &Bound<'_, PyAny>) -> bool {
+    const SUSPENDING: i32 = pyo3::ffi::CO_GENERATOR | pyo3::ffi::CO_COROUTINE | pyo3::ffi::CO_ASYNC_GENERATOR;
+    let flags = object.cast::<PyFunction>().ok().and_then(|function| {
+        cpython::function_code(function).getattr(intern!(object.py(), "co_flags")).ok()?.extract::<i32>().ok()
+    });
+    flags.is_some_and(|flags| flags & SUSPENDING != 0)
+}
+
 /// Whether one function is followed as another, perhaps by way of others still.
 fn leads_to(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> bool {
     let py = from.py();
@@ -146,6 +162,9 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     if runtime.kinds.of_type(object).is_some() {
         return refuse(&format!("{} knows already what its instances are", runtime.package));
+    }
+    if class.is_subclass_of::<PySet>()? {
+        return refuse("its instances are sets, which change");
     }
     if !cpython::is_heap_type(class) && runtime.builtins.has(object) {
         return refuse(&format!("{} knows already what its instances are", runtime.package));

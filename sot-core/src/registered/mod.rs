@@ -14,9 +14,10 @@ use pyo3::types::PyTuple;
 
 use crate::cpython;
 use crate::forgetting;
+use crate::package;
 use crate::tracker;
 
-pub use module::{mark_of, module_of, name_of};
+pub use module::{mark_of, module_of, name_of, why_without_effect};
 
 /// How an object that holds others is taken apart and made.
 #[derive(Debug)]
@@ -119,6 +120,13 @@ pub struct Registration {
     token: u64,
     /// Of a module: its name.
     module: Option<String>,
+}
+
+impl Registration {
+    /// As the program has called it.
+    pub fn text(&self, py: Python<'_>) -> String {
+        format!("{}.register.{}({})", package::name(), self.meaning.word(), tracker::name(self.object.bind(py)))
+    }
 }
 
 #[derive(Default)]
@@ -229,18 +237,21 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(object.as_ptr() as usize, Role::Call)
 }
 
-/// Whether instances of the class are values.
-pub fn is_value_class(class: &Bound<'_, PyAny>) -> bool {
-    let value = |one: Arc<Registration>| matches!(one.meaning, Meaning::Value);
-    !is_empty() && find(class.as_ptr() as usize, Role::Instances).is_some_and(value)
+/// Says that instances of the class are values, if they are.
+pub fn value_class(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
+    instances_of(class).filter(|one| matches!(one.meaning, Meaning::Value))
 }
 
 /// How instances of the class are taken apart, if they hold other objects.
 pub fn container_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
+    instances_of(class).filter(|one| matches!(one.meaning, Meaning::Container(_)))
+}
+
+fn instances_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
     }
-    find(class.as_ptr() as usize, Role::Instances).filter(|one| matches!(one.meaning, Meaning::Container(_)))
+    find(class.as_ptr() as usize, Role::Instances)
 }
 
 /// Whether a function is to be followed, whatever the framework says of it.

@@ -1,5 +1,8 @@
 //! The data of a report. docs/report-schema.json describes its JSON.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::error::Reason;
@@ -55,6 +58,8 @@ pub struct TranslationReport {
     pub places: Vec<PlaceReport>,
     /// The old and the new code.
     pub code: Option<CodeReport>,
+    /// The registrations of plug-ins and of the program that took part.
+    pub registrations: BTreeSet<String>,
 }
 
 /// How long the calls of a translation take.
@@ -159,6 +164,13 @@ pub struct FailedGuard {
     pub expected: Option<String>,
     /// What the call brought.
     pub seen: Option<String>,
+}
+
+impl fmt::Display for FailedGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.guard)?;
+        self.seen.iter().try_for_each(|seen| write!(f, "; seen: {seen}"))
+    }
 }
 
 /// One graph.

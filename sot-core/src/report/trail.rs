@@ -13,6 +13,8 @@ pub struct Trail {
     by_code: HashMap<usize, u32>,
     places: Vec<PlaceReport>,
     by_place: HashMap<PlaceReport, u32>,
+    /// What was asked of what plug-ins and the program have registered.
+    pub registrations: BTreeSet<String>,
 }
 
 impl Trail {

@@ -45,12 +45,8 @@ impl<'a> Account<'a> {
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
-    /// Leaves the frame to CPython; `failures` tells which guards did not hold, in words and for reports.
-    pub(super) fn left(
-        &self,
-        code: &Bound<'_, PyCode>,
-        failures: impl FnOnce() -> (Vec<String>, Vec<FailedGuard>),
-    ) -> Verdict {
+    /// Leaves the frame to CPython; `failures` tells which guards did not hold.
+    pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<FailedGuard>) -> Verdict {
         let earlier = self.settling.note_left();
         if earlier == UNUSED_AFTER {
             self.cache.drop_unused();
@@ -60,8 +56,8 @@ impl<'a> Account<'a> {
             self.settling.goes_on_changing();
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
-            let (texts, failed) = failures();
-            let texts = texts.iter().fold(String::new(), |all, text| all + "\n  does not hold: " + text);
+            let failed = failures();
+            let texts: String = failed.iter().map(|failed| format!("\n  does not hold: {failed}")).collect();
             log::ask_loggers(code.py());
             tell_left(LeftPart::Frame, &reason, failed, &texts);
             log::flush(code.py());

@@ -7,7 +7,7 @@ use sot_core::tracker::repr;
 
 /// Whether the object is such a value.
 pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> bool {
-    registered::is_value_class(object.get_type().as_any())
+    registered::value_class(object.get_type().as_any()).is_some()
 }
 
 /// A guard: the object is of the same class, and equal.

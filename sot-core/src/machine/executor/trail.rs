@@ -1,10 +1,15 @@
-//! What reports show of a simulation: the lines it went through, and where each statement was made. Nothing of it is
+//! What reports show of a simulation: the lines it went through, where each statement was made, and which registrations
+//! took part. Nothing of it is
 //! noted unless details are asked for.
 
 use pyo3::prelude::*;
 
 use super::{Frame, OpcodeExecutor};
 use crate::entity::VarId;
+use crate::error::Flow;
+use crate::fault;
+use crate::origin::{self, Registered};
+use crate::registered::Registration;
 use crate::report::{PlaceReport, Trail};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
@@ -17,6 +22,31 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
     let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
     if let Some(line) = line {
         trail.note_line(&frame.code, line);
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Runs what a registration holds: a fault is laid at its door, and reports name it if it is a plug-in's.
+    #[inline]
+    pub(crate) fn run_registered<T>(
+        &mut self,
+        registration: &impl Registered,
+        work: impl FnOnce(&mut Self) -> Flow<T>,
+    ) -> Flow<T> {
+        if let Some(trail) = &mut self.observed.trail {
+            let linked = registration.linked();
+            if !origin::is_of_the_tracer(linked.origin.krate) {
+                trail.registrations.insert(linked.to_string());
+            }
+        }
+        fault::running(registration, || work(self))
+    }
+
+    /// Something that the program has registered took part: reports name it.
+    pub fn note_registered(&mut self, registration: &Registration) {
+        if let Some(trail) = &mut self.observed.trail {
+            trail.registrations.insert(registration.text(self.py));
+        }
     }
 }
 
