@@ -28,8 +28,9 @@ _EVENTS = frozenset(
 }  # fmt: skip
 
 
-# Packages whose threads look at nothing of the program's: those of a notebook's kernel, and of progress bars.
-_APART = frozenset({"ipykernel", "IPython", "tornado", "tqdm", "zmq"})
+# Packages whose threads look at nothing of the program's: those of a notebook's kernel, of progress bars, and of writers of
+# events, which have them as bytes.
+_APART = frozenset({"ipykernel", "IPython", "tensorboard", "tensorboardX", "tornado", "tqdm", "visualdl", "zmq"})
 
 
 def is_apart(thread: threading.Thread) -> bool:
@@ -77,6 +78,12 @@ def _on_event(event: str, args: Any) -> None:
 def _refuse(reason: str) -> None:
     _watch.seen = reason
     raise NotVerifiable(reason)
+
+
+def refuse_if_watched(reason: str) -> None:
+    """What cannot be taken back is about to happen: ends the run that is to be."""
+    if _watch.is_on:
+        _refuse(reason)
 
 
 class _NoInput(io.TextIOBase):
