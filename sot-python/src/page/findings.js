@@ -73,7 +73,7 @@ function breakCard(place) {
       kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
     stackExcerpt(reason.stack),
     cost && h("p", { class: "cost" }, h("b", null, "What it costs:"), " ", cost),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. To have one graph less: " : " ", reason.remedy),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. Where tensor work is on both sides: " : " ", reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),

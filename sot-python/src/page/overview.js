@@ -19,6 +19,7 @@ function tiles() {
       h("b", null, number.toLocaleString("en")), h("span", null, number === 1 ? word : plural(word)),
       more && [" ", h("span", null, more)]);
   const at = new Set(breaks.map(({ reason }) => `${reason.stack[0].file}:${reason.stack[0].line}`)).size;
+  const costs = brokenPlaces().some((place) => isBreak(place.translations[0]) && !isCheap(place));
   const all = sum(translations.map((translation) => translation.graph_count));
   const statements = sum(translations.map((translation) => translation.statements));
   const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
@@ -26,7 +27,7 @@ function tiles() {
     tile(simulated.length, "translation", "timeline"),
     tile(all, "graph", "graphs"),
     tile(statements, "statement"),
-    tile(breaks.length, "graph break", "breaks", true, at < breaks.length && `in ${count(at, "line")}`),
+    tile(breaks.length, "graph break", "breaks", costs, at < breaks.length && `in ${count(at, "line")}`),
     tile(fallbacks.length, "fallback", "breaks", true),
     tile(recompiled.length, "recompile", "recompiles", true),
     tile(counts.hits, "hit", "calls"),
