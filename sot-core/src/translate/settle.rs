@@ -57,7 +57,7 @@ impl<'a> Account<'a> {
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
             let failed = failures();
-            let texts: String = failed.iter().map(|failed| format!("\n  does not hold: {failed}")).collect();
+            let texts = failed.iter().fold(String::new(), |all, failed| format!("{all}\n  does not hold: {failed}"));
             log::ask_loggers(code.py());
             tell_left(LeftPart::Frame, &reason, failed, &texts);
             log::flush(code.py());

@@ -25,7 +25,7 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
     }
 }
 
-impl<'py> OpcodeExecutor<'py> {
+impl OpcodeExecutor<'_> {
     /// Runs what a registration holds: a fault is laid at its door, and reports name it if it is a plug-in's.
     #[inline]
     pub(crate) fn run_registered<T>(
