@@ -1,7 +1,7 @@
-"""What einops' functions mean to a trace of sot, by registrations from Python alone; the entry point calls `register`.
+"""The meaning of einops' functions for a trace of sot, by registrations from Python; the entry point calls `register`.
 
-Without it a call of `einops.rearrange` breaks the graph: einops looks among the subclasses of its backends for the framework of a
-tensor, and keeps what it has worked out of a pattern in caches that give objects.
+Without the plug-in, a call of `einops.rearrange` breaks the graph: einops searches the subclasses of its backend class
+for the framework of a tensor, and caches objects that it has derived from a pattern.
 """
 
 import paddle
@@ -14,7 +14,7 @@ registered = []
 
 
 def register():
-    """Register at once."""
+    """Register the functions."""
     of_paddle = _backends.PaddleBackend()
 
     def get_backend(tensor):
@@ -24,7 +24,7 @@ def register():
 
     registered[:] = [
         sot.register.substitute(_backends.get_backend, get_backend),
-        # What is worked out of a pattern stays as it is.
+        # The recipe depends on the pattern and the shape alone.
         sot.register.constant_result(einops._prepare_transformation_recipe),
         sot.register.substitute(einops._reconstruct_from_shape, einops._reconstruct_from_shape_uncached),
     ]

@@ -1,8 +1,8 @@
 """Maps of the package `immutables` as containers of tensors: reading, `set` and `delete` stay in the graph.
 
-A map is written in C, so that without these registrations each call of one ends the graph. What it holds is taken apart by its
-keys; keys are assumed, values may be tensors. `items()` and `values()` are containers, too. `update` looks at what it is given, and
-so is followed as the calls of `set` that it comes to.
+Maps are written in C, so without these registrations each call of a method breaks the graph. A map is flattened by its
+keys: the keys are guarded, the values may be tensors. `items()` and `values()` are registered as containers, too.
+`update` looks into its argument, so it is replaced by the equivalent calls of `set`.
 """
 
 from typing import Any, Iterable, List, Tuple
@@ -16,7 +16,7 @@ registered: List[Any] = []
 
 
 def register() -> None:
-    """Registers the maps with sot. `import sot` calls it, as the entry point `sot.plugins` says."""
+    """Registers the maps with sot; `import sot` calls it by the entry point `sot.plugins`."""
     empty: "immutables.Map[Any, Any]" = immutables.Map()
     registered[:] = [
         sot.register.container(immutables.Map, _flatten, _unflatten),
@@ -49,7 +49,7 @@ def _flatten_values(view: Any) -> Tuple[List[Any], int]:
 
 
 def _unflatten_values(count: int, values: Iterable[Any]) -> Any:
-    # A map goes over its keys in an order of its own.
+    # The iteration order of a map depends on its keys.
     keys = tuple(immutables.Map((number, None) for number in range(count)))
     return _unflatten(keys, values).values()
 

@@ -1,5 +1,6 @@
-//! What makes the callables of finished graphs in the place of the backend: a function that the program gives. Which
-//! one is in use is a state of the thread, and guarded once there is any.
+//! Compilers of the user's: a function that the program gives makes the callables of finished graphs, in place of the
+//! backend. The compiler in use is a state of the thread. Translations guard on it once the process has had any
+//! compiler.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,26 +21,26 @@ thread_local! {
 
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// From now on translations say for which compiler they are.
+/// Makes translations guard on the compiler in use from now on. The first call drops all existing translations.
 pub fn announce() {
     if !ANY.swap(true, Ordering::Relaxed) {
         forgetting::everything();
     }
 }
 
-/// Whether there has ever been one.
+/// True if a compiler was ever announced in this process.
 #[inline]
 pub fn is_any() -> bool {
     ANY.load(Ordering::Relaxed)
 }
 
-/// Makes this compiler the thread's, or none, until the result is dropped.
+/// Makes this compiler (or, with `None`, the framework's own) the thread's compiler until the result is dropped.
 pub fn begin(py: Python<'_>, compiler: Option<&Py<PyAny>>) -> InUse {
     let compiler = compiler.map(|compiler| compiler.clone_ref(py));
     InUse { before: CURRENT.with(|current| current.replace(compiler)) }
 }
 
-/// A stretch in which a compiler is in use.
+/// Scope in which a compiler is in use. Dropping it restores the compiler used before.
 #[must_use = "the stretch ends when this is dropped"]
 pub struct InUse {
     before: Option<Py<PyAny>>,
@@ -48,7 +49,7 @@ pub struct InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         let before = self.before.take();
-        // What is dropped may run code of the program's, which may ask for the present one.
+        // Dropping a compiler may run the program's code, which may look at the current compiler: restore first.
         let own = CURRENT.with(|current| current.replace(before));
         drop(own);
     }
@@ -58,7 +59,7 @@ fn current(py: Python<'_>) -> Option<Py<PyAny>> {
     CURRENT.with(|current| current.borrow().as_ref().map(|compiler| compiler.clone_ref(py)))
 }
 
-/// A test that the compiler in use is the one that is now.
+/// Returns the test that the thread's compiler is still the present one; `None` while no compiler was ever announced.
 pub(crate) fn test(py: Python<'_>) -> Option<Box<dyn StateTest>> {
     is_any().then(|| Box::new(IsInUse(current(py))) as Box<dyn StateTest>)
 }
@@ -83,26 +84,26 @@ impl StateTest for IsInUse {
     }
 }
 
-/// A finished graph.
+/// A finished graph, as a compiler is given it.
 pub(crate) struct Finished<'a, 'py> {
-    /// Its statements.
+    /// The statements of the graph.
     pub(crate) ir: &'a StatementIR,
-    /// The framework's program, where it has made one.
+    /// The framework's program, if the backend has built one.
     pub(crate) program: Option<Bound<'py, PyAny>>,
-    /// What the graph is given at this call.
+    /// The graph's inputs at this call; `None` for an input that is not available.
     pub(crate) inputs: Vec<Option<Bound<'py, PyAny>>>,
-    /// What calls it without a compiler.
+    /// The callable that runs the graph without a compiler.
     pub(crate) callable: &'a Py<PyAny>,
-    /// What is wrong with what a callable gives for it: how much it is at each call, and what it is until that was
-    /// right once.
+    /// Checks the callable's results: their number at each call, and their metas until the metas were correct once.
     pub(crate) check: CheckResults,
 }
 
-/// Looks at what a graph's callable has given; whether it was right before.
+/// Checks what a graph's callable returned, given whether an earlier result was correct. The error says what is
+/// wrong.
 pub(crate) type CheckResults = Box<dyn Fn(&Bound<'_, PyAny>, bool) -> Result<(), String> + Send + Sync>;
 
-/// The callable that the compiler in use makes of a graph; `None` where there is no compiler, or it fails, of which the
-/// program is warned.
+/// Returns the callable that the compiler in use makes of a graph. Returns `None` if no compiler is in use, or if it
+/// fails; then the program gets a `RuntimeWarning`.
 pub(crate) fn compile(py: Python<'_>, graph: Finished<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
     let Some(compiler) = current(py) else { return Ok(None) };
     let made = ask(py, &compiler, &graph).and_then(|made| {
@@ -137,7 +138,7 @@ pub(crate) fn compile(py: Python<'_>, graph: Finished<'_, '_>) -> PyResult<Optio
     }
 }
 
-/// A compiler and its graph, for texts.
+/// Names a compiler and the graph it is given, for messages.
 fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &Finished<'_, '_>) -> String {
     let shown = compiler.bind(py).repr().map_or_else(|_| tracker::repr(py, compiler), |text| text.to_string());
     format!("{shown} of graph {}", graph.ir.name)

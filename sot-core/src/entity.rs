@@ -1,4 +1,5 @@
-//! The indices by which the values, trackers and tensors of one translation are named, and the names of its variables.
+//! Indices that name the variables, trackers and tensors of one translation, and the type of attribute and variable
+//! names.
 
 use std::rc::Rc;
 
@@ -14,5 +15,5 @@ pub struct SymbolId(pub(crate) u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct TrackerId(pub(crate) u32);
 
-/// An attribute or variable name.
+/// The name of an attribute or a variable.
 pub type Name = Rc<str>;

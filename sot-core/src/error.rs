@@ -1,5 +1,6 @@
-//! How a simulated instruction can fail to complete, and why: the user's program raised, a limit of ours was met, or we
-//! have a bug. A limit names a stable reason, a text and the user's source line.
+//! How a simulated instruction can fail to complete, and why: the user's program raised, a limit of the tracer was
+//! met, or the tracer has a bug. A limit is reported as a [`Reason`] with a stable id, a text and the user's source
+//! line.
 
 use std::fmt;
 
@@ -25,42 +26,44 @@ pyo3::create_exception!(
     "No translation fits a call, and by the stance `fail_on_recompile` none is made."
 );
 
-/// Hints in the framework's words, where it has some.
+/// Returns the hint of a reason in the framework's words, if the framework has one.
 type Hints = Box<dyn Fn(ReasonId) -> Option<&'static str> + Send + Sync>;
 
 static HINTS: OnceCell<Hints> = OnceCell::new();
 
-/// From now on reasons have these hints, where there are some; the first call counts.
+/// Registers the framework's own hints, which take precedence over the built-in ones. Only the first call has an
+/// effect.
 pub fn set_hints(hints: Hints) {
     HINTS.set(hints).ok();
 }
 
-/// The result of simulating something.
+/// Result of simulating an operation.
 pub type Flow<T> = Result<T, Unwind>;
 
-/// Why simulation left the straight path.
+/// Why the simulation of an instruction did not complete.
 #[derive(Debug)]
 pub enum Unwind {
-    /// The user's program raises this exception (a variable of the trace).
+    /// The user's program raises this exception, given as a variable of the trace.
     Raise(VarId),
-    /// The graph must end here; what follows needs real values. The instruction runs natively.
+    /// The graph has to end here, because the instruction needs real values. The instruction runs natively.
     BreakGraph(Box<Reason>),
-    /// The frame is left to CPython; functions it calls are still translated.
+    /// The frame is left to CPython. Functions that it calls are still translated.
     Fallback(Box<Reason>),
-    /// Tracing changed an object the trace has looked at; simulated anew it will find it as it now is.
+    /// Tracing changed an object that the trace has looked at: simulate again, and see the object in its present
+    /// state. With a planned break, the new attempt breaks there.
     Restart(Option<Box<PlannedBreak>>),
-    /// Python raised where the tracer expected no error: a bug of ours, never the user's.
+    /// Python raised where the tracer expected no error. This is a bug of the tracer, never the user's.
     Internal(Box<PyErr>),
 }
 
-/// A break that is known before the trace reaches it.
+/// A break whose place is known before the trace reaches it.
 #[derive(Debug, Clone)]
 pub struct PlannedBreak {
-    /// How many instructions of the outermost frame come before it.
+    /// Number of instructions of the outermost frame that precede it.
     pub step: u64,
-    /// Why.
+    /// The reason of the break.
     pub reason: Reason,
-    /// The instruction reads the variables of its frame, which is left to CPython.
+    /// True if the instruction reads the variables of its frame, so that the frame has to be left to CPython.
     pub reads_frame: bool,
 }
 
@@ -71,12 +74,12 @@ impl From<PyErr> for Unwind {
 }
 
 impl Unwind {
-    /// A graph break of the given kind.
+    /// Creates a graph break with the given reason.
     pub fn break_graph(id: ReasonId, text: impl Into<String>) -> Self {
         Unwind::BreakGraph(Box::new(Reason::new(id, text)))
     }
 
-    /// A fallback of the given kind.
+    /// Creates a fallback with the given reason.
     pub fn fallback(id: ReasonId, text: impl Into<String>) -> Self {
         Unwind::Fallback(Box::new(Reason::new(id, text)))
     }
@@ -84,12 +87,12 @@ impl Unwind {
 
 macro_rules! reasons {
     ($($(#[doc = $meaning:literal])+ $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
-        /// What stopped a graph. Ids are stable: tools and documents may refer to them.
+        /// Why a graph or a frame could not be translated. Ids are stable: tools and documents may refer to them.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         pub enum ReasonId { $($(#[doc = $meaning])+ $variant,)+ }
 
         impl ReasonId {
-            /// Every reason, in the order of their declaration.
+            /// Every reason, in the order of declaration.
             pub const ALL: &'static [ReasonId] = &[$(ReasonId::$variant,)+];
 
             /// The stable id.
@@ -98,13 +101,13 @@ macro_rules! reasons {
                 match self { $(ReasonId::$variant => $id,)+ }
             }
 
-            /// Which of the four kinds of break it is, or none of them.
+            /// The kind of break, or `Frame` for reasons that leave the whole frame to CPython.
             #[must_use]
             pub const fn kind(self) -> ReasonKind {
                 match self { $(ReasonId::$variant => ReasonKind::$kind,)+ }
             }
 
-            /// What it means: the text that documents the variant.
+            /// The meaning: the text that documents the variant.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+ }
@@ -120,30 +123,30 @@ macro_rules! reasons {
 }
 
 impl ReasonId {
-    /// Whether it says nothing of the next call of the code.
+    /// True if the reason concerns this call only, and says nothing about the next call of the code.
     #[must_use]
     pub const fn is_of_this_call(self) -> bool {
         matches!(self, ReasonId::StackNearlyUsedUp | ReasonId::SignalWaits)
     }
 }
 
-/// The four kinds of graph break, and what is none of them.
+/// The four kinds of graph break, and a fifth value for reasons that leave the whole frame to CPython.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReasonKind {
     /// Data-dependent control flow: a branch on a tensor's value.
     Ddcf,
-    /// A call or operation that cannot be simulated.
+    /// A call or an operation that cannot be simulated.
     Unsps,
-    /// Something on a list of the user's or the framework's.
+    /// An API on a list of the user's or the framework's, or a break that the program itself asks for.
     Cdbl,
     /// An opcode without a handler.
     Unimp,
-    /// The frame as a whole is not translated.
+    /// CPython runs the frame as a whole.
     Frame,
 }
 
 impl ReasonKind {
-    /// The short name people know.
+    /// The abbreviation that users know.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -230,7 +233,7 @@ reasons! {
         "Please report it, with the text and a small example.";
 }
 
-/// What may not become of a function; meeting it is an error.
+/// What the user forbids for a function by a mark; doing it is an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forbidden {
     /// A graph break.
@@ -239,27 +242,28 @@ pub enum Forbidden {
     Fallback = 2,
 }
 
-/// Why a graph ended, with where.
+/// Why a graph ended, and where.
 #[derive(Clone, Debug)]
 pub struct Reason {
     /// The stable id.
     pub id: ReasonId,
-    /// What was met, in the user's terms.
+    /// What the tracer met, in the user's terms.
     pub text: String,
     /// The user's source, innermost frame first; filled in by the executor.
     pub stack: Vec<Location>,
-    /// The function that was not to be broken or left to CPython, if one of those running was marked so.
+    /// Name of the innermost running function that is marked as not to be broken or not to be left to CPython.
     pub forbidden_by: Option<String>,
-    /// Whether a fallback also leaves alone what the frame calls.
+    /// True if a fallback leaves the functions that the frame calls to CPython, too.
     pub recursive: bool,
-    /// Whether it is about the frame as a whole, which must come to it by itself.
+    /// True if the reason concerns the frame as a whole. If it comes up in an inlined function, the graph breaks at
+    /// the call of that function, whose frame then meets the reason by itself.
     pub of_frame: bool,
-    /// Whether the graph ends between two instructions: none runs natively.
+    /// True if the graph ends between two instructions, so that no instruction runs natively.
     pub between: bool,
 }
 
 impl Reason {
-    /// A reason not yet placed.
+    /// Creates a reason without a place in the source.
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
         Reason {
             id,
@@ -284,14 +288,14 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// What to do about it: in the framework's words if it has some.
+    /// Returns the advice for the user: the framework's own if there is one, else the built-in hint.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         HINTS.get().and_then(|hints| hints(self.id)).unwrap_or_else(|| self.id.hint())
     }
 
-    /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and
-    /// what to do.
+    /// Formats the reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with source
+    /// lines, and advice.
     pub fn report(&self, py: Python<'_>) -> String {
         let mut report = format!("[{} {}] {}", self.id.kind().name(), self.id.id(), self.text);
         for place in self.stack.iter().rev() {
@@ -301,7 +305,7 @@ impl Reason {
         report + "\n  what to do: " + self.hint()
     }
 
-    /// The error for a function that must not be broken, or left to CPython.
+    /// Returns the error for a function that must not be broken, or must not be left to CPython.
     pub fn error(&self, py: Python<'_>) -> PyErr {
         let function = self.forbidden_by.as_deref().unwrap_or("the function");
         GraphBreakError::new_err(format!("{function} cannot stay in one graph: {}", self.report(py)))
@@ -319,19 +323,19 @@ pub struct Location {
     pub line: u32,
     /// First and last column of the expression (0-based, UTF-8 bytes), where the interpreter records them (3.11+).
     pub columns: Option<(u32, u32)>,
-    /// The line it ends on.
+    /// Last line of the expression.
     pub end_line: u32,
 }
 
 impl Location {
-    /// A line of a function.
+    /// A whole line of a function.
     #[must_use]
     pub fn line(file: String, function: String, line: u32) -> Self {
         Location { file, function, line, columns: None, end_line: line }
     }
 
-    /// The place as a traceback shows it: the line, and carets under the expression, or under all of the line where
-    /// columns are not known.
+    /// Shows the place as a traceback does: the source line, with carets under the expression, or under the whole
+    /// line where columns are not known.
     fn excerpt(&self, py: Python<'_>) -> Vec<String> {
         let mut lines = vec![format!("File \"{}\", line {}, in {}", self.file, self.line, self.function)];
         let source =
@@ -347,7 +351,8 @@ impl Location {
         lines
     }
 
-    /// How many characters of the line, without its indent, come before the expression, and how many belong to it.
+    /// Number of characters before the expression, without the line's indentation, and number of characters of the
+    /// expression.
     fn marked(&self, source: &str) -> (usize, usize) {
         let indent = source.len() - source.trim_start().len();
         let (start, end) = self.columns.map_or((indent, source.len()), |(start, end)| (start as usize, end as usize));
@@ -367,21 +372,21 @@ impl fmt::Display for Location {
 }
 
 impl CodeUnit {
-    /// The first line of the function.
+    /// Location of the function's first line.
     pub fn place(&self) -> Location {
         let code = &self.code;
         Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
     }
 }
 
-/// A registration that does not fit: found when the registries are frozen, reported with the crate, file and line it
-/// stands in.
+/// A registration that does not fit. It is found when the registries are frozen, and reported with crate, file and
+/// line.
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}: {what}")]
 pub struct RegistrationError {
-    /// What is wrong with it.
+    /// What is wrong with the registration.
     pub what: String,
-    /// Where it stands.
+    /// Where the registration stands.
     pub origin: RegistrationOrigin,
 }
 

@@ -1,5 +1,6 @@
-//! Whose fault it is that a translation came to a bug: which registration was running, the innermost one, when it
-//! panicked or raised what nobody expected, and where the panic was. Nothing is written while all goes well.
+//! Blames a bug in a translation on a registration: the innermost handler, kind or backend that was running when the
+//! bug showed as a panic or as an unexpected Python exception. Notes the place of the panic, too. Code that succeeds
+//! writes nothing.
 
 use std::cell::Cell;
 use std::panic;
@@ -15,8 +16,8 @@ thread_local! {
     static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Runs what a registration holds. A panic in it, or an exception that is no exception of the program's, is laid at its
-/// door.
+/// Runs code of a registration. The registration is blamed for a panic, and for a Python exception that is not the
+/// program's (`Unwind::Internal`).
 #[inline]
 pub fn running<T>(registration: &impl Registered, work: impl FnOnce() -> Flow<T>) -> Flow<T> {
     let result = watching(registration, work);
@@ -26,7 +27,7 @@ pub fn running<T>(registration: &impl Registered, work: impl FnOnce() -> Flow<T>
     result
 }
 
-/// The same, of what cannot fail but by a panic.
+/// Runs code of a registration that can fail only by a panic, and blames the registration for it.
 #[inline]
 pub fn watching<T>(registration: &impl Registered, work: impl FnOnce() -> T) -> T {
     let on_panic = OnPanic(registration);
@@ -37,7 +38,7 @@ pub fn watching<T>(registration: &impl Registered, work: impl FnOnce() -> T) -> 
 
 static BACKEND: OnceLock<Linked> = OnceLock::new();
 
-/// Says which backend is in use.
+/// Sets the backend in use.
 pub(crate) fn backend_is(backend: &impl Registered) {
     let _ = BACKEND.set(backend.linked());
 }
@@ -47,7 +48,7 @@ pub(crate) fn backend() -> Option<Linked> {
     BACKEND.get().copied()
 }
 
-/// Runs what is the backend's and may refuse: only a panic is laid at its door.
+/// Runs code of the backend that may refuse its input by an error: only a panic is blamed on the backend.
 pub(crate) fn in_backend<T>(work: impl FnOnce() -> T) -> T {
     match BACKEND.get() {
         Some(backend) => watching(backend, work),
@@ -55,12 +56,12 @@ pub(crate) fn in_backend<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Runs what is the backend's and has nothing to refuse.
+/// Runs code of the backend that has no reason to fail: an error is blamed on the backend, too.
 pub(crate) fn of_backend<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     in_backend(work).inspect_err(|_| BACKEND.get().into_iter().for_each(note))
 }
 
-/// Dropped by a panic only.
+/// Blames the registration when a panic drops it; forgotten otherwise.
 struct OnPanic<'a, R: Registered>(&'a R);
 
 impl<R: Registered> Drop for OnPanic<'_, R> {
@@ -69,7 +70,7 @@ impl<R: Registered> Drop for OnPanic<'_, R> {
     }
 }
 
-/// The first to be noted is the innermost.
+/// Notes the registration at fault, unless an inner one is noted already.
 #[cold]
 fn note(registration: &impl Registered) {
     AT_FAULT.with(|at_fault| {
@@ -79,12 +80,12 @@ fn note(registration: &impl Registered) {
     });
 }
 
-/// The registration at fault since the last call, if any.
+/// Takes the registration noted since the last call, if any.
 pub(crate) fn take() -> Option<Linked> {
     AT_FAULT.with(Cell::take)
 }
 
-/// From now on it is known where a panic was, as the program's own report of it says.
+/// Installs a panic hook that notes where a panic happens, and then calls the previous hook.
 pub(crate) fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -97,7 +98,7 @@ pub(crate) fn watch_panics() {
     });
 }
 
-/// Where the last panic of the thread was.
+/// Takes the place of the thread's last panic.
 pub(crate) fn panicked_at() -> Option<String> {
     PANICKED_AT.with(Cell::take)
 }

@@ -1,5 +1,5 @@
-//! What a plug-in finds in objects that the core knows nothing of: an item of a container of a C extension, the parts
-//! of an object that the program has said how to take apart.
+//! Fetches that a plug-in defines for objects the core knows nothing of: an item of a container of a C extension, or
+//! the parts of an object that the program has told how to take apart.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-/// How something in an object is found. A tracker holds it ([`crate::tracker::Tracker::Foreign`]); guards fetch by it
-/// at each call, and new code loads by it.
+/// How a value is fetched from an object. A tracker holds the fetch ([`crate::tracker::Tracker::Foreign`]); guards
+/// fetch with it at each call, and new code loads with it.
 pub trait ForeignFetch: Send + Sync {
-    /// Whose it is, for reports.
+    /// Name of the plug-in, for reports.
     fn plugin(&self) -> String;
-    /// What is there now; `None` fails the guard. New code, which runs where the guards hold, loads by it, too.
+    /// Fetches the value from the object. `None` fails the guard. New code, which runs only where the guards hold,
+    /// uses this too.
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>>;
-    /// The value as a Python expression, for texts; `of` is the object's.
+    /// The value as a Python expression, for texts; `of` is the expression of the object.
     fn text(&self, of: &str) -> String;
-    /// Fetches of one plug-in with the same key find the same.
+    /// Identifies the fetch within its plug-in: fetches with equal keys fetch the same value.
     fn key(&self) -> String;
 }
 
-/// A handle on how something is found, compared by plug-in and key.
+/// A shared [`ForeignFetch`], compared by plug-in and key.
 #[derive(Clone)]
 pub struct Foreign(pub Arc<dyn ForeignFetch>);
 

@@ -1,31 +1,31 @@
-//! Which translations hold no longer: all of them, or those that met certain objects. A cache learns of it when it is
-//! next asked, by one number that has changed; nothing walks over the caches.
+//! Invalidates translations: all of them, or those that met certain objects. A change raises one generation number.
+//! Each cache compares the number when it is next used; nothing iterates over the caches.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many changes are remembered one by one; older ones are put together, and a cache that has missed some of these
-/// forgets what any of them concerns.
+/// Maximum number of changes that are remembered separately. Older changes are merged: a cache that has missed any of
+/// the merged ones drops the translations that any of them concerns.
 const REMEMBERED: usize = 256;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static CHANGES: Mutex<RegistrationChanges> = Mutex::new(RegistrationChanges { all_before: 0, met: VecDeque::new() });
 
-/// What has led to the present generation.
+/// The changes that led to the present generation.
 struct RegistrationChanges {
-    /// Translations of earlier generations than this are all forgotten.
+    /// Translations of generations before this one are all dropped.
     all_before: u32,
-    /// What each of the last generations began with: the addresses of the objects that a change concerns.
+    /// The change that began each of the last generations: the addresses of the objects it concerns.
     met: VecDeque<HashSet<usize>>,
 }
 
-/// What a cache forgets.
+/// What a cache has to drop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// Every translation.
+    /// Drop every translation.
     Everything,
-    /// Translations that met one of the objects at these addresses.
+    /// Drop the translations that met one of the objects at these addresses.
     Met(HashSet<usize>),
 }
 
@@ -33,18 +33,18 @@ fn lock() -> MutexGuard<'static, RegistrationChanges> {
     CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The generation of valid translations.
+/// The current generation; translations of this generation are valid.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Makes every cache forget what it holds.
+/// Makes every cache drop all its translations.
 pub fn everything() {
     add(None);
 }
 
-/// Makes every cache forget the translations that met one of the objects at these addresses. Of an object that is gone
-/// another one may have the address: its translations are forgotten, too.
+/// Makes every cache drop the translations that met an object at one of these addresses. If an object is gone and
+/// another one reuses the address, translations that met the new object are dropped as well.
 pub fn met(objects: impl IntoIterator<Item = usize>) {
     add(Some(objects.into_iter().collect()));
 }
@@ -65,11 +65,11 @@ fn add(met: Option<HashSet<usize>>) {
             next.extend(oldest);
         }
     }
-    // Written last, so that who reads the number finds the change.
+    // Written last, so that a reader of the new number finds the change.
     GENERATION.store(generation, Ordering::Release);
 }
 
-/// What is forgotten between a generation and the present one.
+/// What a cache has to drop that was last up to date in this generation.
 pub fn since(generation: u32) -> Forgotten {
     let changes = lock();
     let now = GENERATION.load(Ordering::Relaxed);

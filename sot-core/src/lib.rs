@@ -1,6 +1,6 @@
 //! The framework of the tracer: executor, instruction model, registries, trackers, guards, graph, code generation,
-//! cache and frame hook. It knows no concrete opcode, variable kind or backend: those register themselves from other
-//! crates.
+//! cache and frame hook. It contains no concrete opcode handler, variable kind or backend: these register themselves
+//! from other crates.
 
 pub mod backend;
 pub mod bytecode;

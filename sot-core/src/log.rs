@@ -1,6 +1,7 @@
-//! Logs. `SOT_LOG_LEVEL` writes them to standard error as they come: 0 nothing, 1 breaks and fallbacks, 2 graphs and
-//! guards, 3 code and every simulated instruction. Python's loggers get theirs when a translation is done, as their
-//! handlers are the program's own code: `sot.graphs` and so on, or those below the name of another backend's package.
+//! Logs. `SOT_LOG_LEVEL` selects what is written to standard error as it happens: 0 nothing, 1 breaks and fallbacks,
+//! 2 graphs and guards, 3 code and every simulated instruction. Python's loggers (`sot.graphs` and so on, or loggers
+//! below the name of another backend's package) get their messages when a translation is done, because their handlers
+//! are the program's code.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,7 +18,7 @@ pub const GRAPHS: u8 = 2;
 /// Code and each simulated instruction.
 pub const TRACE: u8 = 3;
 
-/// What a message is about.
+/// Subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Channel {
@@ -29,14 +30,14 @@ pub enum Channel {
     Recompiles,
     /// Guards.
     Guards,
-    /// Code, old and new.
+    /// The original and the new code.
     Code,
 }
 
 impl Channel {
     const ALL: [Channel; 5] = [Channel::Graphs, Channel::Breaks, Channel::Recompiles, Channel::Guards, Channel::Code];
 
-    /// The name of the logger, below that of the package.
+    /// Name of the channel's logger below the package's logger.
     fn word(self) -> &'static str {
         match self {
             Channel::Graphs => "graphs",
@@ -51,7 +52,7 @@ impl Channel {
         format!("{}.{}", package::name(), self.word())
     }
 
-    /// The level from which on its messages are written to standard error.
+    /// Lowest level at which messages of the channel are written to standard error.
     fn level(self) -> u8 {
         match self {
             Channel::Breaks => BREAKS,
@@ -68,7 +69,7 @@ impl Channel {
 /// Python's `logging.INFO`.
 const INFO: i64 = 20;
 
-/// The environment was not asked yet.
+/// Value of `LEVEL` before `SOT_LOG_LEVEL` has been read.
 const UNKNOWN: u8 = u8::MAX;
 
 static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -77,14 +78,14 @@ thread_local! {
     static PENDING: RefCell<Pending> = const { RefCell::new(Pending { wanted: 0, messages: Vec::new() }) };
 }
 
-/// The messages of this thread's translation to Python's loggers.
+/// This thread's messages of the present translation, to be sent to Python's loggers.
 struct Pending {
     /// The channels whose loggers take messages.
     wanted: u8,
     messages: Vec<(Channel, String)>,
 }
 
-/// The level a text names; nothing names 0.
+/// Parses a level; an empty text is 0.
 fn level(text: &str) -> Option<u8> {
     match text.trim() {
         "" => Some(0),
@@ -101,12 +102,12 @@ fn level_in_environment() -> u8 {
     found.min(TRACE)
 }
 
-/// Asks for `SOT_LOG_LEVEL` anew at the next message.
+/// Reads `SOT_LOG_LEVEL` again at the next message.
 pub fn ask_again() {
     LEVEL.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// Whether messages of a level are written.
+/// True if messages of this level are written to standard error.
 pub fn enabled(level: u8) -> bool {
     let mut now = LEVEL.load(Ordering::Relaxed);
     if now == UNKNOWN {
@@ -116,30 +117,30 @@ pub fn enabled(level: u8) -> bool {
     now >= level
 }
 
-/// Writes a message if its level is enabled.
+/// Writes a message to standard error if its level is enabled.
 pub fn write(level: u8, message: &str) {
     if enabled(level) {
         eprintln!("{message}");
     }
 }
 
-/// Whether the channel's logger takes messages of this translation.
+/// True if the channel's logger takes messages of this translation.
 pub fn is_heard(channel: Channel) -> bool {
     PENDING.with(|pending| pending.borrow().wanted & channel.bit() != 0)
 }
 
-/// Whether anybody wants messages of a channel.
+/// True if messages of the channel are written to standard error or taken by its logger.
 pub fn wants(channel: Channel) -> bool {
     enabled(channel.level()) || is_heard(channel)
 }
 
-/// Writes a message, by the level, and keeps it for the channel's logger.
+/// Writes a message if the channel's level is enabled, and keeps it for the channel's logger.
 pub fn say(channel: Channel, message: &str) {
     write(channel.level(), message);
     send(channel, || message.to_owned());
 }
 
-/// Keeps a message for the channel's logger alone.
+/// Keeps a message only for the channel's logger.
 pub fn send(channel: Channel, message: impl FnOnce() -> String) {
     if is_heard(channel) {
         let message = message();
@@ -147,7 +148,8 @@ pub fn send(channel: Channel, message: impl FnOnce() -> String) {
     }
 }
 
-/// Asks which loggers take messages, before a translation. What waits to be raised is for the program's frame.
+/// Finds out which loggers take messages; called before a translation. Pending signals and exceptions of other
+/// threads are held back, because they belong to the program's frame.
 pub fn ask_loggers(py: Python<'_>) {
     let _quiet = cpython::suspend(py);
     let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
@@ -160,7 +162,8 @@ fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(py, "logging")?.call_method1("getLogger", (name,))
 }
 
-/// Whether somebody asked for the messages: the level of the root logger is about the program's own.
+/// True if the channel's logger, or the package's, has a level that lets the messages through. The level of the root
+/// logger does not count: it is meant for the program's own messages.
 fn takes_messages(py: Python<'_>, channel: Channel) -> PyResult<bool> {
     let own = logger(py, &channel.logger())?;
     for asked in [&own, &logger(py, package::name())?] {
@@ -172,8 +175,8 @@ fn takes_messages(py: Python<'_>, channel: Channel) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Gives the loggers what was kept for them. Handlers run code of the program's: no lock may be held, and what they
-/// raise is reported, and breaks nothing.
+/// Sends the kept messages to the loggers. Handlers of loggers are the program's code: no lock may be held here, and
+/// an exception of theirs is reported and goes no further.
 pub fn flush(py: Python<'_>) {
     let messages = PENDING.with(|pending| std::mem::take(&mut pending.borrow_mut().messages));
     if messages.is_empty() {

@@ -1,4 +1,4 @@
-//! Which sizes of tensors a trace leaves open, by what earlier traces have found.
+//! Which sizes of tensors a trace leaves open, according to what earlier traces have found.
 
 use std::collections::HashSet;
 
@@ -6,34 +6,37 @@ use crate::error::Unwind;
 use crate::policy;
 use crate::value_path::ValuePath;
 
-/// What an attempt at a trace found to matter: the next one assumes it.
+/// An open value that turned out to matter in an attempt; the next attempt specialises on it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Matters {
-    /// The value at the end of a path: a size, or another number.
+    /// The value at the end of a path: a size or another number.
     Value(ValuePath),
-    /// That the parameter at the end of a path is changed in place: it is an input at each call.
+    /// The parameter at the end of a path, which is changed in place. The next attempt makes it an input of the
+    /// graph.
     Written(ValuePath),
-    /// That several are, as they are in loops: not one more attempt for each.
+    /// All parameters that are changed in place. A trace with several of them, as in a loop, then needs no attempt
+    /// for each.
     AllWritten,
-    /// One of the many sizes that were open at first; so many are in the next attempt.
+    /// One of the many sizes that were open from the first translation on, but not which one. The next attempt opens
+    /// only the sizes of this set.
     AtFirst(OpenAtFirst),
 }
 
-/// The sizes that the first translation leaves open already. Where one of many matters, which one cannot be told: fewer
-/// are left open in the next attempt.
+/// The sizes that are left open from the first translation on. If one of many sizes matters, the trace cannot tell
+/// which; the next attempt leaves fewer open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OpenAtFirst {
-    /// Those that are marked.
+    /// Sizes that the user has marked.
     Marked,
-    /// Those of each tensor's first dimension, too: by convention that of the batch.
+    /// Marked sizes, and the first dimension of each tensor, by convention the batch dimension.
     Batch,
-    /// All.
+    /// All sizes.
     #[default]
     All,
 }
 
 impl OpenAtFirst {
-    /// Whether sizes of that dimension are.
+    /// True if unmarked sizes of this dimension are left open.
     pub(crate) fn holds(self, axis: usize) -> bool {
         match self {
             OpenAtFirst::Marked => false,
@@ -42,7 +45,7 @@ impl OpenAtFirst {
         }
     }
 
-    /// The next fewer.
+    /// Returns the next smaller set.
     pub(crate) fn fewer(self) -> OpenAtFirst {
         match self {
             OpenAtFirst::All => OpenAtFirst::Batch,
@@ -51,7 +54,7 @@ impl OpenAtFirst {
     }
 }
 
-/// What is known of sizes when a trace begins, and what it makes of them.
+/// Which sizes a trace is to leave open, which it has left open, and which turned out to matter.
 pub struct Sizes {
     pub(crate) wanted: HashSet<ValuePath>,
     closed: HashSet<Matters>,
@@ -59,9 +62,10 @@ pub struct Sizes {
     pub(crate) at_first: OpenAtFirst,
     pub(crate) left_open: Vec<ValuePath>,
     settled: Vec<Matters>,
-    /// Whether some were to be left open early: a break of the graph tells against it.
+    /// True if some sizes are opened early, after having differed only once. A graph break then tells against opening
+    /// them.
     pub(crate) are_early: bool,
-    /// In how many translations an integer must have been another one to be left open, too.
+    /// Number of translations for which an integer must have had another value before it is left open; `None`: never.
     pub(crate) opens_after: Option<usize>,
 }
 
@@ -72,7 +76,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Those that are to be left open, and those that must not be.
+    /// `wanted` are to be left open; `closed` matter, so they must not be.
     pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<Matters>) -> Self {
         Sizes {
             wanted,
@@ -86,57 +90,58 @@ impl Sizes {
         }
     }
 
-    /// What was asked for the function counts.
+    /// Applies the dynamic-shape setting of the function, if it has one.
     #[must_use]
     pub(crate) fn asked(self, asked: Option<bool>, at_first: OpenAtFirst) -> Self {
         let at_first = if asked == Some(true) { at_first } else { OpenAtFirst::Marked };
         Sizes { opens_after: policy::opens_after(asked), at_first, ..self }
     }
 
-    /// Those to be left open have not differed often.
+    /// Marks some of the sizes to be left open as early: they have not differed often.
     #[must_use]
     pub fn early(self) -> Self {
         Sizes { are_early: true, ..self }
     }
 
-    /// Whether the trace has left such open.
+    /// True if the trace has left sizes open early.
     #[must_use]
     pub fn are_open_early(&self) -> bool {
         self.are_early && self.are_open()
     }
 
-    /// The least size that is left open.
+    /// The smallest size that is left open.
     #[must_use]
     pub fn least(&self) -> i64 {
         self.least
     }
 
-    /// Whether the trace has left any open.
+    /// True if the trace has left any size open.
     #[must_use]
     pub fn are_open(&self) -> bool {
         !self.left_open.is_empty()
     }
 
-    /// Whether an earlier attempt has found that the value at the end of a path matters.
+    /// True if an earlier attempt has found that the value at the end of a path matters.
     #[must_use]
     pub(crate) fn is_closed(&self, path: ValuePath) -> bool {
         self.closed.contains(&Matters::Value(path))
     }
 
-    /// Whether an earlier attempt has found that a parameter is changed in place.
+    /// True if an earlier attempt has found that a parameter is changed in place.
     #[must_use]
     pub(crate) fn is_written(&self, parameter: ValuePath) -> bool {
         self.closed.contains(&Matters::AllWritten) || self.closed.contains(&Matters::Written(parameter))
     }
 
-    /// Notes for the next attempt that a parameter is changed in place.
+    /// Notes for the next attempt that a parameter is changed in place, and returns the restart.
     pub(crate) fn note_written(&mut self, parameter: ValuePath) -> Unwind {
         let several = self.closed.iter().any(|known| matches!(known, Matters::Written(_) | Matters::AllWritten));
         self.settled.push(if several { Matters::AllWritten } else { Matters::Written(parameter) });
         Unwind::Restart(None)
     }
 
-    /// Notes for the next attempt that what was left open matters.
+    /// Notes for the next attempt that the open sizes matter, and returns the restart. Of sizes that were open from
+    /// the first translation on, only some are closed.
     pub(crate) fn close_all(&mut self) -> Unwind {
         if self.at_first == OpenAtFirst::Marked {
             self.settled.extend(self.left_open.drain(..).map(Matters::Value));
@@ -146,7 +151,7 @@ impl Sizes {
         Unwind::Restart(None)
     }
 
-    /// What the trace has found to matter.
+    /// Returns the values that the trace has found to matter, and forgets them.
     #[must_use]
     pub fn take_settled(&mut self) -> Vec<Matters> {
         std::mem::take(&mut self.settled)

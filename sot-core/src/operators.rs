@@ -12,7 +12,7 @@ macro_rules! operators {
         pub enum $name { $($variant,)+ }
 
         impl $name {
-            /// Every operator of the family.
+            /// All operators of the family.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
             /// The operator as written.
@@ -21,13 +21,13 @@ macro_rules! operators {
                 match self { $($name::$variant => $symbol,)+ }
             }
 
-            /// The special method of the left operand.
+            /// Name of the left operand's special method.
             #[must_use]
             pub const fn method(self) -> &'static str {
                 match self { $($name::$variant => $method,)+ }
             }
 
-            /// The special method of the right operand.
+            /// Name of the right operand's special method.
             #[must_use]
             pub const fn reflected(self) -> &'static str {
                 match self { $($name::$variant => $reflected,)+ }
@@ -71,13 +71,14 @@ operators! {
 }
 
 impl BinaryOp {
-    /// The special method of the in-place form.
+    /// Name of the special method of the in-place form.
     #[must_use]
     pub fn inplace(self) -> String {
         format!("__i{}", &self.method()[2..])
     }
 
-    /// Whether nothing is asked after a method of the operator in place that declines: until 3.9 so with `__ipow__`.
+    /// True if no other method is tried after an in-place method that returns `NotImplemented`: before 3.10 this is
+    /// so for `__ipow__`.
     pub fn is_final_in_place(self) -> bool {
         self == BinaryOp::Power && LANGUAGE.in_place_power_is_final
     }

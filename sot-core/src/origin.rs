@@ -1,17 +1,17 @@
-//! Where a registration stands, as errors and lists of what is linked show it.
+//! Where a registration stands in the source, for errors and for lists of what is linked.
 
 use std::fmt;
 
 use linkme::distributed_slice;
 
-/// Crate, file and line of a registration; [`origin!`](crate::origin!) makes it.
+/// Crate, file and line of a registration, made by [`origin!`](crate::origin!).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegistrationOrigin {
     /// The crate.
     pub krate: &'static str,
-    /// Its version.
+    /// Version of the crate.
     pub version: &'static str,
-    /// The file, as the compiler was given it.
+    /// Path of the file, as the compiler was given it.
     pub file: &'static str,
     /// The line.
     pub line: u32,
@@ -23,14 +23,14 @@ impl fmt::Display for RegistrationOrigin {
     }
 }
 
-/// The crates of the tracer.
+/// The tracer's own crates.
 const OWN: [&str; 5] = ["sot_core", "sot_variables", "sot_opcodes_py38", "sot_opcodes_py312", "sot_python"];
 
-/// The crates of backends that are built and tested with the tracer, and so are no plug-ins either.
+/// Crates of backends that are built and tested with the tracer. They do not count as plug-ins.
 #[distributed_slice]
 pub static OWN_BACKENDS: [&'static str];
 
-/// Whether a crate, by either of its names (`sot-core`, `sot_core`), is no plug-in.
+/// True if a crate, named either way (`sot-core`, `sot_core`), belongs to the tracer and is no plug-in.
 pub(crate) fn is_of_the_tracer(krate: &str) -> bool {
     let is_it = |own: &str| own.len() == krate.len() && own.bytes().eq(krate.bytes().map(underscored));
     OWN.iter().chain(OWN_BACKENDS).any(|own| is_it(own))
@@ -44,14 +44,14 @@ fn underscored(byte: u8) -> u8 {
     }
 }
 
-/// One registration.
+/// One registration of a linked crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Linked {
-    /// What it registers: `opcode`, `kind`, `builtin`, `backend`, an override of one of them, or `observer`.
+    /// The registry: `opcode`, `kind`, `builtin`, `backend`, an override of one of these, or `observer`.
     pub registry: &'static str,
-    /// Its name there.
+    /// Name in the registry.
     pub name: &'static str,
-    /// Where it stands.
+    /// Where the registration stands.
     pub origin: RegistrationOrigin,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Linked {
     }
 }
 
-/// What registers itself.
+/// A value that knows its registration.
 pub trait Registered {
     /// The registration.
     fn linked(&self) -> Linked;
@@ -73,7 +73,7 @@ impl Registered for Linked {
     }
 }
 
-/// The [`RegistrationOrigin`] of what is written there.
+/// The [`RegistrationOrigin`] of the place where the macro is used.
 #[macro_export]
 macro_rules! origin {
     () => {

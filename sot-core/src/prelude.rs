@@ -1,19 +1,21 @@
-//! What plug-ins use most: `use sot_core::prelude::*`, beside `sot_variables::prelude` and the macros
+//! Names that plug-ins use most: `use sot_core::prelude::*`, besides `sot_variables::prelude` and the macros
 //! [`builtin!`](crate::builtin!), [`variable_kind!`](crate::variable_kind!), [`opcode!`](crate::opcode!),
 //! [`observer!`](crate::observer!) and [`backend!`](crate::backend!).
 //!
 //! | you write | with |
 //! |---|---|
-//! | a handler of a builtin | `cx`: [`OpcodeExecutor`], `args`: [`CallArgs`]; it gives a [`VarId`], or an [`Unwind`]: a graph break with a [`ReasonId`], an exception of the program's by [`OpcodeExecutor::raise`] |
-//! | a kind | [`Variable`], whose `guard` adds a [`Test`] to `cx.guards`; values in it by [`OpcodeExecutor::wrap`] with a [`Tracker`] |
-//! | a fetch or a test of its own | [`ForeignFetch`] in [`Tracker::Foreign`], [`ObjectTest`] in [`Test::Object`], [`ObjectsTest`] in [`Test::Objects`] |
-//! | what new code makes anew | [`Rebuild`] in [`Variable::reconstruct`] |
-//! | a handler of an opcode | `op`: [`Operand`]; it gives values or a [`Next`]; operators are [`BinaryOp`], [`UnaryOp`], [`CompareOp`] |
+//! | a handler of a builtin | `cx`: [`OpcodeExecutor`], `args`: [`CallArgs`]; it returns a [`VarId`], or an [`Unwind`]: a graph break with a [`ReasonId`], or an exception of the program by [`OpcodeExecutor::raise`] |
+//! | a kind | [`Variable`], whose `guard` adds a [`Test`] to `cx.guards`; values in it are wrapped by [`OpcodeExecutor::wrap`] with a [`Tracker`] |
+//! | a fetch or a test of the plug-in's own | [`ForeignFetch`] in [`Tracker::Foreign`], [`ObjectTest`] in [`Test::Object`], [`ObjectsTest`] in [`Test::Objects`] |
+//! | an object that new code rebuilds | [`Rebuild`] in [`Variable::reconstruct`] |
+//! | a handler of an opcode | `op`: [`Operand`]; it returns values or a [`Next`]; operators are [`BinaryOp`], [`UnaryOp`], [`CompareOp`] |
 //! | an observer | [`Observer`], which is shown a [`Statement`], a [`Guard`] and a [`TranslationOutcome`] |
 //!
-//! What CPython does where a kind says nothing is in [`object_model`]. A backend needs `sot_core::backend`, too.
+//! [`object_model`] has CPython's rules, which apply where a kind overrides nothing. A backend also needs
+//! `sot_core::backend`.
 //!
-//! A handler says whose fault it is that it cannot go on:
+//! A handler that cannot continue returns an error that tells whether this is a limit of the tracer or an exception of
+//! the program:
 //!
 //! ```
 //! use pyo3::exceptions::PyValueError;

@@ -1,6 +1,6 @@
-//! How far a long translation is: a line on the terminal, written by a thread of its own, which needs no interpreter,
-//! and callbacks of the program's. Both look at one place, where the translation notes what it does. If neither is
-//! wanted, nothing is noted.
+//! Progress of a long translation, shown in two ways: as a line on the terminal, drawn by a thread that needs no
+//! interpreter, and by callbacks of the program's. Both read one place where the translation notes what it does.
+//! Nothing is noted if neither is wanted.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,16 +12,16 @@ use pyo3::prelude::*;
 use crate::cpython;
 use crate::package;
 
-/// A line is shown after so long; `SOT_PROGRESS` gives another number of seconds, 0 none.
+/// Seconds after which the line is shown; `SOT_PROGRESS` sets another number, and 0 shows no line.
 const SHOWN_AFTER: f64 = 2.0;
-/// The line moves so often,
+/// Time between two redraws of the line.
 const REDRAWN: Duration = Duration::from_millis(200);
-/// and callbacks are called so often at most.
+/// Shortest time between two calls of the callbacks.
 const CALLED: Duration = Duration::from_millis(500);
-/// The longest line.
+/// Maximum width of the line in characters.
 const WIDTH: usize = 78;
 
-/// The translation that is being made.
+/// State of the translation in progress.
 struct Ongoing {
     function: String,
     phase: &'static str,
@@ -39,14 +39,15 @@ static NOW: Mutex<Option<Ongoing>> = Mutex::new(None);
 static BEGUN: Condvar = Condvar::new();
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 static CALLBACKS: Mutex<Vec<Callback>> = Mutex::new(Vec::new());
-/// The process whose thread draws; that of a fork is not there.
+/// Id of the process whose thread draws the line. After a fork, the child process has no such thread.
 static DRAWS: AtomicU32 = AtomicU32::new(0);
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The place, unless the thread that draws had it when this process was forked: nobody gives it back then.
+/// Locks the mutex. After a fork the drawing thread of the parent may have held the lock, which nobody would release:
+/// returns `None` then.
 fn unless_forked_from<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
     let draws = DRAWS.load(Ordering::Relaxed);
     if draws == 0 || draws == std::process::id() {
@@ -55,10 +56,10 @@ fn unless_forked_from<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static,
     mutex.try_lock().ok()
 }
 
-/// A translation that is being made, until this is dropped.
+/// A translation in progress, until it is dropped.
 pub struct Translating(());
 
-/// A translation of a function begins; `None` if nobody looks on.
+/// Begins a translation of a function. Returns `None` if nobody watches.
 pub fn begin(function: &str) -> Option<Translating> {
     let shown_after = shown_after();
     if shown_after.is_none() && lock(&CALLBACKS).is_empty() {
@@ -86,7 +87,7 @@ pub fn begin(function: &str) -> Option<Translating> {
 }
 
 impl Translating {
-    /// It is done: callbacks that have heard of it hear that, too.
+    /// Ends the translation. Callbacks that were told of it are told of its end.
     pub fn end(self, py: Python<'_>) {
         let was_called = lock(&NOW).as_ref().is_some_and(|now| now.was_called);
         if was_called {
@@ -107,7 +108,7 @@ impl Drop for Translating {
     }
 }
 
-/// What the translation does now.
+/// Notes the phase that the translation enters.
 pub fn phase(py: Python<'_>, phase: &'static str) {
     if IS_WATCHED.load(Ordering::Relaxed) {
         note(phase, None);
@@ -115,7 +116,7 @@ pub fn phase(py: Python<'_>, phase: &'static str) {
     }
 }
 
-/// So many statements there are.
+/// Notes the number of statements so far.
 #[inline]
 pub fn tick(py: Python<'_>, statements: usize) {
     if IS_WATCHED.load(Ordering::Relaxed) {
@@ -131,7 +132,7 @@ fn note(phase: &'static str, statements: Option<usize>) {
     }
 }
 
-/// Has a callable be told of long translations; the number by which it is taken off again.
+/// Registers a callable that is told of long translations. Returns the number to remove it by.
 pub fn add_callback(callback: Py<PyAny>) -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -139,12 +140,12 @@ pub fn add_callback(callback: Py<PyAny>) -> u32 {
     number
 }
 
-/// It is not told any more.
+/// Removes a callback.
 pub fn remove_callback(number: u32) {
     let mut callbacks = lock(&CALLBACKS);
     let gone = callbacks.iter().position(|(known, _)| *known == number).map(|at| callbacks.remove(at));
     drop(callbacks);
-    // What it holds may run code of the program's when it goes.
+    // Dropping the callback may run the program's code: no lock may be held.
     drop(gone);
 }
 
@@ -176,7 +177,7 @@ fn call_back(py: Python<'_>) {
     }
 }
 
-/// After how long a line is shown, if one is.
+/// Time after which a line is shown; `None` if no line is wanted or standard error is no terminal.
 fn shown_after() -> Option<Duration> {
     let said = std::env::var("SOT_PROGRESS").ok().and_then(|said| said.trim().parse::<f64>().ok());
     let seconds = said.filter(|seconds| seconds.is_finite() && *seconds >= 0.0).unwrap_or(SHOWN_AFTER);
@@ -187,7 +188,7 @@ fn draw_in_a_thread() {
     let process = std::process::id();
     if DRAWS.swap(process, Ordering::Relaxed) != process {
         let thread = std::thread::Builder::new().name("sot progress".to_owned());
-        // Without it there is no line.
+        // If no thread can be started there is no line.
         thread.spawn(draw_for_ever).ok();
     }
 }
@@ -218,6 +219,6 @@ fn line(now: &Ongoing) -> String {
 
 fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    // A terminal that is gone shows nothing.
+    // Errors of a closed terminal are ignored.
     stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()).ok();
 }

@@ -1,4 +1,4 @@
-//! Functions that new code calls where no instruction reads what a tracker leads to.
+//! Functions that new code calls to load a tracker's value where no instruction can read it.
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -8,16 +8,17 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use crate::cpython::{self, LruCache, Upcoming};
 use crate::foreign::Foreign;
 
-/// What a reader does with its arguments.
+/// Body of a reader.
 type Read = for<'py> fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>;
 
-/// The one function of a place.
+/// Returns the function kept in the static, creating it at first use.
 fn once(py: Python<'_>, place: &PyOnceLock<Py<PyAny>>, name: &str, text: &str, read: Read) -> PyResult<Py<PyAny>> {
     let make = || cpython::fastcall(py, name, text, read).map(Bound::unbind);
     place.get_or_try_init(py, make).map(|reader| reader.clone_ref(py))
 }
 
-/// Gives what the method resolution order of a type holds under a name: reading the attribute would run a descriptor.
+/// Returns a function that looks up a name in the method resolution order of a type. Reading the attribute instead
+/// would run a descriptor.
 pub(crate) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static LOOKUP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &LOOKUP, "__lookup__", "An entry of a type, unbound.", |py, values| match values {
@@ -29,7 +30,7 @@ pub(crate) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Gives what an iterator is about to give.
+/// Returns a function that gives an item an iterator will yield, without advancing the iterator.
 pub(crate) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static UPCOMING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &UPCOMING, "__upcoming__", "What an iterator is about to give.", |_, values| match values {
@@ -41,7 +42,8 @@ pub(crate) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Gives what the base of an object's class keeps in it under a key or at a position.
+/// Returns a function that reads an item of an object by its builtin base class (dict, list or tuple), so that no
+/// `__getitem__` of a subclass runs.
 pub(crate) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static KEPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &KEPT, "__kept__", "What an object of a subclass holds.", |py, values| match values {
@@ -57,7 +59,7 @@ pub(crate) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Gives the dict behind a `types.MappingProxyType`.
+/// Returns a function that gives the dict behind a `types.MappingProxyType`.
 pub(crate) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static PROXIED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &PROXIED, "__proxied__", "The dict behind a proxy.", |_, values| match values {
@@ -68,7 +70,8 @@ pub(crate) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Gives what a function behind `functools.lru_cache` has for a key and the arguments it stands for.
+/// Returns a function that gives the cached result of a `functools.lru_cache` function for a key and the arguments it
+/// stands for.
 pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &CACHED, "__cached__", "What a cached function has.", |_, values| match values {
@@ -80,7 +83,7 @@ pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Gives what a plug-in finds in an object, as its guards have just found it.
+/// Returns a function that fetches a plug-in's value from an object, as the guards have just done.
 pub(crate) fn foreign(py: Python<'_>, how: &Foreign) -> PyResult<Py<PyAny>> {
     let how = how.clone();
     let read = move |_: Python<'_>, values: &[Bound<'_, PyAny>]| match values {
@@ -93,12 +96,12 @@ pub(crate) fn foreign(py: Python<'_>, how: &Foreign) -> PyResult<Py<PyAny>> {
     cpython::fastcall(py, "__foreign__", "What a plug-in finds in an object.", read).map(Bound::unbind)
 }
 
-/// Reads an attribute without asking a method of the program's.
+/// Returns `object.__getattribute__`, which reads an attribute without calling a `__getattribute__` of the program's.
 pub(crate) fn own_read(py: Python<'_>) -> PyResult<Py<PyAny>> {
     py.get_type::<PyAny>().getattr("__getattribute__").map(Bound::unbind)
 }
 
-/// A function of an exception for new code to call.
+/// Creates a function of an exception, for new code to call.
 pub(crate) fn of_exception(
     py: Python<'_>,
     name: &str,
@@ -112,7 +115,7 @@ pub(crate) fn of_exception(
     Ok(function.unbind())
 }
 
-/// The accessor of tracebacks, whatever a class of the user's calls by that name.
+/// Returns the descriptor `BaseException.__traceback__`, which a class of the user's cannot override.
 pub(crate) fn accessor<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
     exception.py().get_type::<PyBaseException>().getattr("__traceback__")
 }
@@ -121,7 +124,7 @@ pub(crate) fn traceback_of<'py>(exception: &Bound<'py, PyBaseException>) -> PyRe
     accessor(exception)?.call_method1("__get__", (exception,))
 }
 
-/// A function that gives the traceback of an exception.
+/// Returns a function that gives the traceback of an exception.
 pub(crate) fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
     of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
         Ok(traceback_of(exception)?.unbind())

@@ -1,7 +1,7 @@
-//! Whether a code object is worth one more translation. What differs at each call in a way that no translation leaves
-//! open, as an object of a new class does, would have the code translated for ever. A translation has to be paid by
-//! calls that earlier ones served: after a few that were not, frames that no translation is for are left to CPython,
-//! and what they call is translated apart.
+//! Decides whether a code object is worth one more translation. A value that differs at each call in a way that no
+//! translation can leave open, such as an object of a new class, would have the code translated without end. So a
+//! translation has to be paid for by the hits of earlier ones: after a few translations that have too few hits, a
+//! cache miss leaves the frame to CPython, and the functions that it calls are translated on their own.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,20 +13,22 @@ use pyo3::types::{PyBytes, PyCode};
 
 use crate::policy::{ASSUMING, FREE, FREE_BEHIND, FREE_BELOW, LEFT_PER_HIT};
 
-/// More places than this are not remembered.
+/// Maximum number of accounts that are kept by source text. Beyond it all of them are forgotten.
 const MAX_PLACES: usize = 4_096;
 
-/// The account of one code object, or of all code objects made from one text.
+/// The account of translations and hits of one code object, or of all code objects made from one source text.
 #[derive(Default)]
 pub struct Settling {
     translations: AtomicU32,
-    /// How many resume functions of the code have been translated.
+    /// Number of resume functions of the code that have been translated.
     places: AtomicU32,
-    /// Frames that ran a translation, since the last one was made that they paid for.
+    /// Frames that ran a translation, since the last translation that had to be paid for.
     hits: AtomicU64,
+    /// Frames left to CPython, since the last translation that had to be paid for.
     left: AtomicU64,
+    /// True if the code was inlined into a caller that has settled.
     is_below: AtomicBool,
-    /// The accounts of what was followed.
+    /// The accounts of the code that was inlined.
     followed: Mutex<Vec<Weak<Settling>>>,
     is_of_place: bool,
     is_of_loop: bool,
@@ -38,7 +40,7 @@ impl Settling {
         self.hits.fetch_add(hits, Ordering::Relaxed);
     }
 
-    /// Counts a translation.
+    /// Counts a translation. One that is not free uses up the hits counted so far.
     pub fn note_translation(&self) {
         if u64::from(self.translations.fetch_add(1, Ordering::Relaxed)) >= FREE {
             self.hits.store(0, Ordering::Relaxed);
@@ -51,27 +53,29 @@ impl Settling {
         self.places.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a frame that is left to CPython; how many were since the last translation.
+    /// Counts a frame that is left to CPython. Returns how many were left since the last translation, without this
+    /// one.
     pub fn note_left(&self) -> u64 {
         self.left.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// That of a resume function in a loop, which has limits of its own.
+    /// Returns the account of a resume function in a loop, which has limits of its own
+    /// ([`crate::policy::LoopLimits`]).
     pub fn of_loop() -> Self {
         Settling { is_of_loop: true, ..Settling::default() }
     }
 
-    /// Whether it is such a one.
+    /// True if this is the account of a resume function in a loop.
     pub fn is_of_loop(&self) -> bool {
         self.is_of_loop
     }
 
-    /// Whether all code objects share it that are made from one text.
+    /// True if the account is shared by all code objects made from one source text.
     pub fn is_of_place(&self) -> bool {
         self.is_of_place
     }
 
-    /// Notes what was followed in a translation.
+    /// Notes the account of code that was inlined in a translation.
     pub fn note_followed(&self, account: &Arc<Settling>) {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if !followed.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(account))) {
@@ -79,7 +83,8 @@ impl Settling {
         }
     }
 
-    /// The code goes on changing: what was followed in its translations may be what changes.
+    /// Notes that the code needs ever new translations. The reason may lie in the code that was inlined, so that gets
+    /// fewer free translations, too.
     pub fn goes_on_changing(&self) {
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         for account in
@@ -89,18 +94,19 @@ impl Settling {
         }
     }
 
-    /// Whether one more translation is worth it, where `lasting` of those there are serve something that lasts.
+    /// True if one more translation is worth it. `lasting` translations are not counted, because they serve other
+    /// objects that last, such as models.
     pub fn allows(&self, lasting: usize) -> bool {
         let made = self.made().saturating_sub(lasting as u64);
         let free = if self.is_below.load(Ordering::Relaxed) { FREE_BELOW } else { FREE };
         let free = free + FREE_BEHIND * u64::from(self.places.load(Ordering::Relaxed));
         let hits = self.hits.load(Ordering::Relaxed) + self.left.load(Ordering::Relaxed) / LEFT_PER_HIT;
-        // The more have been made, the more calls each of them must have served.
+        // The price grows with the number of translations: the more there are, the more hits each must have had.
         let price = made.max(FREE);
         made < free || hits * 2 >= price * price
     }
 
-    /// Whether the next translation is better made for all values than for the one there is now.
+    /// True if the next translation should serve all values instead of specialising on the present ones.
     pub fn should_generalize(&self) -> bool {
         self.made() >= ASSUMING && self.hits.load(Ordering::Relaxed) < self.made() * self.made()
     }
@@ -110,7 +116,7 @@ impl Settling {
     }
 }
 
-/// What is known of places in source texts, in one generation of translations (see `forgetting::generation`).
+/// The accounts by source text, in one generation of translations (see `forgetting::generation`).
 #[derive(Default)]
 struct Places {
     generation: u32,
@@ -119,7 +125,8 @@ struct Places {
 
 static PLACES: Mutex<Option<Places>> = Mutex::new(None);
 
-/// The account that all code objects share which are made from one text at one place, as by `exec` at each call.
+/// Returns the account that is shared by all code objects made from one text at one place, as `exec` makes at each
+/// call.
 pub(crate) fn of_place(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<Arc<Settling>> {
     let mut hasher = DefaultHasher::new();
     for name in ["co_filename", "co_name"] {

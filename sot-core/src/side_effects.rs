@@ -1,5 +1,5 @@
-//! SideEffects: writes to objects that outlive the frame. The simulation sees its own writes; the new code replays them
-//! after the graph has run, in order.
+//! Side effects: writes to objects that outlive the frame, and calls with outside effects such as `print`. The
+//! simulation sees its own writes; the new code replays them in order after the graph has run.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use crate::entity::{Name, VarId};
 use crate::stats;
 use crate::tracker::{Globals, TrackerId};
 
-/// One write.
+/// One write, or one call with an effect.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// `object.name = value`, or `del object.name`.
     Attribute {
-        /// Whose attribute.
+        /// The object whose attribute is written.
         object: VarId,
         /// Its name.
         name: Name,
@@ -26,26 +26,26 @@ pub enum Effect {
     },
     /// A global binding, or its deletion.
     Global {
-        /// Which globals dict.
+        /// The globals dict.
         globals: TrackerId,
         /// The name bound in it.
         name: Name,
         /// The new value; `None` deletes it.
         value: Option<VarId>,
     },
-    /// The contents of a list, dict or other container have changed; the final state is restored.
+    /// Changed contents of a list, dict or other container. New code restores the final contents.
     Contents {
         /// The container.
         container: VarId,
     },
-    /// A cell has new contents.
+    /// Changed contents of a cell.
     Cell {
         /// The cell.
         cell: VarId,
     },
-    /// A call whose effect lies outside (`print`), with arguments known or computed.
+    /// A call whose effect lies outside of the program (`print`). Its arguments are known or computed.
     Call {
-        /// What is called.
+        /// The callable.
         callable: VarId,
         /// Its positional arguments.
         args: Vec<VarId>,
@@ -54,16 +54,16 @@ pub enum Effect {
     },
 }
 
-/// What the name of an entry of an object's `__dict__` begins with here that no attribute of the object reads, as C
-/// code keeps something else by that name.
+/// Prefix of the name under which an entry of an object's `__dict__` is logged if no attribute access reads that
+/// entry, because a member or getset descriptor of the class (C code) has that name.
 const ENTRY: &str = "\0__dict__\0";
 
-/// By which name an entry of an object's `__dict__` that is no attribute is among the writes.
+/// Returns the name under which a `__dict__` entry that is no attribute is logged.
 pub fn entry_beside(key: &str) -> Name {
     Rc::from(format!("{ENTRY}{key}"))
 }
 
-/// The key of such an entry.
+/// Returns the key of the `__dict__` entry, if the name is one of [`entry_beside`].
 pub fn key_of_entry(name: &str) -> Option<&str> {
     name.strip_prefix(ENTRY)
 }
@@ -73,7 +73,7 @@ pub fn key_of_entry(name: &str) -> Option<&str> {
 pub struct SideEffects {
     log: Vec<Effect>,
     attributes: FxHashMap<(VarId, Name), Option<VarId>>,
-    /// Where in the log the attributes of an object are written.
+    /// Positions in the log of the attribute writes of each object.
     writes_of: FxHashMap<VarId, Vec<usize>>,
     globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
@@ -81,12 +81,12 @@ pub struct SideEffects {
 }
 
 impl SideEffects {
-    /// The writes in order.
+    /// The effects in program order.
     pub fn log(&self) -> &[Effect] {
         &self.log
     }
 
-    /// The objects written to, each as often as it was.
+    /// The objects written to, once for each write.
     pub fn written(&self) -> impl Iterator<Item = VarId> + '_ {
         self.log.iter().filter_map(|effect| match effect {
             Effect::Attribute { object: written, .. }
@@ -96,18 +96,19 @@ impl SideEffects {
         })
     }
 
-    /// What the trace wrote to an attribute: `Some(None)` if it deleted it.
+    /// The value that the trace wrote to an attribute: `Some(None)` if it deleted the attribute, `None` if it did not
+    /// touch it.
     #[allow(clippy::option_option, reason = "written, deleted and untouched are three answers")]
     pub fn attribute(&self, object: VarId, name: &Name) -> Option<Option<VarId>> {
         self.attributes.get(&(object, Rc::clone(name))).copied()
     }
 
-    /// Whether the trace wrote to any attribute of the object.
+    /// True if the trace wrote to any attribute of the object.
     pub fn is_written(&self, object: VarId) -> bool {
         self.writes_of.contains_key(&object)
     }
 
-    /// The attributes written to an object, in the order of the first write.
+    /// The attributes written to an object with their final values, in the order of the first write.
     pub fn attributes_of(&self, object: VarId) -> Vec<(Name, VarId)> {
         let mut found: Vec<Option<(Name, VarId)>> = Vec::new();
         let mut places: HashMap<&Name, usize> = HashMap::new();
@@ -125,7 +126,8 @@ impl SideEffects {
         found.into_iter().flatten().collect()
     }
 
-    /// Whether an attribute was deleted: if it is there, it was written anew, after all others.
+    /// True if an attribute was deleted at some time. If it exists now, it was written again, behind all other
+    /// attributes.
     pub fn was_deleted(&self, object: VarId, name: &str) -> bool {
         self.attribute_writes(object).any(|(written, value)| &**written == name && value.is_none())
     }
@@ -146,22 +148,23 @@ impl SideEffects {
         self.log.push(Effect::Attribute { object, name: Rc::clone(name), value });
     }
 
-    /// What the trace bound a global to: `Some(None)` is never returned for deleted names, they read as absent.
+    /// The value that the trace bound a global to: `Some(None)` if it deleted the global, `None` if it did not touch
+    /// it.
     pub fn global(&self, dict: &Py<PyDict>, name: &Name) -> Option<Option<VarId>> {
         self.globals.get(&(dict.as_ptr() as usize, Rc::clone(name))).copied()
     }
 
-    /// Whether the trace bound any global of a module.
+    /// True if the trace bound any global in the dict.
     pub fn binds_globals(&self, dict: &Py<PyDict>) -> bool {
         self.globals.keys().any(|(bound, _)| *bound == dict.as_ptr() as usize)
     }
 
-    /// The globals dict that the trace has written to by way of a tracker.
+    /// The globals dict of a tracker that the trace has written through.
     pub fn globals_dict(&self, globals: TrackerId) -> Option<&Py<PyDict>> {
         self.globals_dicts.get(&globals)
     }
 
-    /// Records a global binding or deletion.
+    /// Records that a global is bound, or deleted if `value` is `None`.
     pub fn set_global(&mut self, py: Python<'_>, globals: &Globals, name: &Name, value: Option<VarId>) {
         self.globals_dicts.entry(globals.tracker).or_insert_with(|| globals.dict.clone_ref(py));
         let key = (globals.dict.as_ptr() as usize, Rc::clone(name));
@@ -170,22 +173,22 @@ impl SideEffects {
         self.log.push(Effect::Global { globals: globals.tracker, name: Rc::clone(name), value });
     }
 
-    /// Records that a container or cell changed.
+    /// Records a change of a container or cell, or a call.
     pub fn record(&mut self, effect: Effect) {
         self.log.push(effect);
     }
 
-    /// Number of writes: a checkpoint for `truncate`.
+    /// Number of effects, which [`SideEffects::truncate`] takes as a checkpoint.
     pub fn len(&self) -> usize {
         self.log.len()
     }
 
-    /// Whether nothing was written.
+    /// True if there is no effect.
     pub fn is_empty(&self) -> bool {
         self.log.is_empty()
     }
 
-    /// Forgets the writes after a checkpoint.
+    /// Forgets the effects after a checkpoint.
     pub fn truncate(&mut self, len: usize) {
         let mut globals = self.addresses.clone();
         self.log.truncate(len);

@@ -1,20 +1,21 @@
-//! The stance: what becomes of a call for which there is no translation yet. It holds for the whole process.
+//! The stance: what happens at a call that no translation fits. It holds for the whole process.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What becomes of frames that no translation fits.
+/// What happens at a cache miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stance {
-    /// They are translated.
+    /// The frame is translated.
     Default,
-    /// No translation runs at all: the program's own frames do.
+    /// Nothing is translated and no existing translation runs; CPython runs all frames.
     Eager,
-    /// They run in CPython; translations that fit are used.
+    /// CPython runs the frame; existing translations are used where they fit.
     EagerOnRecompile,
-    /// They are an error.
+    /// `RecompileError` is raised.
     FailOnRecompile,
-    /// The first call of a function runs in CPython; what it shows of sizes is known to the translation of the second.
+    /// The first call of a function runs in CPython. The sizes it shows are known to the translation at the second
+    /// call.
     EagerThenCompile,
 }
 
@@ -29,24 +30,24 @@ const ALL: [(&str, Stance); 5] = [
 static NOW: AtomicU8 = AtomicU8::new(Stance::Default as u8);
 
 impl Stance {
-    /// The stance of this moment.
+    /// The stance in force.
     #[inline]
     pub fn now() -> Stance {
         ALL[usize::from(NOW.load(Ordering::Relaxed))].1
     }
 
-    /// Takes this stance; the name of the one before.
+    /// Sets this stance. Returns the name of the stance before.
     pub fn take(self) -> &'static str {
         ALL[usize::from(NOW.swap(self as u8, Ordering::Relaxed))].0
     }
 
-    /// The stance of that name.
+    /// Returns the stance of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Stance> {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, stance)| *stance)
     }
 
-    /// Its name.
+    /// Returns the name of the stance.
     #[must_use]
     pub fn name(self) -> &'static str {
         ALL[usize::from(self as u8)].0

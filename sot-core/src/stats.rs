@@ -1,4 +1,4 @@
-//! Counters and records: what was translated, hit, left alone, and why.
+//! Counters and records for users: translations, hits, breaks, fallbacks, and their reasons.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,16 +9,16 @@ use crate::error::Reason;
 use crate::forgetting;
 use crate::ir::StatementIR;
 
-/// What became of one translation, for `explain`.
+/// The outcome of one translation, for `explain`.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Qualified name of the function.
     pub name: String,
-    /// Its file.
+    /// File of the function.
     pub filename: String,
-    /// Its first line.
+    /// First line of the function.
     pub line: u32,
-    /// The graphs.
+    /// The graphs of the new code.
     pub graphs: Vec<StatementIR>,
     /// Texts of the guards.
     pub guards: Vec<String>,
@@ -26,38 +26,38 @@ pub struct Record {
     pub code: Option<String>,
     /// Why the frame was broken or left to CPython.
     pub reason: Option<Reason>,
-    /// Whether the frame was left to CPython.
+    /// True if the frame was left to CPython.
     pub fallback: bool,
 }
 
 /// The counters.
 #[derive(Clone, Default, Debug)]
 pub struct Stats {
-    /// Frames simulated.
+    /// Number of simulated frames.
     pub translations: u64,
-    /// Frames that found no valid entry.
+    /// Cache misses: frames for which no entry was valid.
     pub misses: u64,
-    /// Graphs compiled, or replayed.
+    /// Graphs compiled or replayed.
     pub graphs: u64,
-    /// Those of them whose statements are called one by one, as they are few or the backend asks for it.
+    /// Graphs whose statements are called one by one, because they are few or the backend asks for it.
     pub replayed: u64,
-    /// Runs of graphs that raised; each of these frames ran again in CPython.
+    /// Graph runs that raised; the frame of each ran again in CPython.
     pub graph_errors: u64,
-    /// Panics in translations and guards; each of these frames was left to CPython.
+    /// Panics in translations and guards; the frame of each was left to CPython.
     pub panics: u64,
-    /// Instructions simulated.
+    /// Number of simulated instructions.
     pub instructions: u64,
-    /// The opcodes simulated in frames that were not left to CPython.
+    /// Opcodes simulated in frames that were not left to CPython.
     pub simulated: OpcodeSet,
-    /// How often each graph break was met, by reason id, text and place.
+    /// Number of times each graph break was met, by reason id, text and place.
     pub breaks: BTreeMap<String, u64>,
-    /// How often each fallback was met, by reason id, text and place.
+    /// Number of times each fallback was met, by reason id, text and place.
     pub fallbacks: BTreeMap<String, u64>,
-    /// Calls that verify mode compared with the program's own run,
+    /// Calls that verify mode compared with a run of the program in CPython.
     pub verified: u64,
-    /// and those of them that differ from it.
+    /// Compared calls whose outcome differs from CPython's.
     pub differences: u64,
-    /// Calls that verify mode could not compare, by reason.
+    /// Number of calls that verify mode could not compare, by reason.
     pub not_verified: BTreeMap<String, u64>,
     /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
@@ -78,7 +78,7 @@ pub fn hit() {
     HITS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Does something whose hits are not counted.
+/// Runs the closure without counting its hits.
 pub fn keep_hits<T>(work: impl FnOnce() -> T) -> T {
     let before = HITS.load(Ordering::Relaxed);
     let done = work();
@@ -86,7 +86,7 @@ pub fn keep_hits<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Changes the counters.
+/// Changes the counters through the closure.
 pub fn update(change: impl FnOnce(&mut Stats)) {
     change(lock(&STATS).get_or_insert_with(Stats::default));
 }
@@ -96,7 +96,7 @@ pub fn snapshot() -> (u64, Stats) {
     (HITS.load(Ordering::Relaxed), lock(&STATS).clone().unwrap_or_default())
 }
 
-/// Zeroes the counters and makes every cache forget what it holds.
+/// Sets the counters to zero, and makes every cache drop all its translations.
 pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
     *lock(&STATS) = None;
@@ -104,24 +104,24 @@ pub fn reset() {
     forgetting::everything();
 }
 
-/// Counts what is done for single items of the program's data, and not for its instructions: keys compared, values
-/// walked over. Tests look at how it grows.
+/// Counts work that is done for each item of the program's data, and not for each instruction: keys compared, values
+/// walked over. Tests check how the count grows with the data.
 #[inline]
 pub fn work(items: usize) {
     WORK.fetch_add(items as u64, Ordering::Relaxed);
 }
 
-/// All such work so far.
+/// Number of such work items so far.
 pub fn work_done() -> u64 {
     WORK.load(Ordering::Relaxed)
 }
 
-/// Switches recording for `explain` on or off; says whether it was on.
+/// Switches recording for `explain` on or off. Returns whether it was on.
 pub fn record_translations(on: bool) -> bool {
     RECORDING.swap(on, Ordering::Relaxed)
 }
 
-/// Whether translations are recorded.
+/// True if translations are recorded for `explain`.
 pub fn is_recording() -> bool {
     RECORDING.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! Where a value is found, as a value that outlives the trace that found it: what is remembered between calls is kept
-//! by path. A tracker says the same within one trace; `Trackers::path` gives its path.
+//! Where a value is found, as a value that outlives the trace: what is remembered between calls is keyed by it. A
+//! tracker says the same within one trace; `Trackers::path` turns a tracker into its path.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::cpython::Part;
 use crate::foreign::Foreign;
 use crate::operators::{BinaryOp, CompareOp};
 
-/// Where a value is found: the way from an argument, a free variable or the globals of the frame to it.
+/// The steps from an argument, a free variable or the globals of the frame to a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ValuePath(Arc<[PathStep]>);
 
-/// A step of the path. Objects are named by their addresses: a path keeps none alive.
+/// A step of the path. Objects are named by their addresses, so that a path keeps no object alive.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum PathStep {
     /// The argument of this name.
@@ -23,45 +23,45 @@ pub enum PathStep {
     Globals,
     /// The builtins dict.
     Builtins,
-    /// An object that is known.
+    /// An object that was known when the path was made, by address.
     Object(usize),
-    /// An attribute, however it is found.
+    /// An attribute, found in any way.
     Attribute(Box<str>),
-    /// The item at a position, or of an integer key.
+    /// The item at a position, or under an integer key.
     Index(i64),
     /// The item at a position from the end: 1 is the last.
     FromEnd(usize),
-    /// The item of a string key.
+    /// The item under a string key.
     Key(Box<str>),
-    /// The item of another key.
+    /// The item under a key of another type, by the key's address.
     KeyObject(usize),
-    /// What a cached function has for the arguments that it keeps under this key.
+    /// The cached result of a cached function, by the address of the cache's key.
     Cached(usize),
-    /// The class.
+    /// The class of the object.
     Type,
     /// The contents of a cell.
     CellContents,
     /// A part of a function or method.
     Part(Part),
-    /// The length.
+    /// The length of the object.
     Length,
-    /// What an iterator gives after so many others.
+    /// The item that an iterator yields after this many others.
     Upcoming(usize),
-    /// What an iterator goes over.
+    /// The iterable, by its index, that an iterator goes over.
     Iterated(usize),
-    /// What a plug-in finds in an object.
+    /// A value that a plug-in fetches from an object.
     Foreign(Foreign),
     /// The size of a tensor's dimension.
     Size(usize),
-    /// What an operator gives.
+    /// The result of an operator.
     Binary(BinaryOp, [ValuePath; 2]),
-    /// What a comparison gives.
+    /// The result of a comparison.
     Compare(CompareOp, [ValuePath; 2]),
-    /// What a function gives.
+    /// The result of a function, by the function's address, called with these values.
     Call(usize, Box<[ValuePath]>),
-    /// A value made in the trace.
+    /// A value that was made in the trace.
     Made,
-    /// Steps that are left out of a long path.
+    /// Steps left out of a long path.
     Omitted,
 }
 
@@ -78,13 +78,13 @@ impl ValuePath {
         ValuePath::new(vec![PathStep::Argument(name.into())])
     }
 
-    /// One step further.
+    /// Extends the path by one step.
     #[must_use]
     pub fn then(&self, step: PathStep) -> Self {
         ValuePath(self.0.iter().cloned().chain([step]).collect())
     }
 
-    /// The size of a dimension of the tensor that is found here.
+    /// The path of a dimension's size of the tensor that is found here.
     #[must_use]
     pub fn size(&self, axis: usize) -> Self {
         self.then(PathStep::Size(axis))
@@ -92,7 +92,7 @@ impl ValuePath {
 }
 
 impl Display for ValuePath {
-    /// For people.
+    /// Writes the path for people.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for step in &*self.0 {
             match step {

@@ -1,4 +1,4 @@
-//! Versions of CPython and ranges of them, as registrations name them.
+//! CPython versions and version ranges, as registrations state them.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ impl VersionRange {
     /// Every supported version.
     pub const ALL: VersionRange = VersionRange { since: PyVersion::OLDEST, until: PyVersion(PyVersion::NEWEST.0 + 1) };
 
-    /// Whether `version` lies in the range.
+    /// True if `version` is in the range.
     #[must_use]
     pub const fn contains(self, version: PyVersion) -> bool {
         self.since.0 <= version.0 && version.0 < self.until.0

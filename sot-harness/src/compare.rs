@@ -1,4 +1,4 @@
-//! A program by CPython and translated: what its calls do must be the same.
+//! Compares a program run by CPython with its translation.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -7,15 +7,15 @@ use pyo3::prelude::*;
 
 use crate::harness::{counts, load_module, observe, reset, Counts};
 
-/// How often each of the arguments comes by in [`assert_settles`].
+/// Number of repetitions of the arguments in [`assert_settles`].
 const ROUNDS: usize = 8;
 
-/// Calls function `f` of a source by CPython and translated, once with each of the arguments, which are texts such as
-/// `"(toy.arange(3), 2)"`, evaluated in the module. Results, exceptions, output, and what becomes of the arguments and
-/// of the module's variables must be the same. What became of the translated calls.
+/// Calls function `f` of a source by CPython and translated, once with each of the arguments. These are texts such as
+/// `"(toy.arange(3), 2)"`, which are evaluated in the module. Results, exceptions, output, and the final state of the
+/// arguments and of the module's variables must be equal. Returns the counts of the translated calls.
 ///
 /// # Panics
-/// If they are not the same, or something is no Python.
+/// If the calls differ, or a source is not valid Python.
 pub fn run_both(py: Python<'_>, source: &str, arguments: &[&str]) -> Counts {
     let expected = run(py, source, arguments, false);
     reset();
@@ -37,11 +37,11 @@ fn run(py: Python<'_>, source: &str, arguments: &[&str], translated: bool) -> Ve
     attempt().unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
-/// The same, and the function is one graph: the first call translates it, and all others run that. A single argument is
-/// called with twice.
+/// As [`run_both`], and requires that the first call translates the function to one graph, which all other calls run.
+/// With a single argument, the function is called twice.
 ///
 /// # Panics
-/// If it is not.
+/// If the calls differ, or the function is not one graph.
 pub fn assert_one_graph(py: Python<'_>, source: &str, arguments: &[&str]) -> Counts {
     let twice = arguments.repeat(if arguments.len() == 1 { 2 } else { 1 });
     let counts = run_both(py, source, &twice);
@@ -51,11 +51,11 @@ pub fn assert_one_graph(py: Python<'_>, source: &str, arguments: &[&str]) -> Cou
     counts
 }
 
-/// The same, called with each of the arguments again and again: no more translations than `most` are made, and no frame
+/// As [`run_both`] with repeated arguments, and requires that at most `most` translations are made, and that no frame
 /// is left to CPython.
 ///
 /// # Panics
-/// If there are more, or a frame is.
+/// If the calls differ, or there are more translations or a fallback.
 pub fn assert_settles(py: Python<'_>, source: &str, arguments: &[&str], most: u64) -> Counts {
     let many = arguments.repeat(ROUNDS);
     let counts = run_both(py, source, &many);

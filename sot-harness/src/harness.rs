@@ -1,5 +1,5 @@
-//! Running Python functions with the tracer on and the toy framework behind it, and counting what became of them. The
-//! same is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
+//! Runs Python functions with the tracer on the toy framework, and counts translations, hits and graphs. Python code
+//! has the same functions as `toy.translate`, `toy.stats` and `toy.reset`.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -15,8 +15,8 @@ use sot_core::{cpython, translate};
 
 use crate::{steering, toy};
 
-/// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process
-/// does: they share the counters.
+/// Starts the interpreter and the tracer with the toy backend, and runs `work`. Calls are serialised, because tests
+/// of a process share the counters.
 ///
 /// # Panics
 /// If the tracer does not start.
@@ -24,15 +24,15 @@ pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
     with_backend("toy", work)
 }
 
-/// The same with another backend that is linked. A process has one.
+/// As [`with_tracer`], with another backend that is linked. A process can use only one backend.
 ///
 /// # Panics
 /// If the tracer does not start.
 pub fn with_backend<R>(name: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    // A test that failed leaves nothing behind that the next one does not reset.
+    // A failed test leaves no state that the next test does not reset.
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // Errors of the tracer's own reach the test, and one operation is enough for a graph.
+    // Bugs of the tracer become errors of the test, and a single operation suffices for a graph.
     std::env::set_var("STRICT_MODE", "1");
     std::env::set_var("MIN_GRAPH_SIZE", "0");
     Python::initialize();
@@ -46,7 +46,7 @@ fn start(py: Python<'_>, backend: &str) -> PyResult<()> {
     cpython::self_test(py).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     steering::load(py)?;
     Runtime::start(py, backend)?;
-    // Tests of one process share it; the second finds the evaluator in place.
+    // Tests of a process share the evaluator, which is installed once.
     cpython::set_evaluator(&translate::Translator).ok();
     let module = toy::module(py)?;
     module.add_function(wrap_pyfunction!(python_translate, module)?)?;
@@ -55,7 +55,7 @@ fn start(py: Python<'_>, backend: &str) -> PyResult<()> {
     support(py).map(drop)
 }
 
-/// The module `cases`, which case files import and which describes values.
+/// Returns the module `cases`, which case files import, and which describes values as text.
 pub fn support(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || {
@@ -67,17 +67,17 @@ pub fn support(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// Runs a file of Python source as a new module, which `sys.modules` does not know.
+/// Runs a file of Python source as a new module, which is not added to `sys.modules`.
 pub fn load_module<'py>(py: Python<'py>, source: &str, path: &Path) -> PyResult<Bound<'py, PyModule>> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let file = CString::new(path.display().to_string())?;
     let module = PyModule::from_code(py, &CString::new(source)?, &file, &CString::new(&*name)?);
-    // CPython runs the next source of this name in the same module otherwise.
+    // Otherwise CPython would run the next source of this name in the same module.
     py.import("sys")?.getattr("modules")?.call_method1("pop", (name, py.None()))?;
     module
 }
 
-/// Marks the function as one that the user wants translated; a bound method stands for its function.
+/// Marks a function for translation, as the user does. For a bound method, its function is marked.
 pub fn mark(function: &Bound<'_, PyAny>) -> PyResult<()> {
     let function = cpython::bound_method(function).map_or_else(|| function.clone(), |(inner, _)| inner);
     let code = cpython::function_code(function.cast::<PyFunction>()?);
@@ -86,7 +86,7 @@ pub fn mark(function: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Calls a marked function with the tracer on.
+/// Calls a marked function with the tracer active.
 pub fn call<'py>(
     function: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -96,8 +96,8 @@ pub fn call<'py>(
     function.call(args, kwargs)
 }
 
-/// Calls function `name` of a module of its own with what each maker gives, and says in a text all that a call did:
-/// result, exception, output, and what became of the arguments and of the module's variables.
+/// Calls function `name` of a module with the arguments that each maker returns. Returns a text for each call:
+/// result, exception, output, and the final state of the arguments and of the module's variables.
 pub fn observe(
     module: &Bound<'_, PyModule>,
     name: &str,
@@ -114,7 +114,7 @@ pub fn observe(
     makers.iter().map(|maker| observe.call1((module, &function, maker, &caller))?.extract()).collect()
 }
 
-/// Calls a function with a tuple of arguments, with the tracer on or off.
+/// Calls a function with a tuple of arguments, with or without the tracer.
 #[pyclass(frozen)]
 struct Caller {
     translated: bool,
@@ -131,7 +131,7 @@ impl Caller {
     }
 }
 
-/// A callable that runs its function with the tracer on.
+/// A callable that runs its function with the tracer active.
 #[pyclass(module = "toy")]
 pub struct Translated {
     function: Py<PyAny>,
@@ -150,7 +150,7 @@ impl Translated {
     }
 }
 
-/// Marks a function and gives a callable for it.
+/// Marks a function and returns a callable for it.
 pub fn translated(function: &Bound<'_, PyAny>) -> PyResult<Translated> {
     mark(function)?;
     Ok(Translated { function: function.clone().unbind() })
@@ -162,24 +162,24 @@ fn python_translate(function: &Bound<'_, PyAny>) -> PyResult<Translated> {
     translated(function)
 }
 
-/// What was translated since the last reset.
+/// Counts since the last reset.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames simulated.
+    /// Frames that were simulated.
     pub translations: u64,
-    /// Frames that ran translated code made before.
+    /// Frames that ran the code of an existing entry.
     pub hits: u64,
-    /// Frames that found no entry.
+    /// Frames for which no entry held.
     pub misses: u64,
     /// Graphs compiled.
     pub graphs: u64,
-    /// Graph breaks: reason and place.
+    /// Graph breaks, each with reason and place.
     pub breaks: Vec<String>,
-    /// Frames left to CPython: reason and place.
+    /// Frames left to CPython, each with reason and place.
     pub fallbacks: Vec<String>,
 }
 
-/// What was translated since the last reset.
+/// Returns the counts since the last reset.
 pub fn counts() -> Counts {
     let (hits, stats) = stats::snapshot();
     let list = |reasons: &std::collections::BTreeMap<String, u64>| {
@@ -195,7 +195,7 @@ pub fn counts() -> Counts {
     }
 }
 
-/// Whether an opcode has been simulated since the last reset, in a frame that was not left to CPython.
+/// True if an opcode has been simulated since the last reset, in a frame that was not left to CPython.
 pub fn was_simulated(opcode: u8) -> bool {
     stats::snapshot().1.simulated.contains(opcode)
 }
@@ -214,13 +214,13 @@ fn python_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(result)
 }
 
-/// Forgets every translation and zeroes the counters.
+/// Drops all translations and resets the counters.
 #[pyfunction]
 pub fn reset() {
     stats::reset();
 }
 
-/// Runs `work` and gives the records of the translations in it.
+/// Runs `work` and returns the records of the translations made in it.
 pub fn recorded<R>(work: impl FnOnce() -> R) -> (R, Vec<Record>) {
     let before = stats::record_translations(true);
     stats::take_records();

@@ -1,5 +1,5 @@
-//! Tests plug-ins: runs Python programs by CPython and with the tracer on, and compares all that they do. Behind the
-//! tracer is a toy framework (module `toy` in Python), or any other backend that is linked.
+//! Tests plug-ins: runs Python programs by CPython and with the tracer, and compares their effects. The tracer uses a
+//! toy framework (module `toy` in Python), or any other backend that is linked.
 //!
 //! ```no_run
 //! sot_harness::with_tracer(|py| {
@@ -7,8 +7,8 @@
 //! });
 //! ```
 //!
-//! A test binary embeds the interpreter, whose library it must find: `build.rs` of the template of plug-ins says where
-//! it is, as `LD_LIBRARY_PATH` does.
+//! A test binary embeds the interpreter, whose shared library it must find. `build.rs` of the plug-in template sets
+//! its path; `LD_LIBRARY_PATH` works as well.
 
 mod compare;
 mod harness;
@@ -31,7 +31,7 @@ pub use harness::{
 #[doc(hidden)]
 pub use inventory;
 
-/// What the page says of plug-ins compiles, in a crate of its own.
+/// Compiles the examples of the page on plug-ins, in a crate of their own.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/plugins.md")]
 struct Page;

@@ -1,4 +1,4 @@
-//! The functions by which programs of the toy framework steer the tracer, as module `toy.steering`.
+//! Module `toy.steering`: the functions by which programs of the toy framework control the tracer.
 
 use std::ffi::CString;
 
@@ -8,7 +8,7 @@ use sot_variables::builtins::steering;
 
 use crate::toy;
 
-/// Makes `toy.steering` and puts it into `sys.modules`, before the registrations look for it.
+/// Makes `toy.steering` and adds it to `sys.modules`, before the registrations look it up.
 pub(crate) fn load(py: Python<'_>) -> PyResult<()> {
     let modules = py.import("sys")?.getattr("modules")?;
     if modules.contains("toy.steering")? {

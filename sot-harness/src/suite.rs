@@ -1,6 +1,6 @@
-//! Cases as tests: each has a name of its own and fails by itself. `cargo test --test differential loops` runs those
-//! with that text in their names, and shows what became of them; `--list` lists them, `--exact` takes one by its whole
-//! name.
+//! Runs cases as tests, each with a name and a result of its own. `cargo test --test differential loops` runs the
+//! cases with that text in their names, and prints their counts. `--list` lists the cases, `--exact` selects a case
+//! by its full name.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use crate::harness;
 
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether cases were chosen by name, and so show what became of them.
+/// True if cases were selected by name, which then print their counts.
 pub fn is_chosen() -> bool {
     IS_CHOSEN.load(Ordering::Relaxed)
 }
 
-/// Whether the command line asks for cases by name, or for their names.
+/// True if the command line selects cases by name, or lists them.
 pub fn is_asked_for() -> bool {
     let arguments = Arguments::from_args();
     arguments.filter.is_some() || arguments.list
 }
 
-/// One case.
+/// A test case.
 pub struct Case {
     name: String,
     gap: Option<&'static str>,
@@ -31,12 +31,12 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case that says what is wrong, if anything. It runs with the tracer on and the toy framework behind it.
+    /// Makes a case. It runs with the tracer on the toy framework, and returns an error that says what is wrong.
     pub fn new(name: impl Into<String>, run: impl FnOnce(Python<'_>) -> Result<(), String> + Send + 'static) -> Case {
         Case { name: name.into(), gap: None, run: Box::new(run) }
     }
 
-    /// One that is known not to hold, for a reason. It fails where it holds.
+    /// Marks a case that is known to fail, with the reason. Such a case fails if it passes.
     #[must_use]
     pub fn with_gap(self, gap: Option<&'static str>) -> Case {
         Case { gap, ..self }
@@ -53,7 +53,7 @@ impl Case {
     }
 }
 
-/// Runs the cases, one after the other, as they share an interpreter and its counters; then prints a summary.
+/// Runs the cases one after the other, as they share an interpreter and its counters, and prints a summary.
 pub fn run(cases: Vec<Case>, summary: impl FnOnce() -> String) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);

@@ -1,5 +1,6 @@
-//! The toy backend: tensors over flat lists of numbers, and graphs that replay calls. The framework is the Python
-//! source beside this file, registered as module `toy`; here is only what its objects mean to the tracer.
+//! The toy backend: tensors over flat lists of numbers, and graphs that replay calls. The framework itself is the
+//! Python source beside this file, registered as module `toy`. This file defines only the meaning of its objects for
+//! the tracer.
 
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -17,7 +18,7 @@ sot_core::backend! { "toy", |py| ToyBackend::new(py).map(|toy| Box::new(toy) as 
 const SOURCE: &str = include_str!("python/toy.py");
 const FILE: &CStr = c"<toy>/toy.py";
 
-/// The module `toy`; made and put into `sys.modules` at the first question.
+/// Returns the module `toy`. The first call makes it and adds it to `sys.modules`.
 pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || {
@@ -29,7 +30,7 @@ pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// The toy framework, as the tracer sees it.
+/// The backend of the toy framework.
 struct ToyBackend {
     module: Py<PyModule>,
     tensor: Py<PyType>,

@@ -1,4 +1,4 @@
-//! Attributes since loading a method is a flag of loading an attribute (3.12), and attributes of `super()`.
+//! Attributes, from 3.12 on with method loads as a flag of `LOAD_ATTR`, and attributes of `super()`.
 
 use sot_core::opcode;
 use sot_core::opcode::{Operand, Quiet};
@@ -32,7 +32,7 @@ opcode! { LOAD_SUPER_ATTR [3.13..3.14] (..) .reach(|_| 3).leaves_pair(|arg| arg 
     Ok(push_before_null(cx, value, op.arg & 1 != 0))
 } }
 
-/// How the attribute is left.
+/// The form in which the instruction leaves the attribute.
 fn finish(op: &Operand) -> Finish {
     if op.arg & 1 == 0 {
         Finish::Keep

@@ -1,4 +1,4 @@
-//! The one opcode for all binary and in-place operators, and slices without a slice object.
+//! The single opcode for all binary and in-place operators, and slices without a slice object.
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::Flow;

@@ -1,4 +1,4 @@
-//! Calls since a callable takes two slots of the stack: NULL comes first in 3.11 and 3.12, second in 3.13.
+//! Calls whose callable takes two stack slots: the NULL is first in 3.11 and 3.12, and second in 3.13.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use sot_opcodes_py38::bug;
 use sot_opcodes_py38::call::{call_packed, call_pair, names_in, pop_packed};
 
 opcode! { KW_NAMES [3.11..3.13] ( -- ) => |cx, op| keyword_names(cx, op.arg) }
-// What it takes from the stack, CPython 3.11 counts as the effect of PRECALL.
+// CPython 3.11 counts the items that `CALL` pops as the effect of `PRECALL`.
 opcode! {
     CALL [3.11..3.12] (..)
         .native(Native::Call).moves(Movement::Call).reach(|arg| arg + 2).leaves(|_| 1)
@@ -31,7 +31,7 @@ opcode! {
         => |cx, op| call_function_ex(cx, op.arg)
 }
 
-/// Pushes a value, after the NULL of a call if the value is about to be called (to 3.12).
+/// Pushes a value. If it is about to be called, the NULL of the call is pushed before it (up to 3.12).
 pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     if is_call {
         let null = cx.stack.null();
@@ -41,7 +41,7 @@ pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call
     Next::Continue
 }
 
-/// Pushes a value, before the NULL of a call if the value is about to be called (from 3.13).
+/// Pushes a value. If it is about to be called, the NULL of the call is pushed after it (from 3.13 on).
 pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     cx.stack.push(value);
     if is_call {
@@ -99,7 +99,7 @@ fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     call_packed(cx, callable, args, kwargs)
 }
 
-/// `object.name` of a `super()` call, with the object and the class that the compiler found (3.12).
+/// Reads `object.name` of a `super()` call, with the object and the class that the compiler provides (3.12).
 pub(crate) fn super_attr(
     cx: &mut OpcodeExecutor<'_>,
     callable: VarId,

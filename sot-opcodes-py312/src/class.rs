@@ -1,4 +1,4 @@
-//! Names of class bodies that are looked up in a mapping on the stack (3.12).
+//! Names in class bodies that are looked up in a mapping on the stack (3.12).
 
 use sot_core::opcode;
 use sot_opcodes_py38::class::{load_deref_from, load_global_from, namespace};

@@ -1,4 +1,4 @@
-//! The comparison that can give its truth at once (3.13).
+//! The comparison that can convert its result to a bool at once (3.13).
 
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
@@ -13,7 +13,7 @@ opcode! {
 }
 opcode! { TO_BOOL [3.13..3.14] (value -- truth) .asks_for_branch() => |cx, _| ask(cx, value) }
 
-/// The operand's bit that asks for the truth of the result.
+/// Bit of the operand that requests the truth of the result.
 const AS_BOOL: u32 = 0x10;
 
 fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
@@ -23,8 +23,9 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
     let result = compare_to_test(cx, op, lhs, rhs)?;
     cx.claims.truth(result, AnswerUse::Leave, Vec::new());
     match to_bool(cx, result) {
-        // Of a tensor the truth is not known here. The branch that follows asks for it again, unless a function of the
-        // program's was followed for it: that breaks at a place of its own, or has taken the claim.
+        // The truth of a tensor is not known here. The following branch asks for it again. But if a function of the
+        // program's was inlined to compute the truth, the break is in that function, or that function has taken the
+        // claim.
         Err(Unwind::BreakGraph(reason)) if reason.stack.is_empty() && cx.see(result)?.form() == Form::Tensor => {
             match cx.claims.take() {
                 Some((asked, _)) if asked == result => Ok(result),

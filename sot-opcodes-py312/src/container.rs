@@ -1,4 +1,4 @@
-//! Merging of keywords since the NULL of a call is above the callable (3.13).
+//! Merging of keywords with the NULL of the call above the callable (3.13).
 
 use sot_core::opcode;
 use sot_opcodes_py38::container::merge_keywords;

@@ -1,4 +1,4 @@
-//! `with` by the exception table.
+//! `with`, with the exception table.
 
 use pyo3::exceptions::PyTypeError;
 use sot_core::error::Unwind;

@@ -1,4 +1,4 @@
-//! `except` and `finally` by the exception table, and `except*`.
+//! `except` and `finally` with the exception table, and `except*`.
 
 use pyo3::prelude::*;
 use sot_core::error::Flow;
@@ -36,7 +36,7 @@ opcode! {
 }
 opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception) => |cx, _| combine_raised(cx, original, raised) }
 
-/// Notes that the exception is being handled; gives what was handled before, or None.
+/// Notes that the exception is handled. Returns the exception handled before, or None.
 fn handle(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> VarId {
     match cx.begin_handling(exception) {
         Some(previous) => previous,
@@ -48,7 +48,7 @@ fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
     Ok(cx.known(value)?.is_some_and(|value| value.is_none()))
 }
 
-/// `except*`: what is left of the exception, and what of it is caught, which is handled from here on.
+/// Simulates `except*`. Returns the rest of the exception and the caught part, which is handled from here on.
 fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[VarId; 2]> {
     if is_none(cx, exception)? {
         return Ok([cx.none(), cx.none()]);
@@ -62,7 +62,7 @@ fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) ->
     Ok([rest, caught].map(|part| part.unwrap_or_else(|| cx.none())))
 }
 
-/// What is raised after all `except*` clauses: nothing if each left None, what was no group as it is.
+/// The exception raised after all `except*` clauses: None if each clause left None, and unchanged if it was no group.
 pub(crate) fn combine_raised(cx: &mut OpcodeExecutor<'_>, original: VarId, raised: VarId) -> Flow<VarId> {
     let mut left = Vec::new();
     for item in cx.unpack_all(raised)? {

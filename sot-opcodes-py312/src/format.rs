@@ -1,4 +1,4 @@
-//! Formatted strings, one opcode for each step (3.13).
+//! Formatted strings, with one opcode for each step (3.13).
 
 use sot_core::opcode;
 use sot_opcodes_py38::format::{convert, format};

@@ -1,4 +1,5 @@
-//! Making functions: the name is in the code (3.11), and defaults, annotations and closure come one by one (3.13).
+//! Creating functions. The name is in the code (3.11), and defaults, annotations and closure are set one by one
+//! (3.13).
 
 use sot_core::bytecode::{Label, Opcodes};
 use sot_core::error::Flow;
@@ -13,7 +14,8 @@ opcode! {
 }
 opcode! { MAKE_FUNCTION [3.13..3.14] (..) => |cx, op| make_function_with_attributes(cx, op) }
 
-/// A function is not changed once it is made, so the instructions that complete it are done along with this one.
+/// Creates the function with all attributes at once, and skips the following instructions that set them, because a
+/// function variable cannot be changed.
 fn make_function_with_attributes(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let code = cx.stack.pop()?;
     let attributes = attributes_after(cx, op.at);
@@ -22,8 +24,8 @@ fn make_function_with_attributes(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> F
     Ok(Next::Jump(Label(op.at.0 + 1 + attributes.len() as u32)))
 }
 
-/// Operands of the `SET_FUNCTION_ATTRIBUTE`s that follow; the compiler writes them in the order of the stack, highest
-/// bit first.
+/// Operands of the `SET_FUNCTION_ATTRIBUTE` instructions that follow. The compiler writes them in the order of the
+/// stack, the highest bit first.
 fn attributes_after(cx: &OpcodeExecutor<'_>, at: Label) -> Vec<u32> {
     let Some(opcode) = Opcodes::get(cx.py).number("SET_FUNCTION_ATTRIBUTE") else { return Vec::new() };
     let following = &cx.stack.frame().code.code.instructions[at.index() + 1..];

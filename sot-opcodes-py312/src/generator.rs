@@ -1,4 +1,4 @@
-//! Generators since they are made by an instruction of their own (3.11), and `yield from` as a loop.
+//! Generators that are created by an instruction (3.11), and `yield from` as a loop.
 
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
@@ -8,7 +8,8 @@ use sot_core::variable::VarId;
 use sot_opcodes_py38::generator::send;
 use sot_variables::functions::generator::{stop_value, Resumed};
 
-// The generator is there before its frame runs: what the next instruction pops is the value that starts it.
+// The generator exists before its frame runs. The next instruction pops the value pushed here, which starts the
+// generator.
 opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
 opcode! { SEND [3.11..3.12] (..) => |cx, op| send_or_leave(cx, op) }
 opcode! { SEND [3.12..3.14] (..) => |cx, op| send_or_end(cx, op) }
@@ -19,7 +20,7 @@ opcode! {
         => |cx, _| thrown(cx, exception)
 }
 
-/// The result of an exhausted iterator takes its place.
+/// Sends a value. The result of an exhausted iterator replaces the iterator on the stack.
 fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let [iterator, sent] = cx.stack.pop_array()?;
     match send(cx, iterator, sent)? {
@@ -35,7 +36,8 @@ fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     }
 }
 
-/// The result of an exhausted iterator is put above it, for `END_SEND`, which is where the instruction jumps.
+/// Sends a value. The result of an exhausted iterator is pushed above the iterator, for `END_SEND`, which is the jump
+/// target.
 fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let [iterator, sent] = cx.stack.pop_array()?;
     let resumed = send(cx, iterator, sent)?;
@@ -52,7 +54,8 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     }
 }
 
-/// An exception thrown into a generator that waits for another one: the end of that one is no exception.
+/// Handles an exception thrown into a generator that waits for another one. The `StopIteration` of the inner one is
+/// no exception.
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
     match stop_value(cx, exception)? {
         Some(value) => Ok([cx.none(), value]),

@@ -1,5 +1,5 @@
-//! Intrinsics (3.12): rare operations that have no opcode of their own. Those of the interactive prompt, of modules,
-//! and of coroutines do not occur in functions.
+//! Intrinsics (3.12): rare operations that have no opcode of their own. The intrinsics for the interactive prompt,
+//! modules and coroutines do not occur in functions.
 
 use std::rc::Rc;
 
@@ -52,14 +52,15 @@ fn binary(cx: &mut OpcodeExecutor<'_>, number: u32, first: VarId, second: VarId)
     }
 }
 
-/// What an intrinsic makes of values that it only keeps: type parameters, what a generic class derives from, `type`
-/// aliases.
+/// Calls an intrinsic that only stores its arguments in a new object: type parameters, the base class of a generic
+/// class, `type` aliases.
 fn make(cx: &mut OpcodeExecutor<'_>, number: u32, args: &[VarId]) -> Flow<VarId> {
     let function = as_function(cx.py, number, args.len())?;
     stand_in::call(cx, function.unbind(), &CallArgs::positional(args.to_vec()))
 }
 
-/// A function that does nothing but an intrinsic: one that packs its arguments, with another instruction in that place.
+/// Creates a function that runs only an intrinsic, by replacing the instruction of a function that packs its
+/// arguments.
 fn as_function(py: Python<'_>, number: u32, arity: usize) -> PyResult<Bound<'_, PyAny>> {
     let template = if arity == 1 { c"lambda first: (first,)" } else { c"lambda first, second: (first, second)" };
     let function = py.eval(template, None, None)?;
@@ -79,7 +80,7 @@ fn as_function(py: Python<'_>, number: u32, arity: usize) -> PyResult<Bound<'_, 
     Ok(function)
 }
 
-/// CPython's name of an intrinsic.
+/// Returns CPython's name of an intrinsic.
 fn name(cx: &OpcodeExecutor<'_>, table: &str, number: u32) -> Flow<String> {
     Ok(cpython::import(cx.py, "opcode")?.getattr(table)?.get_item(number)?.extract()?)
 }
@@ -88,7 +89,7 @@ fn unknown(name: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("intrinsic {name} has no handler"))
 }
 
-/// A `StopIteration` that leaves a generator's body becomes a `RuntimeError` caused by it.
+/// Converts a `StopIteration` that leaves a generator's body into a `RuntimeError` caused by it.
 fn stop_iteration_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<VarId> {
     let class = cx.type_of(exception)?;
     let stop = cx.py.get_type::<PyStopIteration>();

@@ -1,6 +1,5 @@
-//! Loops since exhaustion leaves the iterator and one more item for `END_FOR` (3.12). CPython takes both away and jumps
-//! past
-//! `END_FOR`, which comes to the same.
+//! Loops whose exhausted iterator stays on the stack with one more item, both for `END_FOR` (3.12). CPython pops both
+//! and jumps past `END_FOR`, with the same effect.
 
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;

@@ -1,4 +1,4 @@
-//! Jumps: named by direction in 3.11, and on None.
+//! Jumps: named by their direction in 3.11, and branches on None.
 
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;

@@ -1,5 +1,5 @@
-//! Handlers of the opcodes that are new or mean something else in CPython 3.11 to 3.13; the files are named as in the
-//! crate they override, which holds all that is unchanged.
+//! Handlers of the opcodes that are new or have changed in CPython 3.11 to 3.13. The files have the names of those in
+//! `sot-opcodes-py38`, which holds the handlers of all unchanged opcodes.
 
 mod attribute;
 mod binary;

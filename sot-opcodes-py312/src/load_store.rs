@@ -1,8 +1,7 @@
-//! Locals and cells since they share the slots of the frame (3.11), and the instructions that were fused from two
-//! (3.13).
+//! Locals and cells that share the slots of the frame (3.11), and the superinstructions on two locals (3.13).
 //!
-//! A slot that belongs to a cell holds the cell, but while an inlined comprehension (3.12) runs it may be empty or hold
-//! a plain value: then the frame's cell is NULL, and the value, if any, is among the locals.
+//! A slot that belongs to a cell holds the cell. Only while an inlined comprehension runs (3.12) may it be empty or
+//! hold a plain value: then the frame's cell is NULL, and the value, if any, is among the locals.
 
 use std::rc::Rc;
 
@@ -63,7 +62,7 @@ opcode! { LOAD_GLOBAL [3.13..3.14] (..)
     Ok(crate::call::push_before_null(cx, value, op.arg & 1 != 0))
 } }
 
-// The frame has its cells before its first instruction.
+// The frame has its cells before its first instruction, so nothing is to be done.
 opcode! { COPY_FREE_VARS [3.11..3.14] ( -- ) => |_cx, _| Ok(()) }
 opcode! { MAKE_CELL [3.11..3.14] ( -- ) => |cx, op| make_cell(cx, op.arg) }
 opcode! { LOAD_DEREF [3.11..3.14] ( -- value) => |cx, op| load_deref(cx, op.arg, unbound_cell) }
@@ -88,7 +87,7 @@ fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     Ok(())
 }
 
-/// Stores what the stack holds, which is NULL where an unbound local is restored, and a cell where a cell is.
+/// Stores the top of the stack. It is NULL where an unbound local is restored, and a cell where a cell is restored.
 fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> {
     let Some(index) = cell_index(cx, slot) else {
         return cx.stack.set_local(slot, (value != cx.stack.null()).then_some(value));
@@ -97,7 +96,7 @@ fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> 
     if value == cx.stack.null() {
         return Ok(());
     }
-    // A number that differs is not looked at: that would be to ask for its value.
+    // An open number is not examined, because this would specialise on its value.
     if !cx.is_open_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
         cx.stack.frame_mut().cells[index] = value;
         return Ok(());
@@ -105,7 +104,7 @@ fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> 
     cx.stack.set_local(slot, Some(value))
 }
 
-/// What the slot holds: a plain value, else a cell.
+/// The contents of a slot: a plain value, or else a cell.
 fn read(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<VarId> {
     cx.stack.local(slot).or_else(|| {
         let cell = cx.stack.frame().cells[cell_index(cx, slot)?];
@@ -122,15 +121,15 @@ fn clear(cx: &mut OpcodeExecutor<'_>, slot: u32) {
     }
 }
 
-/// Which cell of the frame a slot belongs to.
+/// Index of the frame's cell that a slot belongs to.
 fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
     let frame = cx.stack.frame();
     let index = if frame.cells.is_empty() { None } else { frame.code.code.cell_index(slot) };
     index.filter(|&index| index < frame.cells.len())
 }
 
-/// An inlined comprehension makes a cell of its own in the slot it has cleared; at the start of the frame the cell is
-/// there.
+/// Creates a cell in a slot that an inlined comprehension has cleared. At the start of a frame the cell exists
+/// already.
 fn make_cell(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     let index = cell_index(cx, slot).ok_or_else(|| bug("a cell is made in a slot that is none of a cell"))?;
     if cx.stack.frame().cells[index] == cx.stack.null() {

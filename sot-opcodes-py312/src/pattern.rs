@@ -1,4 +1,4 @@
-//! `match` statements since a failed match is None on the stack (3.11).
+//! `match` statements that represent a failed match by None on the stack (3.11).
 
 use sot_core::opcode;
 use sot_opcodes_py38::pattern::{match_class, match_keys};

@@ -13,7 +13,7 @@ opcode! { COPY [3.11..3.14] ( -- copy) .quiet(Quiet::Always) => |cx, op| cx.stac
 opcode! { SWAP [3.11..3.14] ( -- ) .moves(Movement::Swap).quiet(Quiet::Always) => |cx, op| swap(cx, op.arg as usize) }
 opcode! { PUSH_NULL [3.11..3.14] ( -- null) => |cx, _| Ok(cx.stack.null()) }
 
-/// Exchanges the top with the `n`-th item.
+/// Swaps the top of the stack with the `n`-th item.
 fn swap(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<()> {
     cx.stack.peek(n)?;
     let stack = &mut cx.stack.frame_mut().stack;

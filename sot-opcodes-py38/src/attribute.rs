@@ -1,4 +1,4 @@
-//! Attributes and methods.
+//! Attribute access and method loads.
 
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
@@ -20,8 +20,8 @@ opcode! {
         => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.stack.null(), method]) }
 }
 
-/// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and
-/// resume functions have every callable by that name.
+/// Loads the callable of a method call. For a function, `__call__` would be a method implemented in C that calls it.
+/// The function itself does as well, and resume functions load every callable in that way.
 fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
     const FUNCTIONS: [Form; 4] = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
     if &*cx.stack.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.form()) {
@@ -30,7 +30,7 @@ fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<V
     load_attr(cx, object, index, Finish::Pair)
 }
 
-/// The attribute that `co_names[index]` names, and how the instruction leaves it.
+/// Reads the attribute that `co_names[index]` names. `finish` says in which form the instruction leaves it.
 pub fn load_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, finish: Finish) -> Flow<VarId> {
     let name = cx.stack.name(index)?;
     cx.claims.direct(object, finish);

@@ -1,4 +1,4 @@
-//! Binary and in-place operators, and subscripts. Since 3.11 the operators are operands of one opcode.
+//! Binary and in-place operators, and subscripts. From 3.11 on, all operators share one opcode.
 
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, OpcodeExecutor};
@@ -72,25 +72,25 @@ opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| {
     cx.del_item(object, key)
 } }
 
-/// `lhs op rhs`, and nothing else.
+/// Simulates `lhs op rhs` for an instruction that does only this.
 pub fn binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     cx.claims.operator((op, false).into(), lhs, rhs);
     cx.binary(op, lhs, rhs)
 }
 
-/// `lhs op= rhs`, and nothing else.
+/// Simulates `lhs op= rhs` for an instruction that does only this.
 pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     cx.claims.operator((op, true).into(), lhs, rhs);
     cx.inplace(op, lhs, rhs)
 }
 
-/// `object[key]`, and nothing else.
+/// Simulates `object[key]` for an instruction that does only this.
 pub fn get_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId) -> Flow<VarId> {
     cx.claims.direct(object, Finish::Keep);
     cx.get_item(object, key)
 }
 
-/// `object[key] = value`, and nothing else.
+/// Simulates `object[key] = value` for an instruction that does only this.
 pub fn set_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId, value: VarId) -> Flow<()> {
     cx.claims.direct(object, Finish::Drop);
     cx.set_item(object, key, value)

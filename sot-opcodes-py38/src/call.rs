@@ -1,4 +1,4 @@
-//! Calls. Before 3.11 each shape of call has an opcode of its own.
+//! Calls. Before 3.11 each form of call has its own opcode.
 
 use std::rc::Rc;
 
@@ -58,13 +58,13 @@ pub fn call_packed(cx: &mut OpcodeExecutor<'_>, callable: VarId, args: VarId, kw
     Ok(Next::Continue)
 }
 
-/// The packed arguments on the stack: positional ones, and keywords if the flags say so.
+/// Pops the packed arguments of a call: the positional ones, and the keywords if the flags say so.
 pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Option<VarId>)> {
     let kwargs = if flags & 1 != 0 { Some(cx.stack.pop()?) } else { None };
     Ok((cx.stack.pop()?, kwargs))
 }
 
-/// Calls what stands in two slots of the stack: a callable and NULL, in either order, or a method and its receiver.
+/// Calls the pair in two stack slots: a callable and NULL in either order, or a method and its receiver.
 pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: &CallArgs) -> Flow<VarId> {
     let null = cx.stack.null();
     match (first == null, second == null) {
@@ -74,7 +74,7 @@ pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args:
     }
 }
 
-/// The strings in a tuple of keyword names.
+/// Returns the strings in a tuple of keyword names.
 pub fn names_in(cx: &mut OpcodeExecutor<'_>, tuple: VarId) -> Flow<Vec<Name>> {
     let mut names = Vec::new();
     for item in cx.unpack_all(tuple)? {

@@ -1,4 +1,4 @@
-//! Class statements: the function that makes the class, and the names of class bodies, which are in a mapping.
+//! Class statements: the function that creates the class, and names in class bodies, which are kept in a mapping.
 
 use std::rc::Rc;
 
@@ -39,12 +39,12 @@ fn build_class(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     }
 }
 
-/// Where the names of the class body are.
+/// The mapping of the class body's names.
 pub fn namespace(cx: &OpcodeExecutor<'_>) -> Flow<VarId> {
     cx.stack.frame().namespace.ok_or_else(|| bug("a function has no names in a mapping"))
 }
 
-/// What the mapping holds under a name.
+/// Returns the value of a name in the mapping.
 fn find(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &str) -> Flow<Option<VarId>> {
     let key = cx.string(name);
     if let Some(globals) = cx.see_as::<GlobalsVariable>(names)? {
@@ -61,7 +61,7 @@ fn load_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
     load_global_from(cx, names, name)
 }
 
-/// The name in the mapping, else the global or builtin.
+/// Loads a name from the mapping, or else from the globals or builtins.
 pub fn load_global_from(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &Name) -> Flow<VarId> {
     match find(cx, names, name)? {
         Some(value) => Ok(value),
@@ -87,7 +87,7 @@ fn set_up_annotations(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// The name of a cell in the mapping, else what the cell holds.
+/// Loads the name of a cell from the mapping, or else the contents of the cell.
 pub fn load_deref_from(cx: &mut OpcodeExecutor<'_>, names: VarId, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
     let index = cx.stack.frame().code.code.cell_index(arg).ok_or_else(|| bug("a cell that the code does not have"))?;
     let (name, _) = cell_name(cx, index);

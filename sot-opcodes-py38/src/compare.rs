@@ -1,4 +1,4 @@
-//! Comparison, identity and membership. In 3.8 all of them, and the matching of exceptions, are operands of one opcode.
+//! Comparison, identity and membership. In 3.8 one opcode does all of these, and also matches exceptions.
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::Flow;
@@ -13,7 +13,7 @@ use crate::bug;
 /// The special methods of comparisons.
 pub const COMPARISONS: &[&str] = &["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"];
 
-/// `exception match` among the comparisons of 3.8.
+/// Operand of `COMPARE_OP` that matches exceptions in 3.8.
 const EXCEPTION_MATCH: u32 = 10;
 
 opcode! {
@@ -25,14 +25,14 @@ opcode! { COMPARE_OP [3.9..3.13] (lhs, rhs -- result) .asks(COMPARISONS) => |cx,
 opcode! { IS_OP [3.9..3.14] (lhs, rhs -- result) => |cx, op| cx.is_op(lhs, rhs, op.arg == 1) }
 opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| contains(cx, container, item, op.arg == 1) }
 
-/// The rich comparison that the operand names, and nothing else.
+/// Simulates the rich comparison that the operand names, for an instruction that does only this.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     let op = comparison(cx, op)?;
     cx.claims.operator(op.into(), lhs, rhs);
     cx.compare(op, lhs, rhs)
 }
 
-/// The rich comparison of an instruction that then asks for the truth of the result.
+/// Simulates the rich comparison of an instruction that then converts the result to a bool.
 pub fn compare_to_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     let op = comparison(cx, op)?;
     cx.claims.test(op.into(), lhs, rhs);

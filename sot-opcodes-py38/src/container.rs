@@ -1,4 +1,4 @@
-//! Making and unpacking of containers.
+//! Creating and unpacking containers.
 
 use crate::iteration::ITERATION;
 use pyo3::exceptions::PyTypeError;
@@ -82,7 +82,8 @@ opcode! {
 opcode! { UNPACK_SEQUENCE [3.8..3.14] (..) .reach(|_| 1).asks(ITERATION) => |cx, op| unpack_sequence(cx, op.arg) }
 opcode! { UNPACK_EX [3.8..3.14] (..) .reach(|_| 1).asks(ITERATION) => |cx, op| unpack_ex(cx, op.arg) }
 
-/// The item an operand counts from the top, 1 being the top, once the operands of the instruction are popped.
+/// The item that an operand counts from the top of the stack (1 is the top), after the instruction's operands are
+/// popped.
 fn below(cx: &OpcodeExecutor<'_>, depth: u32) -> Flow<VarId> {
     cx.stack.peek(depth as usize)
 }
@@ -118,7 +119,7 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     Ok(push(cx, slice))
 }
 
-/// Whether the type says how it is gone round.
+/// True if the type of `items` supports iteration.
 fn is_iterable(cx: &mut OpcodeExecutor<'_>, items: VarId) -> Flow<bool> {
     let says = object_model::lookup(cx, items, &"__iter__".into())?.is_some();
     Ok(says || cx.has_special(items, "__getitem__")?)
@@ -137,13 +138,13 @@ fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()>
     set_methods::update(cx, set, BinaryOp::Or, items)
 }
 
-/// The items of a list as a tuple.
+/// Returns the items of a list as a tuple.
 pub fn list_to_tuple(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<VarId> {
     let items = cx.unpack_all(list)?;
     Ok(cx.tuple(items))
 }
 
-/// Merges keywords into the dict at a depth of the stack, for the call of what is at another.
+/// Merges keywords into the dict at stack depth `dict`, for a call of the callable at depth `callable`.
 pub fn merge_keywords(
     cx: &mut OpcodeExecutor<'_>,
     dict: u32,
@@ -155,7 +156,7 @@ pub fn merge_keywords(
     let name = name(cx, callable);
     let merged = dict::merge(cx, dict, keywords, name.as_deref());
     if matches!(merged, Err(Unwind::Raise(_))) {
-        // The error says its name.
+        // The error message contains the callable's name.
         if let Some(object) = cx.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
             guard_identity(cx, callable, &object);
         }
@@ -171,7 +172,7 @@ fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
     Ok(items)
 }
 
-/// The callable is below the parts.
+/// Builds the positional arguments of a call. The callable is below the parts.
 fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let parts = cx.stack.pop_many(count as usize)?;
     let callable = below(cx, 1)?;
@@ -186,7 +187,7 @@ fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow
     Ok(push(cx, items))
 }
 
-/// The error of `f(*part)`, which says the callable's name.
+/// The error of `f(*part)`, whose message contains the callable's name.
 fn refuse_part(cx: &mut OpcodeExecutor<'_>, callable: VarId, part: VarId) -> Flow<Unwind> {
     let Some(name) = short_name(cx, callable) else {
         let text = "wrong arguments for a callable whose name CPython knows";
@@ -215,7 +216,7 @@ fn build_map_unpack(cx: &mut OpcodeExecutor<'_>, maps: Vec<VarId>) -> Flow<VarId
     Ok(dict)
 }
 
-/// The callable is below its positional arguments, which are below the maps.
+/// Builds the keyword arguments of a call. The callable is below the positional arguments, which are below the maps.
 fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let maps = cx.stack.pop_many(count as usize)?;
     let dict = DictVariable::build(cx, Vec::new())?;

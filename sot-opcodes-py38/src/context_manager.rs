@@ -29,10 +29,11 @@ opcode! {
 }
 opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx) }
 
-/// What the user's program raises where a method of the protocol is missing.
+/// Creates the program's exception for a missing method of the protocol.
 pub type MissingMethod = fn(&mut OpcodeExecutor<'_>, manager: VarId, method: &str) -> Unwind;
 
-/// `type(manager).__exit__` bound, and the result of `__enter__`, with which this becomes of it.
+/// Returns `type(manager).__exit__`, bound, and the result of `__enter__`. `finish` says what the instruction does
+/// with that result.
 pub fn enter(cx: &mut OpcodeExecutor<'_>, manager: VarId, finish: Finish, missing: MissingMethod) -> Flow<[VarId; 2]> {
     let enter = method(cx, manager, "__enter__", missing)?;
     let exit = method(cx, manager, "__exit__", missing)?;
@@ -58,7 +59,7 @@ fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
-/// Pushes what `__exit__` says to an exception, and nothing else.
+/// Pushes the result of `__exit__` for an exception, for an instruction that does only this.
 pub fn ask_exit(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
     cx.claims.direct(exit, Finish::Keep);
     push_exit_result(cx, exit, exception)
@@ -72,7 +73,7 @@ fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) 
     Ok(Next::Continue)
 }
 
-/// Calls `__exit__`, which lies below what tells how the cleanup was entered, and takes it off the stack.
+/// Calls `__exit__` and removes it from the stack, where it is below the items that tell how the cleanup was entered.
 fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let top = cx.stack.peek(1)?;
     if entry_of(cx, top) != Entry::Raised {
@@ -91,7 +92,7 @@ fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     push_exit_result(cx, exit, exception)
 }
 
-/// Brings `__exit__` from below the two triples of an exception to the top.
+/// Moves `__exit__` from below the two triples of an exception to the top of the stack.
 fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let mut items = cx.stack.pop_many(7)?;
     items.rotate_left(1);
@@ -99,7 +100,8 @@ fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// The two triples now lie one lower, with a filler between them; the handler's block must know.
+/// Pushes a filler between the two triples, the lower of which is now one place lower, and adapts the handler's
+/// block.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.stack.pop_many(3)?;
     let gap = cx.bookkeeping(BookkeepingVariable::Fallen);
@@ -114,7 +116,7 @@ fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// Drops the exception if `__exit__` was true.
+/// Drops the exception if the result of `__exit__` is true.
 fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let [class, result] = cx.stack.pop_array()?;
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());

@@ -1,5 +1,5 @@
-//! `raise`, `try`, `except` and `finally` by blocks. 3.8 enters a `finally` body with NULL, a return address or an
-//! exception on the stack; 3.9 and 3.10 have a copy of the body for each.
+//! `raise`, `try`, `except` and `finally` with blocks. In 3.8 a `finally` body is entered with NULL, a return address
+//! or an exception on the stack; 3.9 and 3.10 have a copy of the body for each case.
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
@@ -75,7 +75,7 @@ fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
     })
 }
 
-/// The class an `assert` raises, whatever the name means.
+/// The class that an `assert` raises, whatever the name `AssertionError` is bound to.
 fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
     let class = cx.py.get_type::<PyAssertionError>().into_any();
     let tracker = cx.constant_tracker(class.clone().unbind());
@@ -85,15 +85,15 @@ fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
 /// How a `finally` body of 3.8 was entered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
-    /// From above.
+    /// From the `try` body, without exception.
     Fallen,
-    /// By `CALL_FINALLY`: the body returns to the label.
+    /// By `CALL_FINALLY`; the body returns to the label.
     Called(sot_core::bytecode::Label),
     /// By an exception, whose three items are on the stack.
     Raised,
 }
 
-/// How the `finally` body was entered, by the item on top of the stack.
+/// Tells by the item on top of the stack how the `finally` body was entered.
 pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
     match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
         Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
@@ -121,7 +121,7 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     }
 }
 
-/// Leaves a `finally` body by a jump or a return; an exception that led there is dropped.
+/// Leaves a `finally` body by a jump or a return, dropping an exception that led there.
 fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
     let result = if has_result != 0 { Some(cx.stack.pop()?) } else { None };
     let top = cx.stack.pop()?;

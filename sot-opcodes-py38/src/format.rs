@@ -1,4 +1,4 @@
-//! Formatted strings. What is known is formatted now; else the builtins that mean the same are called.
+//! Formatted strings. Known values are formatted while tracing. For others, the equivalent builtins are called.
 
 use std::rc::Rc;
 
@@ -19,9 +19,9 @@ opcode! {
 }
 opcode! { BUILD_STRING [3.8..3.14] ([parts] -- text) => |cx, _| build_string(cx, &parts) }
 
-/// The operand's bits for `!s`, `!r` and `!a`.
+/// Bits of the operand for `!s`, `!r` and `!a`.
 const CONVERSION: u32 = 0x03;
-/// The operand's bit for a format specification.
+/// Bit of the operand for a format specification.
 const SPECIFICATION: u32 = 0x04;
 
 fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
@@ -41,7 +41,7 @@ fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     Ok(Next::Continue)
 }
 
-/// `f'{value!s}'`, `!r` or `!a`, by the number of the conversion.
+/// Simulates `f'{value!s}'`, `!r` or `!a`, given by the number of the conversion.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Flow<VarId> {
     let function = conversion_function(cx, conversion)?;
     cx.call_directly(function, &CallArgs::positional(vec![value]))
@@ -57,7 +57,7 @@ fn conversion_function(cx: &mut OpcodeExecutor<'_>, conversion: u32) -> Flow<Var
     find_builtin(cx, name)
 }
 
-/// `f'{value:specification}'`
+/// Simulates `f'{value:specification}'`.
 pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
     match formatting(cx, value, specification)? {
         Some((function, args)) => cx.call_directly(function, &args),
@@ -65,7 +65,7 @@ pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<V
     }
 }
 
-/// The call that formats; `None` of a text that stays as it is.
+/// Returns the call that formats the value; `None` for a text that stays unchanged.
 fn formatting(
     cx: &mut OpcodeExecutor<'_>,
     value: VarId,
@@ -103,7 +103,7 @@ fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {
     Ok(text)
 }
 
-/// A text of a number that differs from call to call stays as open as the number.
+/// Appends a part. The text of an open number stays open.
 fn append(cx: &mut OpcodeExecutor<'_>, text: VarId, part: VarId) -> Flow<VarId> {
     if let Some(longer) = cx.lazy_binary(BinaryOp::Add, text, part)? {
         return Ok(longer);

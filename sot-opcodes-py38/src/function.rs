@@ -1,4 +1,4 @@
-//! Making functions, and returning from them.
+//! Creating functions, and returning from them.
 
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
@@ -26,7 +26,7 @@ fn make_named_function(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     make_function(cx, code, Some(name), flags)
 }
 
-/// Makes a function of code, and of the parts on the stack that the flags tell of.
+/// Creates a function from code, and from the parts on the stack that the flags announce.
 pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarId>, flags: u32) -> Flow<Next> {
     let mut part = |flag: u32| if flags & flag != 0 { cx.stack.pop().map(Some) } else { Ok(None) };
     let closure = part(CLOSURE)?;
@@ -39,7 +39,8 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
     Ok(Next::Continue)
 }
 
-/// A callable as error messages about its arguments name it, without parentheses; `None` where CPython has to say.
+/// Names a callable as error messages about its arguments do, without parentheses. `None` if only CPython knows the
+/// name.
 pub type Naming = fn(&OpcodeExecutor<'_>, VarId) -> Option<String>;
 
 /// `module.Class.method`

@@ -1,4 +1,5 @@
-//! Generators: their frames yield values to whoever runs them and are resumed with the value that is sent.
+//! Generators: their frames yield values to the caller that resumes them, and receive the value that the caller
+//! sends.
 
 use pyo3::prelude::*;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -11,10 +12,10 @@ use sot_variables::functions::generator::{self, GeneratorVariable, Resumed};
 opcode! { YIELD_VALUE [3.8..3.14] (..) .quiet(Quiet::Always) => |cx, _| cx.stack.pop().map(Next::Yield) }
 opcode! { GET_YIELD_FROM_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }
 opcode! { YIELD_FROM [3.8..3.11] (..) => |cx, op| yield_from(cx, op) }
-// The value sent to start the generator: None, and not on the stack if the generator was started without one.
+// Pops the value sent to start the generator: None. It is not on the stack if the generator was started without one.
 opcode! { GEN_START [3.10..3.11] (..) => |cx, _| { cx.stack.frame_mut().stack.pop(); Ok(Next::Continue) } }
 
-/// The instruction repeats, with the next value sent, until the iterator is exhausted.
+/// Repeats the instruction, with the next value sent, until the iterator is exhausted.
 fn yield_from(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let [iterator, sent] = cx.stack.pop_array()?;
     match send(cx, iterator, sent)? {
@@ -30,8 +31,8 @@ fn yield_from(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     }
 }
 
-/// What an iterator gives to a value sent to it. Where the result of an exhausted iterator is not known, the graph
-/// breaks.
+/// Sends a value to an iterator, and returns the outcome. Breaks the graph if the result of an exhausted iterator is
+/// not known.
 pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<Resumed> {
     if cx.see_as::<GeneratorVariable>(iterator)?.is_some() {
         return generator::send(cx, iterator, sent);

@@ -1,6 +1,6 @@
-//! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph,
-//! because loading it runs its code. A module of the standard library is loaded by the trace: the call that is traced
-//! would load it now. One that is nowhere is an error of the program's.
+//! `import` within functions. A loaded module is an entry of `sys.modules`. A module that is not loaded breaks the
+//! graph, because loading it runs its code; except that a module of the standard library is loaded by the trace,
+//! because the traced call would load it now anyway. A module that cannot be found is an error of the program's.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: Var
     Ok(module)
 }
 
-/// A program may put a function of its own in the place of `__import__`.
+/// Breaks the graph unless `__import__` is CPython's own: a program may replace it.
 fn require_own_import(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     if let Some(function) = cx.find_builtin(&Rc::from("__import__"))? {
         let object = cx.see(function)?.object().map(|object| object.clone_ref(cx.py));
@@ -53,7 +53,8 @@ fn is_own_import(function: &Bound<'_, PyAny>) -> bool {
     function.is_instance_of::<PyCFunction>() && is_named()
 }
 
-/// Names a module does not have may be modules still to be loaded.
+/// Checks the names of `from module import names`. A name that the module does not have may be a submodule that is
+/// not loaded.
 fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full: &str) -> Flow<()> {
     for name in cx.unpack_all(names)? {
         let name: Name = Rc::from(cx.known_str(name)?.ok_or_else(|| not_loaded(full))?);
@@ -68,7 +69,7 @@ fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full:
     Ok(())
 }
 
-/// A name that a package does not have is no module of it, either. One that is not found is left out.
+/// Breaks the graph if a name that a package does not have could be a submodule that is not loaded.
 fn require_missing(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str, full: &str) -> Flow<()> {
     if cx.find_attr(module, &"__path__".into())?.is_none() {
         return Ok(());
@@ -93,7 +94,7 @@ fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<V
     }
 }
 
-/// The module that `sys.modules` has for a name of a package, though the package has no such attribute.
+/// The module that `sys.modules` has for a name of a package, although the package has no such attribute.
 fn submodule(cx: &mut OpcodeExecutor<'_>, package: VarId, name: &str) -> Flow<Option<VarId>> {
     let own = cx.find_attr(package, &"__name__".into())?;
     let Some(own) = own.map_or(Ok(None), |own| cx.known_str(own))? else { return Ok(None) };
@@ -126,7 +127,7 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
     Ok(if name.is_empty() { package } else { format!("{package}.{name}") })
 }
 
-/// The module, or the error of the first of its packages that is nowhere.
+/// Returns the module, or the error for the first of its packages that cannot be found.
 fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
     let reason = match loaded(cx, full) {
         Err(Unwind::BreakGraph(reason)) => reason,
@@ -145,11 +146,11 @@ fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
     Err(Unwind::BreakGraph(reason))
 }
 
-/// The module as `sys.modules` has it, where another may stand in the next call.
+/// Returns the module from `sys.modules`, guarded, because another module may be there at the next call.
 fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
     if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
-        // The program itself has looked into it, and may have changed it.
+        // The program itself has used `sys.modules`, and may have changed it.
         let key = cx.string(name);
         let is_there = cx.contains(dict, key, false)?;
         let module = if cx.truth(is_there)? { cx.get_item(dict, key)? } else { return Err(not_loaded(name)) };
@@ -160,27 +161,29 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
     let of = cx.constant_tracker(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
-    // The import loads it where it is not there, whatever the program does with the module.
+    // The entry has to exist: if it is missing at a later call, the program's import loads the module, whatever is
+    // done with it.
     cx.guards.require(tracker);
     Ok(cx.wrap(&module, tracker))
 }
 
-/// Loads a module of the standard library, if nothing of what the trace has written could be seen meanwhile.
+/// Loads a module of the standard library, unless its code could observe writes of the trace that have not been made
+/// yet.
 fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
     let looked_at = cx.identities.of(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
     if !looked_at && cx.effects.is_empty() && !modules.contains(name)? && is_of_standard_library(cx.py, name) {
-        // What it raises the program's own import will raise.
+        // An error is ignored here, because the program's own import will raise it.
         let _ = cx.py.import(name);
     }
     Ok(())
 }
 
-/// Whether a module is found among those of the standard library.
+/// True if a module belongs to the standard library.
 fn is_of_standard_library(py: Python<'_>, name: &str) -> bool {
     let top = name.split('.').next().unwrap_or_default();
     let find = || -> PyResult<bool> {
-        // Finders of the program's are asked by its own imports only.
+        // The program's own finders are called only by the program's imports.
         let finder = cpython::import(py, "importlib.machinery")?.getattr("PathFinder")?;
         let spec = finder.call_method1("find_spec", (top,))?;
         let origin: String = spec.getattr("origin")?.extract()?;

@@ -1,4 +1,4 @@
-//! Loops over iterators. They are unrolled: each round is simulated.
+//! Loops over iterators. They are unrolled: each iteration is simulated.
 
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
@@ -7,7 +7,7 @@ use sot_core::opcode::{AtBreak, Movement, Next, Operand};
 use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
-/// The special methods by which an instruction takes the items of an operand.
+/// The special methods that an instruction may call to take the items of an operand.
 pub const ITERATION: &[&str] = &["__iter__", "__getitem__", "__len__"];
 
 opcode! { GET_ITER [3.8..3.14] (iterable -- iterator) .asks(ITERATION) => |cx, _| get_iter(cx, iterable) }
@@ -22,7 +22,7 @@ fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
     cx.iter(iterable)
 }
 
-/// The next item of the iterator on top of the stack.
+/// Returns the next item of the iterator on top of the stack.
 pub fn next_item(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     let iterator = cx.stack.peek(1)?;
     cx.claims.above(iterator, Finish::Next, vec![iterator]);

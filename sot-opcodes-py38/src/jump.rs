@@ -47,7 +47,7 @@ fn jump_if_above(
     jump_when(op, truth == wanted)
 }
 
-/// Jumps under a condition known while tracing.
+/// Jumps if a condition holds that is known while tracing.
 pub fn jump_when(op: &Operand, condition: bool) -> Flow<Next> {
     if condition {
         return op.jump().map(Next::Jump);

@@ -1,5 +1,6 @@
-//! Handlers of the opcodes that exist in CPython 3.8 to 3.10, one file per family. Many live on to 3.13: the range on
-//! each registration says until when. What is new or means something else since 3.11 is in the crate of the next delta.
+//! Handlers of the opcodes of CPython 3.8 to 3.10, one file for each family. Many opcodes still exist in 3.13: the
+//! version range of each registration says until when. Opcodes that are new or have changed from 3.11 on are in the
+//! crate `sot-opcodes-py312`.
 
 pub mod attribute;
 pub mod binary;
@@ -22,7 +23,7 @@ mod unary;
 
 use sot_core::error::Unwind;
 
-/// Bytecode that no compiler writes, or a stack that a handler left in disorder.
+/// The error for bytecode that no compiler writes, or for a stack that a handler left inconsistent.
 pub fn bug(what: &str) -> Unwind {
     pyo3::exceptions::PyRuntimeError::new_err(what.to_owned()).into()
 }

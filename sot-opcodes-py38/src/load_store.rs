@@ -35,7 +35,7 @@ opcode! { LOAD_DEREF [3.8..3.11] ( -- value) => |cx, op| load_deref(cx, op.arg, 
 opcode! { STORE_DEREF [3.8..3.14] (value -- ) => |cx, op| store_deref(cx, op.arg, Some(value)) }
 opcode! { DELETE_DEREF [3.8..3.11] ( -- ) => |cx, op| delete_deref(cx, op.arg, unbound_cell) }
 
-/// What the user's program raises where a cell is empty.
+/// Creates the program's exception for an empty cell.
 pub type UnboundCell = fn(&mut OpcodeExecutor<'_>, index: usize) -> Unwind;
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
@@ -43,7 +43,7 @@ fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     cx.stack.set_local(slot, None)
 }
 
-/// The global or builtin that `co_names[index]` means.
+/// Loads the global or builtin that `co_names[index]` names.
 pub fn load_global(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<VarId> {
     let name = cx.stack.name(index)?;
     cx.load_global(&name)
@@ -54,7 +54,7 @@ fn store_global(cx: &mut OpcodeExecutor<'_>, index: u32, value: Option<VarId>) -
     cx.set_global(&name, value)
 }
 
-/// What the cell of an operand holds.
+/// Loads the contents of the operand's cell.
 pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
     let cell = cx.stack.cell(arg)?;
     let cell = cx.see_as::<CellVariable>(cell)?.ok_or_else(|| bug("a slot for a cell holds something else"))?;
@@ -64,7 +64,7 @@ pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -
     }
 }
 
-/// Puts a value into the cell of an operand, or empties it.
+/// Stores a value into the operand's cell, or empties the cell.
 pub fn store_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, value: Option<VarId>) -> Flow<()> {
     let cell = cx.stack.cell(arg)?;
     cx.see(cell)?;
@@ -72,7 +72,7 @@ pub fn store_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, value: Option<VarId>) 
     Ok(())
 }
 
-/// Empties the cell of an operand, which must hold something.
+/// Empties the operand's cell. Raises if it is empty already.
 pub fn delete_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Flow<()> {
     load_deref(cx, arg, unbound)?;
     store_deref(cx, arg, None)
@@ -94,7 +94,7 @@ fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
     cx.raise(PyUnboundLocalError::new_err(format!("local variable '{name}' referenced before assignment")))
 }
 
-/// The name of an empty cell, and whether it is that of an enclosing function.
+/// Returns the name of a cell, and whether it belongs to an enclosing function.
 pub fn cell_name(cx: &mut OpcodeExecutor<'_>, index: usize) -> (String, bool) {
     let code = &cx.stack.frame().code.code;
     let name = code.cellvars.iter().chain(&code.freevars).nth(index).cloned().unwrap_or_default();

@@ -54,14 +54,14 @@ fn type_has(cx: &mut OpcodeExecutor<'_>, subject: VarId, flag: u64) -> Flow<bool
     Ok(type_flags(&ty)? & flag != 0)
 }
 
-/// `type.__flags__`, past whatever the metaclass makes of the name.
+/// Reads `type.__flags__` without a lookup that a metaclass could override.
 fn type_flags(ty: &Bound<'_, PyAny>) -> PyResult<u64> {
     let flags = ty.py().get_type::<PyType>().getattr("__dict__")?.get_item("__flags__")?;
     flags.call_method1("__get__", (ty,))?.extract()
 }
 
-/// The values of a mapping under all the keys, as a tuple; `None` if one is missing. Only of dicts: the `get` of others
-/// may do anything.
+/// Returns the values of a mapping under all the keys, as a tuple; `None` if a key is missing. Only for dicts,
+/// because the `get` of other mappings may have side effects.
 pub fn match_keys(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flow<Option<VarId>> {
     if !cx.type_of(subject)?.is(cx.py.get_type::<PyDict>()) {
         return Err(Unwind::break_graph(
@@ -102,8 +102,8 @@ fn copy_without(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flo
     Ok(rest)
 }
 
-/// The attributes that a class pattern binds, as a tuple: `count` positional ones, then the named. `None` if the
-/// subject does not match. `wanted` is what has to stand in the pattern, in CPython's word.
+/// Returns the attributes that a class pattern binds, as a tuple: `count` positional ones, then the named ones.
+/// `None` if the subject does not match. `wanted` is CPython's word for what has to stand in the pattern.
 pub fn match_class(
     cx: &mut OpcodeExecutor<'_>,
     subject: VarId,
@@ -161,7 +161,7 @@ fn is_instance(cx: &mut OpcodeExecutor<'_>, subject: VarId, class: VarId) -> Flo
     cx.truth(result)
 }
 
-/// The attributes that positional sub-patterns stand for; `None` if the one sub-pattern stands for the subject itself.
+/// Returns the attributes for positional sub-patterns; `None` if the only sub-pattern stands for the subject itself.
 fn positional_names(
     cx: &mut OpcodeExecutor<'_>,
     class: VarId,
@@ -193,7 +193,7 @@ fn positional_names(
     }))
 }
 
-/// `class.__match_args__`, which most classes do not have.
+/// Reads `class.__match_args__`; `None` if the class does not have it.
 fn match_args(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> Flow<Option<VarId>> {
     let name = Rc::from("__match_args__");
     let ty = ty.clone().unbind().into_bound(cx.py).into_any();

@@ -15,7 +15,7 @@ opcode! { ROT_N [3.10..3.11] (..) => |cx, op| rotate(cx, op.arg as usize) }
 opcode! { DUP_TOP [3.8..3.11] (value -- first, second) .quiet(Quiet::Always) => |_cx, _| Ok([value, value]) }
 opcode! { DUP_TOP_TWO [3.8..3.11] (a, b -- c, d, e, f) => |_cx, _| Ok([a, b, a, b]) }
 
-/// The top goes below the `n - 1` items under it.
+/// Moves the top of the stack below the `n - 1` items under it.
 fn rotate(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<Next> {
     let mut items = cx.stack.pop_many(n)?;
     items.rotate_right(1);

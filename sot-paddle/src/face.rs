@@ -1,4 +1,4 @@
-//! What the package `sot` has beside the face of every backend.
+//! What the package `sot` has beyond the Python interface that every backend has (`sot_python::Face`).
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -20,7 +20,7 @@ impl Face for PaddleFace {
         Some("a paddle.nn.Layer")
     }
 
-    /// What `paddle.jit.to_static` takes to choose among Paddle's own compilers.
+    /// The values of the `backend` argument of `paddle.jit.to_static`, which choose among Paddle's own compilers.
     fn own_compilers(&self) -> &'static [&'static str] {
         &["CINN", "PHI", "INFERENCE"]
     }

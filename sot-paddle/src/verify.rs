@@ -1,4 +1,4 @@
-//! Verify mode's side of the extension; the Python package `sot._verify` does the work.
+//! The extension's functions for verify mode; the Python package `sot._verify` does the comparing.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -15,14 +15,16 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_count_verified, module)?)
 }
 
-/// Has frames that were asked for run the code that a callable gives; or has none do so.
+/// Sets the callable that verify mode asks before a translated frame runs: given code, globals, function, cells and
+/// arguments of the frame, it returns the code object to run in the frame's place, or `None`. `None` turns verify
+/// mode off.
 #[pyfunction]
 #[pyo3(signature = (verifier))]
 fn _set_verifier(verifier: Option<Py<PyAny>>) {
     translate::set_verifier(verifier);
 }
 
-/// `callable(*args)` with frames translated, none of which is verified.
+/// Calls `callable(*args)` with frames translated; the call is not verified itself.
 #[pyfunction]
 #[pyo3(signature = (callable, *args, **kwargs))]
 fn _call_verified<'py>(
@@ -33,7 +35,8 @@ fn _call_verified<'py>(
     translate::call_verified(callable, args, kwargs)
 }
 
-/// `_call_verified` for a run that is taken back: it is no first run of the graphs that it calls.
+/// Like `_call_verified`, for a run whose effects are taken back: it does not count as the first run of the graphs
+/// that it calls.
 #[pyfunction]
 #[pyo3(signature = (callable, *args, **kwargs))]
 fn _call_rehearsed<'py>(
@@ -44,7 +47,8 @@ fn _call_rehearsed<'py>(
     second_passes::rehearse_runs(|| translate::call_verified(callable, args, kwargs))
 }
 
-/// `_call_verified` after a rehearsal, which is the run that is counted.
+/// Like `_call_verified`, for the run after a rehearsal: statistics have counted the rehearsal, and do not count this
+/// run.
 #[pyfunction]
 #[pyo3(signature = (callable, *args, **kwargs))]
 fn _call_uncounted<'py>(
@@ -55,7 +59,7 @@ fn _call_uncounted<'py>(
     translate::call_uncounted(callable, args, kwargs)
 }
 
-/// `paddle.grad` for the result of a rehearsal: no other pass comes to it.
+/// Calls `paddle.grad` for the result of a rehearsal: no later backward pass goes through that result.
 #[pyfunction]
 #[pyo3(signature = (grad, *args, **kwargs))]
 fn _rehearse_pass<'py>(
@@ -66,7 +70,7 @@ fn _rehearse_pass<'py>(
     second_passes::rehearse_pass(|| grad.call(args, kwargs))
 }
 
-/// Counts a call that was verified, or why it was not.
+/// Counts a call that was verified, or the reason why the call was not.
 #[pyfunction]
 #[pyo3(signature = (differs, not_verified))]
 fn _count_verified(differs: bool, not_verified: Option<String>) {

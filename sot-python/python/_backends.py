@@ -1,4 +1,4 @@
-"""Backends in Python: functions that make the callables of graphs, by name or given to `symbolic_translate`."""
+"""Backends in Python: functions that compile graphs, registered by name or given to `symbolic_translate`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._registration import Registration
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a graph: what is called, with which symbols and literals, and the symbols of the results."""
+    """One statement of a graph: the callee, its arguments (symbols and literals), and the symbols of the results."""
 
     kind: str
     """`api`, `method`, `layer`, `inplace`, or `sir` for a StatementIR that is called."""
@@ -28,17 +28,17 @@ class Graph:
 
     name: str
     inputs: tuple[str, ...]
-    """The symbols that are given at each call, in order."""
+    """The symbols of the tensors that each call gives, in order."""
     outputs: tuple[str, ...]
-    """The symbols that the callable gives, in order."""
+    """The symbols of the tensors that the callable returns, in order."""
     statements: tuple[Statement, ...]
     text: str
-    """The StatementIR as people read it, with those that it calls."""
+    """The StatementIR as people read it, with the StatementIRs that it calls."""
     program: Any
-    """What the statements were appended to, in the framework's terms (Paddle: a `paddle.static.Program`), or `None`. Look, but
-    leave it as it is: `run` uses it."""
+    """The framework's object that holds the statements (Paddle: a `paddle.static.Program`), or `None`. Read it only:
+    `run` uses it."""
     run: Callable[..., Sequence[Any]]
-    """What calls the graph without the backend: it takes the inputs and gives a sequence of the outputs."""
+    """Runs the graph without the backend: takes the inputs and returns a sequence of the outputs."""
 
     def __str__(self) -> str:
         return self.text
@@ -50,7 +50,7 @@ _named: dict[str, Compiler] = {}
 
 
 class Compiler:
-    """A backend as the tracer calls it."""
+    """A backend as the tracer calls it: it makes a `Graph` from the tracer's data."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -63,12 +63,12 @@ class Compiler:
         return f"<backend {getattr(self._backend, '__qualname__', self._backend)}>"
 
 
-# Of one function there is one, so that translations are shared.
+# Compilers by the id of the backend function: one for each function, so that translations are shared.
 _of_functions: dict[int, Compiler] = {}
 
 
 def register(name: str, backend: Backend) -> Registration:
-    """Give a backend a name."""
+    """Register a backend under a name."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"backend() takes a name and a function; {name!r} is no name")
     if name in _sot._own_compilers:
@@ -95,7 +95,7 @@ def _of(backend: Backend) -> Compiler:
 
 
 def find(backend: Any) -> Compiler | None:
-    """The compiler that `symbolic_translate(backend=...)` means; `None` for the framework's own words."""
+    """Return the compiler that `symbolic_translate(backend=...)` means; `None` for the framework's own compilers."""
     if isinstance(backend, Compiler):
         return backend
     if isinstance(backend, str):
@@ -112,11 +112,11 @@ def find(backend: Any) -> Compiler | None:
 
 
 def _check(backend: Any) -> None:
-    """Raise if a backend tells that it does not take what it is called with."""
+    """Raise `TypeError` if the signature of a backend does not take a graph and example inputs."""
     try:
         signature = inspect.signature(backend)
     except (ValueError, TypeError):
-        return  # Not every callable tells.
+        return  # Not every callable has a signature.
     try:
         signature.bind("graph", "example_inputs")
     except TypeError:

@@ -1,7 +1,7 @@
 """`sot.config`: every environment variable as a typed attribute.
 
-An attribute is its variable: reading and writing it reads and writes `os.environ`, so there is one place to look at, and
-programs that this one starts have it, too. Translations that are there stay as they were made.
+An attribute is its variable: reading and writing it reads and writes `os.environ`. So there is one place to look at,
+and programs that this process starts inherit the value. Existing translations stay as they were made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _FALSE = ("0", "false", "no", "off", "f", "n")
 
-# PaddleSOT's own variables, which programs may well set, and those of this project's tests.
+# Variables with the prefix `SOT_` that are not read here: PaddleSOT's, which programs may set, and those of this
+# project's tests.
 NOT_READ = (
     "SOT_WITH_CONTROL_FLOW",
     "SOT_ENABLE_FASTER_GUARD",
@@ -81,15 +82,15 @@ class Variable(Generic[_T]):
         self.write(self.text_of(value))
 
     def value_of(self, text: str) -> _T:
-        """The value that a text stands for; nothing is the default."""
+        """Return the value that a text stands for; an empty text stands for the default."""
         return self.read(text.strip()) if text.strip() else self.default
 
     def text_of(self, value: Any) -> Optional[str]:
-        """The text that stands for a value; `None` if there is to be none.
+        """Return the text that stands for a value; `None` if the variable is to be deleted.
 
         Raises:
-            ValueError: the value is none of those the variable takes.
-            TypeError: it is of another type.
+            ValueError: the variable does not take this value.
+            TypeError: the value has the wrong type.
         """
         if value is None:
             return None
@@ -102,7 +103,7 @@ class Variable(Generic[_T]):
             found = self.value_of(text)
         except ValueError as error:
             raise ValueError(f"{__package__}.config.{self.attribute} = {value!r}: {error}") from None
-        # `True` is no number, and `1` no text.
+        # `True` does not count as a number, and `1` does not count as a text.
         if isinstance(found, bool) is not isinstance(value, bool) or not isinstance(value, (type(found), int) if isinstance(found, float) else type(found)):
             raise TypeError(f"{__package__}.config.{self.attribute} takes {self.values}, not {value!r}")
         return text
@@ -178,10 +179,11 @@ def _verify_changed() -> None:
 
 
 class Config:
-    """The variables. A name or value that is not right is an error that names the nearest right one.
+    """The variables of `sot.config`. A wrong name or value is an error that names the nearest right one.
 
-    `sot.config.min_graph_size = 4` holds for the process from then on; `with sot.config.patch(min_graph_size=4):` for a
-    block, and `@sot.config.patch(min_graph_size=4)` for each call of a function, of all threads alike.
+    `sot.config.min_graph_size = 4` holds for the process from then on. `with sot.config.patch(min_graph_size=4):`
+    holds for a block, and `@sot.config.patch(min_graph_size=4)` for each call of a function. All of them hold for all
+    threads.
     """
 
     log_level = Variable(
@@ -247,7 +249,7 @@ class Config:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        # Only asked for what is not there.
+        # Python calls this only for attributes that do not exist.
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(_no_attribute(name))
@@ -259,7 +261,7 @@ class Config:
         """Set variables for a `with` block, or for each call of a function that the result decorates.
 
         Raises:
-            AttributeError: there is no such variable, or it is only read when sot is imported.
+            AttributeError: there is no such variable, or the variable is read only when sot is imported.
             ValueError, TypeError: a variable does not take the value.
         """
         return Patch({name: _checked(name, value) for name, value in values.items()})
@@ -270,7 +272,7 @@ class Config:
 
 
 class Patch(contextlib.ContextDecorator):
-    """Variables set for a while: a context manager, also a decorator."""
+    """Variables that are set for a `with` block, or for each call of a decorated function."""
 
     def __init__(self, texts: Dict[str, Optional[str]]) -> None:
         self._texts = texts
@@ -317,7 +319,7 @@ def _checked(name: str, value: Any) -> Optional[str]:
 
 
 def problems() -> List[Tuple[str, str]]:
-    """The variables of the environment that are not right, and what is wrong with each."""
+    """Return the environment variables with a wrong name or value, and what is wrong with each."""
     found = []
     for variable in _VARIABLES.values():
         try:
@@ -332,7 +334,7 @@ def problems() -> List[Tuple[str, str]]:
 
 
 def _meant(name: str) -> Optional[str]:
-    """The variable that was meant by a mistyped one."""
+    """Return the variable that a mistyped name probably means; `None` if the name is right or unlike all of them."""
     known = {variable.name.replace("SOT_", "", 1): variable.name for variable in _VARIABLES.values()}
     if not name.upper().startswith("SOT_") or name in known.values() or name in NOT_READ:
         return None
@@ -341,23 +343,23 @@ def _meant(name: str) -> Optional[str]:
 
 
 def variables() -> List[str]:
-    """The names of the environment variables that are read."""
+    """Return the names of the environment variables that are read."""
     return [variable.name for variable in _VARIABLES.values()]
 
 
 def is_known(name: str) -> bool:
-    """Whether an environment variable is read, or is PaddleSOT's."""
+    """Return whether an environment variable is read, or is one of `NOT_READ`."""
     return name in variables() or name in NOT_READ
 
 
 def warn_of_problems() -> None:
-    """Name each variable that is not right in a warning."""
+    """Warn of each environment variable with a wrong name or value."""
     for name, wrong in problems():
         warnings.warn(f"{__package__}: environment variable {name}: {wrong}", RuntimeWarning, stacklevel=3)
 
 
 def start() -> None:
-    """Warn of what is wrong, and switch the loggers of `SOT_LOGS` on."""
+    """Warn of wrong variables, and switch on the loggers of `SOT_LOGS` and verify mode, as the environment asks."""
     warn_of_problems()
     _logs.set_up()
     _logs_changed()

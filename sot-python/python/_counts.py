@@ -1,4 +1,4 @@
-"""The counters: what the tracer did so far, in a form to read."""
+"""`sot.stats`: counters of what the tracer did so far."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from . import _sot
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts since the start or the last `reset()`. Reasons carry the source location they apply to."""
+    """Counts since the start or the last `reset()`. Reasons carry the source location that they apply to."""
 
     translations: int = 0
-    """Code objects that were translated, once for each set of guards."""
+    """Translations of code objects: a code object counts once for each set of guards."""
     hits: int = 0
-    """Calls that ran translated code found by its guards."""
+    """Calls that ran translated code, because the guards of an entry held."""
     misses: int = 0
-    """Calls for which no guard held, so that a translation was tried."""
+    """Calls for which the guards of no entry held, so that a translation was tried."""
     graphs: int = 0
     """Subgraphs built."""
     replayed: int = 0
-    """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
+    """Subgraphs that are called operation by operation, because they are smaller than `MIN_GRAPH_SIZE`."""
     graph_errors: int = 0
-    """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
+    """Runs of subgraphs that raised. Each of these frames ran again in CPython, where the operation raises in its
+    place."""
     panics: int = 0
-    """Panics in translations and guards, of the tracer's or a plug-in's; the frames were left to CPython."""
+    """Panics of the tracer or of a plug-in, in translations and guards; the frames were left to CPython."""
     breaks: dict[str, int] = field(default_factory=dict)
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Stats:
     verified: int = 0
     """Calls that verify mode compared with the program's own run."""
     differences: int = 0
-    """Those of them that differ from it."""
+    """Verified calls whose result or effects differ from the program's own run."""
     not_verified: dict[str, int] = field(default_factory=dict)
     """Calls that verify mode could not compare, by reason."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Stats:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Breaks and fallbacks by the stable id of their reason, wherever they were met."""
+        """Breaks and fallbacks by the stable id of their reason, at all source locations together."""
         counts: dict[str, int] = {}
         for placed in (self.breaks, self.fallbacks):
             for reason, count in placed.items():
@@ -74,13 +75,13 @@ class Stats:
 
 
 def stats() -> Stats:
-    """Return what the tracer counted so far."""
+    """Return the counts so far."""
     counted = _sot.stats()
     return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number of things, for people."""
+    """Return a number with its noun, for people."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 

@@ -1,4 +1,4 @@
-"""Functions and stretches of a program that run without the tracer."""
+"""Functions and blocks of a program that run without the tracer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from ._registration import register
 
 
 def disable(function: Any = None, *, recursive: bool = True) -> Any:
-    """Leave a function to CPython, with all that it calls or, not `recursive`, alone; give it back.
+    """Leave a function to CPython, and return it. With `recursive`, also the functions that it calls.
 
-    Without a function: a decorator with options, and a context manager under which no frame of the thread is translated.
+    Without a function, return a decorator with these options, which is also a context manager: in its block no frame
+    of the thread is translated.
     """
     if function is None:
         return _sot.DisabledStretch(recursive)

@@ -1,4 +1,4 @@
-"""The names that every package with a backend has, and what is done when one is imported."""
+"""The public names that the package of every backend has, and what is done when such a package is imported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def start(install: Callable[[], None] = lambda: None) -> None:
-    """What the environment asks for, and plug-ins; `install` puts the tracer behind what the framework has of its own."""
+    """Apply the environment variables and load plug-ins. `install` installs the tracer in the framework if asked."""
     _config.start()
     install()
     begin_if_asked()

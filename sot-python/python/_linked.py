@@ -1,4 +1,4 @@
-"""`python -m sot plugins`: what is linked into this build, and the plug-ins in Python that are installed."""
+"""`python -m sot plugins`: the linked registrations of this build, and the installed plug-ins in Python."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TITLES = {
     "observer": ("observer", "observers"),
 }
 
-# What there is one of, or what is looked for by its name, is named even where the rest is counted.
+# Registries whose entries are always named: they have few entries, or entries that are looked for by name.
 _NAMED = ("backend", "opcode override", "kind override", "builtin override", "observer")
 
 
 def text(every: bool) -> str:
-    """What is linked in, by crate: counted, or each registration with its place."""
+    """Return the registrations by crate: their number, or with `every`, each with its source location."""
     lines = []
     registrations = _sot._registrations()
     for registry, title in _TITLES.items():

@@ -1,4 +1,4 @@
-"""Finds modules of a package whose sources are in its compiled part. Files of the package come first."""
+"""Imports modules of a package whose sources are in the package's compiled part. Files of the package come first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         package, _, name = fullname.rpartition(".")
         if package != self.package or name not in self.sources:
             return None
-        # Where a file of the package's would be: its frames are known by that.
+        # The path that a file of the package would have; frames of the module show it.
         place = os.path.join(self.folder, name + ".py")
         return importlib.util.spec_from_file_location(fullname, place, loader=self)
 
@@ -41,7 +41,7 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         compiled = self.codes.get(fullname.rpartition(".")[2])
         if compiled:
             code = marshal.loads(compiled)
-            # As importlib does with a compiled file that has been moved.
+            # importlib does the same with a compiled file that has been moved.
             _imp._fix_co_filename(code, self.get_filename(fullname))  # type: ignore[attr-defined]
             return code
         return compile(self.get_source(fullname), self.get_filename(fullname), "exec", dont_inherit=True)
@@ -51,9 +51,9 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def serve(package: str, sources: Dict[str, str], codes: Dict[str, bytes], magic: bytes) -> None:
-    """From here on the package has these modules; `codes` are of interpreters with that magic number."""
+    """Make these modules importable from the package. `codes` are for interpreters with the magic number `magic`."""
     if magic != importlib.util.MAGIC_NUMBER:
         codes = {}
-    # Where an import of the compiled part has failed, it comes here again.
+    # If an import of the compiled part has failed, the next import calls this function again.
     if not any(type(finder).__name__ == "_Sources" and vars(finder).get("package") == package for finder in sys.meta_path):
         sys.meta_path.append(_Sources(package, sources, codes))

@@ -1,9 +1,9 @@
-"""Python's loggers for what the tracer does: `sot.graphs`, `sot.breaks`, `sot.recompiles`, `sot.guards`, `sot.code`.
+"""Python's loggers of the tracer: `sot.graphs`, `sot.breaks`, `sot.recompiles`, `sot.guards`, `sot.code`.
 
-Those of another backend's package are named after that: `sot_numpy.graphs`.
+The loggers of another backend's package begin with its name: `sot_numpy.graphs`.
 
-The tracer asks before each translation which of them, or the package's above them, have a level of INFO or below, and hands the
-messages over when it is done.
+Before each translation the tracer asks which of these loggers are enabled for INFO or below, by their own level or by
+the level of the package's logger. The messages are handed over when the translation is done.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Iterable, List
 from ._names import nearest
 
 CHANNELS = ("graphs", "breaks", "recompiles", "guards", "code")
-# What `TORCH_LOGS` calls them, where that is another name.
+# Names of channels in `TORCH_LOGS` that differ from ours.
 _OTHER_NAMES = {"graph_breaks": "breaks", "graph_code": "graphs", "bytecode": "code"}
 
 _chosen: List[str] = []
 
 
 class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error where the program has set up no handler of its own. One serves all backends of a process."""
+    """Writes to standard error if the program has no handler of its own. One handler serves all backends."""
 
     is_sots = True
 
@@ -40,10 +40,10 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def names_in(text: str) -> List[str]:
-    """The channels of a list such as `breaks,recompiles`, also by the names that `TORCH_LOGS` has for them.
+    """Return the channels of a list such as `breaks,recompiles`. The names of `TORCH_LOGS` are taken, too.
 
     Raises:
-        ValueError: a name is none of a channel.
+        ValueError: a name belongs to no channel.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     names = [_OTHER_NAMES.get(name, name) for name in names]
@@ -54,7 +54,7 @@ def names_in(text: str) -> List[str]:
 
 
 def choose(names: Iterable[str]) -> None:
-    """Switch the loggers of these channels on, and off those that were switched on here before."""
+    """Switch on the loggers of these channels, and switch off those that an earlier call switched on."""
     global _chosen
     for name in _chosen:
         _logger(name).setLevel(logging.NOTSET)
@@ -64,7 +64,7 @@ def choose(names: Iterable[str]) -> None:
 
 
 def set_up() -> None:
-    """Let messages be seen in programs without handlers."""
+    """Add a handler to each logger, so that programs without handlers see the messages."""
     for channel in CHANNELS:
         logger = _logger(channel)
         if not any(map(_is_sots, logger.handlers)):

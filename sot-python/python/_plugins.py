@@ -1,6 +1,6 @@
-"""Plug-ins in Python: what installed distributions offer under an entry-point group is called once.
+"""Plug-ins in Python: functions that installed distributions name in an entry-point group. Each is called once.
 
-The group of the package `sot` is `sot.plugins`; another backend's package has one of its own.
+The group of the package `sot` is `sot.plugins`; the package of another backend has a group of its own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 GROUP = f"{__package__}.plugins"
 
 called: list[tuple[str, str, str, str | None]] = []
-"""The entry points that were called: distribution and version, name, the function, and why it cannot be used."""
+"""The entry points that were called: distribution and version, name, function, and the error if there was one."""
 
 
 def load() -> None:
-    """Call every entry point. One that fails is a warning, which names the distribution."""
+    """Call every entry point. If one fails, warn and name its distribution."""
     for distribution, entry in _entry_points():
         told = (distribution, entry.name, entry.value)
         try:
@@ -33,14 +33,15 @@ def _entry_points() -> list[tuple[str, Any]]:
     found: dict[tuple[str, str], tuple[str, Any]] = {}
     for path in metadata.distributions():
         try:
-            # Most offer nothing of ours, and need not be parsed: that takes longer than all the rest of the import.
+            # Most distributions have no plug-in of ours. They are not parsed: parsing takes longer than the rest of
+            # the import.
             if GROUP not in (path.read_text("entry_points.txt") or ""):
                 continue
             name = f"{path.metadata['Name']} {path.version}"
             entries = [entry for entry in path.entry_points if entry.group == GROUP]
-        except Exception:  # Broken metadata is not ours to report.
+        except Exception:  # Broken metadata of a distribution is not reported here.
             continue
         for entry in entries:
-            # Of a distribution that is found twice the first one counts, as for imports.
+            # If a distribution is found twice, the first one counts, as it does for imports.
             found.setdefault((path.metadata["Name"], entry.name), (name, entry))
     return list(found.values())

@@ -1,4 +1,4 @@
-"""`sot.on_progress`: how far a long translation is, for notebooks and other places without a terminal."""
+"""`sot.on_progress`: shows how far a long translation is, in notebooks and other places without a terminal."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from . import _sot
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a translation is."""
+    """How far a translation has come."""
 
     function: str
     """The qualified name of the function that is translated."""
     phase: str
     """`simulate`, `compile`, or `done`."""
     statements: int
-    """Statements of its graph so far."""
+    """Number of statements of its graph so far."""
     seconds: float
-    """Time since it began."""
+    """Time since the translation began."""
 
     def __str__(self) -> str:
         return f"{__package__} translates {self.function}: {self.statements} statements, {self.phase}, {self.seconds:.1f} s"
 
 
 class ProgressCallback:
-    """What `on_progress` returns; takes the callback off again by `undo()` or at the end of a `with` block."""
+    """The handle that `on_progress` returns; removes the callback by `undo()` or at the end of a `with` block."""
 
     def __init__(self, callback: Callable[[Progress], object]) -> None:
         self._number: Optional[int] = _sot._add_progress_callback(
@@ -34,7 +34,7 @@ class ProgressCallback:
         )
 
     def undo(self) -> None:
-        """Do not call it any more; doing so twice is once."""
+        """Remove the callback. A second call does nothing."""
         if self._number is not None:
             _sot._remove_progress_callback(self._number)
             self._number = None
@@ -47,20 +47,20 @@ class ProgressCallback:
 
 
 def on_progress(callback: Callable[[Progress], object]) -> ProgressCallback:
-    """Call `callback(progress)` while a translation lasts, every half second at most, and once more when it is done.
+    """Call `callback(progress)` during a translation, at most every half second, and once more when it is done.
 
-    A translation that takes less than half a second is not heard of. The callback runs in the thread that translates, with the
-    tracer off, and must not wait for other threads. If it raises, the exception is reported by `sys.unraisablehook`, the
-    translation goes on, and the callback is not called again.
+    There are no calls for a translation that takes less than half a second. The callback runs in the thread that
+    translates, with the tracer off, and must not wait for other threads. If the callback raises, the exception is
+    reported by `sys.unraisablehook`, the translation goes on, and the callback is not called again.
 
     Args:
-        callback: takes a `sot.Progress`.
+        callback: a function that takes a `sot.Progress`.
 
     Returns:
-        A handle, whose `undo()` takes the callback off; also a context manager.
+        A handle, whose `undo()` removes the callback; also a context manager.
 
     Raises:
-        TypeError: it is not callable.
+        TypeError: `callback` is not callable.
     """
     if not callable(callback):
         raise TypeError(f"{__package__}.on_progress() takes a callable, not {type(callback).__name__}")

@@ -1,4 +1,4 @@
-"""What can be taken back: a registration, or several."""
+"""Handles of registrations: `undo()` takes a registration back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from . import _sot
 
 
 class Registration:
-    """What one call registered; `undo()` takes it back, and so does the end of a `with` block."""
+    """What one call registered. `undo()`, or the end of a `with` block, takes it back."""
 
     def __init__(self, shown: str, undos: list[Callable[[], None]]) -> None:
         self._shown = shown
         self._undos = undos
 
     def undo(self) -> None:
-        """Take it back; doing so twice is once."""
+        """Take the registration back. A second call does nothing."""
         while self._undos:
             self._undos.pop()()
 
@@ -35,7 +35,7 @@ class Registration:
 
 
 def register(word: str, *objects: Any, by: Any = None, below: bool = False, shown: str | None = None) -> Registration:
-    """Register all of these, or none of them."""
+    """Register all of these objects; if one is refused, register none and raise."""
     done = Registration(shown or f"{__package__}.register.{word}({', '.join(map(repr, objects))})", [])
     try:
         for one in objects:

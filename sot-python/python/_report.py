@@ -1,4 +1,4 @@
-"""One call, looked at: what was made of it, graph by graph and break by break."""
+"""`sot.explain`: what the tracer made of one call, graph by graph and break by break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._counts import counted
 
 @dataclass(frozen=True)
 class Record:
-    """What became of one code object in one translation."""
+    """What one translation made of one code object."""
 
     name: str
     filename: str
@@ -21,23 +21,23 @@ class Record:
     outcome: str
     """`translated`, or `fallback` if the frame was left to CPython."""
     sir: str = ""
-    """The statements of its subgraph, as text; empty if there is none."""
+    """The statements of the subgraph, as text; empty if there is none."""
     statements: int = 0
-    """Operations of its subgraph: statements, with those of the StatementIRs it calls."""
+    """Number of operations of the subgraph: its statements, and those of the StatementIRs that it calls."""
     guards: tuple[str, ...] = ()
     reason: str | None = None
-    """Why the frame was left to CPython, or why the graph ended before the code did."""
+    """Why the frame was left to CPython, or why the graph ended before the code object did."""
     reason_line: int | None = None
     reason_id: str | None = None
     """The stable id of the reason; docs/graph-breaks.md lists them."""
     kind: str | None = None
-    """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if it is about the frame as a whole."""
+    """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if the reason concerns the frame as a whole."""
     hint: str | None = None
-    """What to do about it."""
+    """What to do about the break or fallback."""
     report: str | None = None
-    """Kind, id, reason, the stack with source and carets, and what to do, as `GraphBreakError` says it."""
+    """Kind, id, reason, the stack with source and carets, and what to do: the text of a `GraphBreakError`."""
     stack: tuple[tuple[str, int, str, tuple[int, int] | None], ...] = ()
-    """Where it happened, innermost call first: file, line, function, columns of the expression where known."""
+    """Where it happened, innermost call first: file, line, function, and the columns of the expression where known."""
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> Record:
@@ -48,12 +48,12 @@ class Record:
 
     @property
     def is_break(self) -> bool:
-        """Whether translated code ends in a graph break."""
+        """True if the translated code ends in a graph break."""
         return self.outcome == "translated" and self.reason is not None
 
     @property
     def is_fallback(self) -> bool:
-        """Whether the frame was left to CPython."""
+        """True if the frame was left to CPython."""
         return self.outcome == "fallback"
 
     def __str__(self) -> str:
@@ -74,12 +74,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One call, looked at: its result and a record for each code object that was translated for it."""
+    """The explanation of one call: its result, and a record for each code object that was translated for it."""
 
     result: Any
     records: tuple[Record, ...]
     data: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The same with all that a report shows; docs/report-schema.json describes it."""
+    """The records with everything else that a report shows; docs/report-schema.json describes it."""
 
     def save(self, path: _report_files.Path) -> None:
         """Write a report: a page if `path` ends in `.html`, its data if it ends in `.json`."""
@@ -87,17 +87,17 @@ class Explanation:
 
     @property
     def subgraphs(self) -> int:
-        """How many subgraphs the call was made of."""
+        """Number of subgraphs of the call."""
         return sum(1 for record in self.records if record.statements)
 
     @property
     def statements(self) -> int:
-        """Statements in all subgraphs."""
+        """Number of statements in all subgraphs."""
         return sum(record.statements for record in self.records)
 
     @property
     def guards(self) -> int:
-        """Guards of all translations."""
+        """Number of guards of all translations."""
         return sum(len(record.guards) for record in self.records)
 
     @property
@@ -124,9 +124,9 @@ class Explanation:
 
 
 def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
-    """Return a function that calls `fn` translated and explains what was made of the call.
+    """Return a function that calls `fn` translated, and returns an `Explanation` of the call.
 
-    Every translation is forgotten first, as what was translated before would leave nothing to report.
+    The function forgets all translations first, because what is translated already would leave nothing to report.
     """
 
     @functools.wraps(fn, updated=())
@@ -153,7 +153,7 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
 
 @contextlib.contextmanager
 def _forward_kept(fn: Any) -> Iterator[None]:
-    """Translating a layer replaces its `forward`; looking at it must not."""
+    """Keep the `forward` of a layer: translating the layer replaces it, and explaining a call must not."""
     attributes = getattr(fn, "__dict__", {})
     kept = attributes.get("forward", _ABSENT)
     try:

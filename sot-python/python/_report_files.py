@@ -1,4 +1,4 @@
-"""Reports as files: one page of HTML or its JSON for a call, a process, or a run of several processes (`SOT_REPORT`)."""
+"""Reports as files: a page of HTML or JSON, for a call, a process, or a run of several processes (`SOT_REPORT`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._config import config
 from ._counts import stats
 
 SCHEMA = 1
-"""The version of the JSON, which docs/report-schema.json describes."""
+"""The version of the JSON's schema, which docs/report-schema.json describes."""
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -27,21 +27,21 @@ _SUMMARY = "summary.json"
 
 
 def report(path: Path) -> None:
-    """Write what the tracer did so far in this process: a page if `path` ends in `.html`, data if it ends in `.json`.
+    """Write a report of this process so far: a page if `path` ends in `.html`, data if it ends in `.json`.
 
-    Graphs, guards, source lines and code are there if `SOT_REPORT` is set. Else the report has what is kept anyway:
-    functions, times, sizes, breaks, hits and counts.
+    The report has graphs, guards, source lines and code if `SOT_REPORT` is set. Otherwise it has what the tracer
+    always keeps: functions, times, sizes, breaks, hits and counts.
     """
     write(path, data(0))
 
 
 def collect(on: bool) -> bool:
-    """Switch the collection of all that reports show on or off for translations from here on; gives the former state."""
+    """Start or stop collecting everything that reports show of new translations. Return the former state."""
     return _sot.report_details(on)
 
 
 def data(since: int, title: str | None = None) -> dict[str, Any]:
-    """The data of a report on the translations after the first so many."""
+    """Return the data of a report that leaves out the first `since` translations."""
     told: dict[str, Any] = json.loads(_sot.report_data(since))
     return {
         "schema": SCHEMA,
@@ -59,7 +59,7 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
 
 
 def write(path: Path, report_data: dict[str, Any]) -> None:
-    """Write data as a page or as JSON, as the suffix says."""
+    """Write data as a page or as JSON, by the suffix of the path."""
     target = pathlib.Path(path)
     text = json.dumps(report_data, separators=(",", ":"))
     if target.suffix == ".html":
@@ -70,7 +70,7 @@ def write(path: Path, report_data: dict[str, Any]) -> None:
 
 
 def main(folder: Path) -> int:
-    """Write the index of a run's folder anew, and say where it is: `python -m sot report DIR`."""
+    """Write the index page of a run's folder anew, and print its path: `python -m sot report DIR`."""
     index = write_index(pathlib.Path(folder))
     if index is None:
         print(f"no reports in {os.fspath(folder)}: run a program with SOT_REPORT={os.fspath(folder)}", file=sys.stderr)
@@ -80,13 +80,13 @@ def main(folder: Path) -> int:
 
 
 def write_index(folder: pathlib.Path) -> pathlib.Path | None:
-    """The page that lists the processes of a run; `None` if there are none."""
+    """Write the page that lists the processes of a run, and return its path; `None` if there are no processes."""
     processes = []
     for summary in sorted(folder.glob(f"*/{_SUMMARY}")):
         try:
             processes.append(dict(json.loads(summary.read_text(encoding="utf-8")), folder=summary.parent.name))
         except (OSError, ValueError):
-            continue  # Another process is writing it, and writes the index when it is done.
+            continue  # Another process is writing this file, and will write the index.
     if not processes:
         return None
     index = folder / "index.html"
@@ -96,13 +96,13 @@ def write_index(folder: pathlib.Path) -> pathlib.Path | None:
 
 
 def begin_if_asked() -> None:
-    """Collect from here on, and write the report at exit, if `SOT_REPORT` names a folder."""
+    """If `SOT_REPORT` names a folder, collect from now on, and write the report at exit."""
     if config.report:
         begin(config.report)
 
 
 def begin(folder: Path) -> None:
-    """Collect from here on, and write the report of this process and of its forks into a folder at exit."""
+    """Collect from now on, and at exit write the report of this process, and of its forks, into a folder."""
     global _run_folder
     is_first, _run_folder = _run_folder is None, pathlib.Path(folder).absolute()
     collect(True)
@@ -116,14 +116,15 @@ _run_folder: pathlib.Path | None = None
 
 def _begin_in_child() -> None:
     _sot.report_forget()
-    # What `multiprocessing` forks ends without `atexit`; it forgets what was to be done at exit before the fork.
+    # A process that `multiprocessing` forks ends without `atexit`, and forgets finalizers that were set before the
+    # fork.
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.register_after_fork(_START, lambda _: util.Finalize(None, _write_run, exitpriority=-100))
 
 
 def say_where() -> None:
-    """Name the page on standard error when this process has written it."""
+    """Let this process print the path of the report on standard error when it has written it."""
     global _saying_process
     _saying_process = os.getpid()
 
@@ -132,7 +133,7 @@ _saying_process: int | None = None
 
 
 def _write_run() -> None:
-    """Write the report of this process; one that has translated nothing has none."""
+    """Write the report of this process, unless it has translated nothing."""
     if _run_folder is None:
         return
     said = "nothing was translated, so there is no report"
@@ -170,13 +171,13 @@ def _write_process(run_folder: pathlib.Path) -> None:
 
 
 def _seconds_of(translation: dict[str, Any]) -> float:
-    """How long a translation took, with the attempts that were thrown away, as the page shows it."""
+    """The time of a translation and its abandoned attempts, as the page shows it."""
     thrown_away = [attempt["seconds"] for attempt in translation["attempts"] if not attempt["stood"]]
     return float(sum(translation["seconds"].values()) + sum(thrown_away))
 
 
 def _replace(path: pathlib.Path, text: str) -> None:
-    """Write a file that another process may be reading or writing."""
+    """Write a file atomically: another process may be reading or writing it."""
     new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
@@ -187,7 +188,7 @@ def _program() -> str:
 
 
 class _Start:
-    """When this module was imported."""
+    """The time at which this module was imported."""
 
     seconds = time.monotonic()
 
@@ -216,7 +217,7 @@ def _counts() -> dict[str, Any]:
 
 
 def _files(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """The source of the files that lines are told of: those of the program whole, of others the functions alone."""
+    """Return the sources of the files that the data refers to: the program's whole, of libraries the functions."""
     ranges: dict[str, set[tuple[int, int]]] = {}
     for translation in told["translations"]:
         for function in translation["functions"]:

@@ -1,7 +1,7 @@
-"""`python -m sot run`: a program, unchanged, with the tracer on.
+"""`python -m sot run`: runs an unchanged program with the tracer on.
 
-The program finds what it would find if Python ran it: `sys.argv`, `sys.path`, its own module as `__main__`. What it raises is
-shown without frames of this package, and leaves the process as it would.
+The program finds what it would find if Python ran it: `sys.argv`, `sys.path`, and its own module as `__main__`. Its
+exceptions are shown without frames of this package, and end the process with the status that CPython would give.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ._counts import stats
 
 
 def main(asked: argparse.Namespace) -> None:
-    """Run the program; leaves the process if it raises, or breaks and must not."""
-    # Where there is something of the framework's own to put the tracer behind.
+    """Run the program. Exits if the program raises, or with `--fail-on-break` if there was a break or fallback."""
+    # Only some packages have `install`: it puts the tracer behind the framework's own compiler.
     install = getattr(sys.modules[str(__package__)], "install", None)
     if install is not None:
         install()
@@ -48,7 +48,7 @@ def main(asked: argparse.Namespace) -> None:
 
 
 def _script(path: str, arguments: List[str]) -> Callable[[], None]:
-    """The program in a file, or in a folder or archive with a `__main__`."""
+    """Return the program in a file, or in a folder or archive with a `__main__`, as a function."""
     sys.argv[:] = [path, *arguments]
     if not os.path.isfile(path) or _is_archive(path):
         if not os.path.exists(path):
@@ -73,7 +73,7 @@ def _script(path: str, arguments: List[str]) -> Callable[[], None]:
 
 
 def _shown(path: str) -> str:
-    """The path by which a program knows itself: from 3.9 on it is absolute."""
+    """Return the path that the program has as `__file__`: absolute from Python 3.9 on."""
     return os.path.abspath(path) if sys.version_info >= (3, 9) else path
 
 
@@ -89,19 +89,19 @@ def _module(name: str, arguments: List[str]) -> Callable[[], None]:
 
 
 def _run_module(name: str, alter_argv: bool, main_module: types.ModuleType) -> None:
-    # What CPython itself calls for `python -m name`.
+    # The function that CPython itself calls for `python -m name`.
     run: Callable[..., Dict[str, Any]] = getattr(runpy, "_run_module_as_main")
     run(name, alter_argv)
 
 
 def _set_first_path(folder: str) -> None:
-    """`python -m` puts the working directory first, a script its own folder, and safe paths none."""
+    """Set `sys.path[0]`: `python -m` puts the working directory there, a script its own folder, safe paths neither."""
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path[0] = folder
 
 
 def _fresh_main() -> types.ModuleType:
-    """The module `__main__` as a script finds it. It stays until the process ends, as exit handlers use it."""
+    """Make the module `__main__` as a script finds it. It stays until the process ends, for exit handlers."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     if sys.version_info < (3, 14):
@@ -111,7 +111,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _show(error: BaseException) -> int:
-    """Show an exception as an uncaught one, without frames of this package; the exit status."""
+    """Show an uncaught exception as CPython does, without frames of this package; return the exit status."""
     traceback = error.__traceback__
     while traceback is not None and _is_ours(traceback):
         traceback = traceback.tb_next

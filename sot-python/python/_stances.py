@@ -1,4 +1,4 @@
-"""The stance: what becomes of a call that no translation fits."""
+"""The stance: what happens to calls that no translation fits."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ._names import nearest
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# What `torch.compiler.set_stance` calls them, where that is another name.
+# Names of stances in `torch.compiler.set_stance` that differ from ours.
 _OTHER_NAMES = {"force_eager": "eager"}
 STANCES = ("default", "eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
 class set_stance:
-    """Say what becomes of a call that no translation fits; of all threads, from now on.
+    """Say what happens to a call that no translation fits. Holds for all threads, from now on.
 
-    As a function: until another stance is taken. As a context manager or decorator: for the block, or for each call.
+    Called as a function, it holds until another stance is set. As a context manager it holds for the block, as a
+    decorator for each call of the function.
 
-    - `"default"`: it is translated.
-    - `"eager"`, also `"force_eager"`: nothing is translated, and no translation runs: the program's own code does.
-    - `"eager_on_recompile"`: it runs in CPython. Translations that are there and fit are used.
-    - `"fail_on_recompile"`: `sot.RecompileError`, which names the guards that failed.
-    - `"eager_then_compile"`: the first call of each function runs in CPython, the second is translated; sizes of tensor
-      arguments that differ between the two are left open.
-
+    - `"default"`: the call is translated.
+    - `"eager"`, also `"force_eager"`: nothing is translated, and no translation runs. The program's own code runs.
+    - `"eager_on_recompile"`: the call runs in CPython. Existing translations that fit are used.
+    - `"fail_on_recompile"`: the call raises `sot.RecompileError`, which names the guards that failed.
+    - `"eager_then_compile"`: the first call of each function runs in CPython, the second is translated. Sizes of
+      tensor arguments that differ between the two calls are left open.
     Args:
         stance: one of these names.
 
@@ -41,13 +41,14 @@ class set_stance:
         if stance not in STANCES:
             raise ValueError(f"{__package__}.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
         self.stance = stance
-        # What to go back to: by `__exit__`, a stack, as the object may be entered again while it is entered.
+        # The stances that `__exit__` goes back to: a stack, because the object may be entered again while it is
+        # entered.
         self._before: List[str] = [_sot._take_stance(stance)]
         self._is_entered = False
 
     def __enter__(self) -> None:
         if not self._is_entered:
-            # The first time the stance has been taken already.
+            # `__init__` has taken the stance already.
             self._is_entered = True
             _sot._take_stance(self.stance)
         else:
@@ -59,7 +60,7 @@ class set_stance:
         _sot._take_stance(self._before.pop())
 
     def __call__(self, function: _F) -> _F:
-        # What is decorated is meant, and not what follows.
+        # The stance holds for the decorated function, not for the code that follows: undo what `__init__` did.
         _sot._take_stance(self._before.pop())
         stance = self.stance
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):

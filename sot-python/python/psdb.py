@@ -1,6 +1,8 @@
-"""Steering the tracer from the traced program, and asking it. The names and meanings are those of `paddle.jit.sot.psdb`.
+"""Functions by which a traced program steers the tracer and asks it questions.
 
-The bodies here are what happens outside of translated code; what the functions mean to a trace is registered with the tracer.
+Names and meanings are those of `paddle.jit.sot.psdb`.
+
+The bodies here run outside of translated code. What the functions mean to a trace is registered with the tracer.
 """
 
 from __future__ import annotations
@@ -23,44 +25,44 @@ __all__ = [
 
 
 def assert_true(input: Any) -> None:
-    """Assert what is known while tracing; it is guarded, so that translated code need not ask again."""
+    """Assert a condition that is known while tracing. It is guarded, so translated code does not test it again."""
     assert input
 
 
 def print(*args: Any, **kwargs: Any) -> None:
-    """Print without breaking the graph, tensors too; a prefix says whether translated code does it: `[SOT]`, `[Dygraph]`."""
+    """Print, also tensors, without breaking the graph. The prefix is `[SOT]` in translated code, else `[Dygraph]`."""
     builtins.print("[Dygraph]", *args, **kwargs)
 
 
 def breakpoint() -> None:
-    """Leave the frame to CPython and enter the debugger in it, with the tracer off until it is left."""
+    """Leave the frame to CPython and enter the debugger in it. The tracer is off until the debugger is left."""
     from . import _sot
 
     _sot.call_untraced(builtins.breakpoint)
 
 
 def breakgraph() -> None:
-    """End the graph here and begin another one behind it."""
+    """End the graph here, and begin another graph behind this call."""
 
 
 def fallback(recursive: bool = False) -> None:
-    """Leave the frame that calls this to CPython; with `recursive`, what that frame calls, too."""
+    """Leave the calling frame to CPython; with `recursive`, also the functions that the frame calls."""
 
 
 def in_sot() -> bool:
-    """Whether translated code asks."""
+    """Return whether the calling code is translated."""
     return False
 
 
 def check_no_breakgraph(fn: _F) -> _F:
-    """Make a graph break in the function, or in what is inlined into it, a `sot.GraphBreakError`; also a decorator."""
+    """Raise `sot.GraphBreakError` at a graph break in the function or in inlined functions. Also a decorator."""
     from . import _sot
 
     return _sot.forbid(fn, "breakgraph")
 
 
 def check_no_fallback(fn: _F) -> _F:
-    """Make it a `sot.GraphBreakError` if the function is left to CPython; also a decorator."""
+    """Raise `sot.GraphBreakError` if the function is left to CPython. Also a decorator."""
     from . import _sot
 
     return _sot.forbid(fn, "fallback")

@@ -1,7 +1,8 @@
-"""What a program tells the tracer while it runs: what calls mean, which classes are values, which modules are followed.
+"""What a program tells the tracer at run time: what calls mean, which classes are values, which modules are followed.
 
-Each function registers at once, for all translations to come, and forgets the translations that it concerns. What it gives
-takes the registration back by `undo()`, or at the end of a `with` block. What cannot be registered raises here, and says why.
+Each function registers at once, for all later translations, and forgets the translations that the registration
+concerns. The result takes the registration back by `undo()`, or at the end of a `with` block. What cannot be
+registered raises at this call, with an error that says why.
 """
 
 from __future__ import annotations
@@ -37,21 +38,22 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def pure(function: Callable[..., Any]) -> Registration:
-    """Say that the result of a function depends on its arguments alone, and that the function does nothing else.
+    """Declare that the result of a function depends on its arguments alone, and that the function has no side effects.
 
-    With arguments that are known while tracing it is called then, and the result is known, too; what the arguments are read
-    from is guarded. With others, tensors say, the function is called as if it were not registered.
+    When all arguments are known while tracing, the tracer calls the function then, and the result is known, too; the
+    places from which the arguments are read are guarded. With other arguments, such as tensors, the function is called
+    as if it were not registered.
     """
     return register("pure", function)
 
 
 def constant_result(function: Callable[..., Any]) -> Registration:
-    """Say that a function gives the same from now on: it is called once for each translation, and the result is assumed."""
+    """Declare that a function returns the same from now on. Each translation calls it once, and assumes the result."""
     return register("constant_result", function)
 
 
 class Substitution(Registration):
-    """A substitution for a function. As a decorator it takes the function to follow, and gives it back."""
+    """A substitution for a function. As a decorator it takes the function to follow, and returns that function."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         super().__init__(f"{__package__}.register.substitute({original!r})", [])
@@ -59,10 +61,10 @@ class Substitution(Registration):
 
     def __enter__(self) -> Substitution:
         if not self._undos:
-            raise TypeError(f"{self._shown} has nothing to follow yet: give that too, or decorate a function with it")
+            raise TypeError(f"{self._shown} has no function to follow yet: pass one, or use it as a decorator")
         return self
 
-    # A decorator, which other registrations are not.
+    # This registration is also a decorator; others are not.
     def __call__(self, traceable: _F, /) -> _F:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         _compare(self._original, traceable)
         self._undos += register("substitute", self._original, by=traceable)._undos
@@ -70,10 +72,10 @@ class Substitution(Registration):
 
 
 def substitute(original: Callable[..., Any], traceable: Callable[..., Any] | None = None) -> Substitution:
-    """Follow another function wherever `original` is called: a decorator, or with `traceable`, at once.
+    """Follow another function wherever `original` is called. Without `traceable`, return a decorator that takes it.
 
-    `original` may be written in C. The signatures must be the same, where `original` tells its own. The program still calls
-    `original` itself where the graph breaks, so both must do the same.
+    `original` may be written in C. The signatures must be the same, if `original` has one that can be read. Where the
+    graph breaks, the program still calls `original` itself, so both functions must do the same.
     """
     if not callable(original):
         raise TypeError(f"substitute() takes callables; {original!r} is not callable")
@@ -84,20 +86,23 @@ def substitute(original: Callable[..., Any], traceable: Callable[..., Any] | Non
 
 
 def graph_node(function: Callable[..., Any]) -> Registration:
-    """Make a call of a function one statement of the graph: its body is not followed.
+    """Make each call of a function one statement of the graph: the tracer does not follow its body.
 
-    The function takes tensors and constants and gives tensors, in tuples, lists and dicts or alone. It is called with the
-    values of the graph while that is built, and must do for them what it does for tensors. The globals that its code names,
-    its defaults, its closure and its arguments are guarded, with what the instances and containers among them hold, layers
-    included. Attributes of modules and classes must stay as they are.
+    The function takes tensors and constants. It returns tensors, alone or in tuples, lists and dicts. It is called
+    with the values of the graph while the graph is built, and must do for these values what it does for tensors.
+
+    The globals that its code names, its defaults, its closure and its arguments are guarded, and so is what instances
+    and containers among them hold, including layers. Attributes of modules and classes are not guarded: they must not
+    change.
     """
     return register("graph_node", function)
 
 
 def value_type(cls: type) -> Registration:
-    """Say that the instances of a class never change, and that equal ones are alike.
+    """Declare that the instances of a class never change, and that equal instances are interchangeable.
 
-    They are known while tracing, so that `pure` functions take them; what is assumed of one is that it is equal, by `==`.
+    Instances are known while tracing, so `pure` functions take them. A translation assumes of an instance that it is
+    equal, by `==`.
     """
     return register("value_type", cls)
 
@@ -107,11 +112,13 @@ def container(
     flatten: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten: Callable[[Any, tuple[Any, ...]], Any],
 ) -> Registration:
-    """Say how instances of a class hold other objects, such as tensors, so that a graph may go through them.
+    """Declare how instances of a class hold other objects, such as tensors, so that instances can go through a graph.
 
-    `flatten(instance)` gives what it holds, and what else there is to it: that is compared by `==`. `unflatten(rest, held)`
-    makes an instance of them. Methods in C are called while tracing, on an instance that holds stand-ins; one that looks at
-    what it holds, or changes the instance, ends the graph. Python code of the class is followed.
+    `flatten(instance)` returns the held objects, and the rest of the instance, which is compared by `==`.
+    `unflatten(rest, held)` makes an instance of the two.
+
+    Methods in C are called while tracing, on an instance that holds stand-ins. If such a method looks at what the
+    instance holds, or changes the instance, the graph ends. Python code of the class is followed.
     """
     _takes(f"container({cls!r}): flatten", flatten, ("an instance",))
     _takes(f"container({cls!r}): unflatten", unflatten, ("what else there is to an instance", "what it holds"))
@@ -119,27 +126,27 @@ def container(
 
 
 def skip(module: ModuleType | str) -> Registration:
-    """Leave the functions of a module, and of the modules in it, to CPython: calls of them end the graph."""
+    """Leave the functions of a module, and of its submodules, to CPython: calls of them end the graph."""
     return register("skip", _module(module))
 
 
 def trace(module: ModuleType | str) -> Registration:
-    """Follow the Python functions of a module, and of the modules in it, though Paddle's functions there break the graph or are
-    statements by themselves."""
+    """Follow the Python functions of a module and of its submodules, where calls would otherwise break the graph or be
+    one statement (Paddle's own functions)."""
     return register("trace", _module(module))
 
 
 def disable(function: Callable[..., Any], *, recursive: bool = True) -> Registration:
-    """Leave a function to CPython, with all that it calls or, not `recursive`, alone. `sot.disable` is the decorator."""
+    """Leave a function to CPython; with `recursive`, also what it calls. `sot.disable` is the decorator."""
     return register("disable", function, below=recursive)
 
 
 def backend(name: str, function: Backend) -> Registration:
-    """Give a name to a function that makes the callables of graphs, for `symbolic_translate(backend=name)`.
+    """Register a function that compiles graphs under a name, for `symbolic_translate(backend=name)`.
 
-    It gets a finished `Graph` and the tensors that this call gives it, and gives a callable for all calls: that takes the
-    inputs in order and gives a sequence of the outputs in order. Where it raises, or gives something else, the program is
-    warned, and the graph runs as without it.
+    The function is given a finished `Graph` and the tensors of the call at hand. It returns a callable for all calls,
+    which takes the inputs in order and returns a sequence of the outputs in order. If the function raises or returns
+    something else, the program is warned, and the graph runs without the backend.
     """
     return _backends.register(name, function)
 
@@ -154,11 +161,11 @@ def _module(module: ModuleType | str) -> ModuleType:
 
 
 def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> None:
-    """Raise if the functions tell that they take different arguments."""
+    """Raise `TypeError` if the signatures of the functions differ."""
     try:
         wanted = inspect.signature(getattr(original, "__func__", original))
     except (ValueError, TypeError):
-        return  # Many functions in C do not tell.
+        return  # Many functions in C have no signature.
     if not callable(traceable):
         raise TypeError(f"substitute(): {traceable!r}, which is to stand for a function, is not callable")
     found = inspect.signature(traceable)
@@ -168,11 +175,11 @@ def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> Non
 
 
 def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
-    """Raise if a function tells that it does not take so many arguments."""
+    """Raise `TypeError` if the signature of a function does not take these arguments."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        return  # Many functions in C do not tell, and what is not callable is refused elsewhere.
+        return  # Many functions in C have no signature; what is not callable is refused elsewhere.
     try:
         signature.bind(*given)
     except TypeError:
@@ -180,7 +187,7 @@ def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
 
 
 def _shape(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """What of a parameter callers depend on."""
+    """Return what callers depend on: kind, default, and the name if the parameter can be passed by name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     name = None if parameter.kind in unnamed else parameter.name
     return (parameter.kind, name, parameter.default)

@@ -1,4 +1,5 @@
-//! What the command line asks: what is linked into this build, and a whole program with the tracer on.
+//! The Rust part of the command line: lists what is linked into this build, and runs a whole program with the tracer
+//! on.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -11,10 +12,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_call_program, module)?)
 }
 
-/// What a registration registers, its name, its crate with the version, file and line.
+/// A row of the list: registry, name, crate, version of the crate, file and line.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u32);
 
-/// Every registration.
+/// Lists every registration that is linked into this build.
 #[pyfunction]
 fn _registrations() -> Vec<Row> {
     let row = |found: Linked| {
@@ -24,7 +25,7 @@ fn _registrations() -> Vec<Row> {
     linked(PyVersion::BUILT_FOR).into_iter().map(row).collect()
 }
 
-/// Calls `program()`, the whole of a program, with the frames of this thread translated that are given tensors.
+/// Calls `program()`, which is a whole program. Frames of this thread that are given tensors are translated.
 #[pyfunction]
 fn _call_program<'py>(py: Python<'py>, program: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     translate::translate_what_meets_tensors();

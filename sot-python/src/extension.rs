@@ -1,4 +1,4 @@
-//! The extension module of a backend: what it does when it is imported.
+//! The extension module of a backend, and what is done when it is imported.
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -10,9 +10,9 @@ use sot_core::{cpython, translate};
 use crate::face::{self, Face};
 use crate::{command, register, report, sources, steer, translated};
 
-/// Makes an extension module of a crate: `extension! { module = _sot, backend = "toy" }`. The module is part of a
-/// package, whose name is found when it is imported. `face` names a `static` of the backend's own [`Face`], `version`
-/// the text of `__version__`.
+/// Defines the extension module of a crate: `extension! { module = _sot, backend = "toy" }`. The module is part of a
+/// package, whose name is found at import. `face` is a `static` of the backend's own [`Face`], `version` is the text
+/// of `__version__`.
 #[macro_export]
 macro_rules! extension {
     (module = $module:ident, backend = $backend:literal $(,)?) => {
@@ -42,12 +42,12 @@ pub fn start(
 ) -> PyResult<()> {
     let py = module.py();
     let package = package_of(module)?;
-    // First: what says why the rest cannot be used is among them.
+    // The Python sources come first: they have the code that explains why the rest cannot be used.
     sources::serve(py, &package)?;
     face::uses(&package, face);
     cpython::self_test(py).map_err(|error| PyImportError::new_err(error.to_string()))?;
     Runtime::start_for(py, backend, Some(&package))?;
-    // A second import of the module in one process finds the evaluator in place.
+    // If the module is imported a second time in one process, the evaluator is set already.
     cpython::set_evaluator(&translate::Translator).ok();
     module.add("__version__", version)?;
     module.add("_backend", backend)?;
@@ -66,7 +66,7 @@ pub fn start(
     face.add_to(module)
 }
 
-/// The package that the module is in.
+/// Returns the name of the package that the module is in.
 fn package_of(module: &Bound<'_, PyModule>) -> PyResult<String> {
     let name = module.name()?.to_string();
     match name.rsplit_once('.') {
@@ -77,7 +77,7 @@ fn package_of(module: &Bound<'_, PyModule>) -> PyResult<String> {
     }
 }
 
-/// Names a class after the package, under which it is found when it is pickled.
+/// Adds a class whose `__module__` is the package, because pickle finds the class there.
 pub(crate) fn add_class<T: pyo3::PyClass>(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<T>()?;
     module.py().get_type::<T>().setattr("__module__", &face::used()?.package)

@@ -1,12 +1,12 @@
-//! The face to Python that every backend has: `symbolic_translate`, `explain`, `stats`, `report`, `register`, `psdb`
-//! and the rest of a package's public names. A backend's extension module is one macro:
+//! The Python interface that every backend has: `symbolic_translate`, `explain`, `stats`, `report`, `register`, `psdb`
+//! and the other public names of a package. A backend defines its extension module by one macro:
 //!
 //! ```ignore
 //! sot_python::extension! { module = _sot, backend = "toy" }
 //! ```
 //!
-//! The Python part (`python/*.py`) is in the library, and is found as modules of the package that the extension module
-//! is in, where the package has no file of that name itself.
+//! The Python part (`python/*.py`) is in the library. Its files are found as modules of the package that the extension
+//! module is in, unless the package has a file of that name itself.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -21,7 +21,7 @@ mod steer;
 mod translated;
 mod variable;
 
-// Linked for their registrations.
+// These crates are linked for their registrations.
 use sot_opcodes_py312 as _;
 use sot_opcodes_py38 as _;
 use sot_variables as _;

@@ -1,4 +1,4 @@
-//! What the functions of the package's `psdb` mean to a trace.
+//! Registers what the functions of the package's `psdb` mean to a trace.
 
 use sot_core::builtin;
 use sot_variables::builtins::steering;

@@ -1,4 +1,4 @@
-//! What programs register at run time: the face to Python of [`sot_core::registering`], and stretches without tracing.
+//! What programs register at run time: the Python interface of [`sot_core::registering`], and blocks without tracing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ fn runtime() -> PyResult<&'static Runtime> {
     Runtime::get().ok_or_else(|| PyRuntimeError::new_err("the tracer has not started"))
 }
 
-/// Registers what an object means; of a translated function the function is meant. The result is for
+/// Registers what an object means. A translated function stands for its target. Returns the token for
 /// `undo_registration`.
 #[pyfunction]
 #[pyo3(signature = (meaning, object, by=None, *, below=false))]
@@ -59,7 +59,7 @@ fn untranslated<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
     }
 }
 
-/// Takes a registration back; doing so twice is once.
+/// Takes a registration back. A second call does nothing.
 #[pyfunction]
 fn undo_registration(py: Python<'_>, token: u64) -> PyResult<()> {
     registering::undo(runtime()?, py, token)
@@ -69,7 +69,7 @@ fn undo_registration(py: Python<'_>, token: u64) -> PyResult<()> {
 #[pyclass(module = "sot", frozen)]
 struct DisabledStretch {
     recursive: bool,
-    // One for each block that is open.
+    // One item for each block that is open: the state to go back to.
     were_active: Mutex<Vec<bool>>,
 }
 

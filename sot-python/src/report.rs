@@ -1,4 +1,4 @@
-//! Counters and records, as plain Python objects.
+//! Counters, records and reports, as plain Python objects.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -52,31 +52,31 @@ fn reset() -> PyResult<()> {
     Ok(())
 }
 
-/// Switches the keeping of records on or off; gives the former state.
+/// Switches the keeping of records on or off, and returns the former state.
 #[pyfunction]
 fn record_translations(on: bool) -> bool {
     stats::record_translations(on)
 }
 
-/// Switches the collection of what reports show of each translation on or off; gives the former state.
+/// Switches the collection of details for reports on or off, and returns the former state.
 #[pyfunction]
 fn report_details(on: bool) -> bool {
     report::collect_details(on)
 }
 
-/// How many translations are kept for reports.
+/// Number of translations that are kept for reports.
 #[pyfunction]
 fn report_kept() -> usize {
     report::number_kept()
 }
 
-/// The translations after the first so many, as JSON.
+/// Returns the translations as JSON, without the first `since`.
 #[pyfunction]
 fn report_data(since: usize) -> PyResult<String> {
     report::json(since).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Forgets the translations after the first so many, or everything.
+/// Forgets the translations after the first `since`, or all of them.
 #[pyfunction]
 #[pyo3(signature = (since=None))]
 fn report_forget(since: Option<usize>) {
@@ -86,7 +86,7 @@ fn report_forget(since: Option<usize>) {
     }
 }
 
-/// A page that shows data: of `report`, or of `index`, the overview of a run's processes.
+/// Renders a page that shows data. `kind` is `report`, or `index` for the overview of a run's processes.
 #[pyfunction]
 fn report_page(kind: &str, title: &str, json: &str) -> PyResult<String> {
     page::page(kind, title, json)
@@ -94,7 +94,7 @@ fn report_page(kind: &str, title: &str, json: &str) -> PyResult<String> {
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err(format!("no such page: {kind}")))
 }
 
-/// The records kept since the last call, one for each translation.
+/// Returns the records kept since the last call, one for each translation.
 #[pyfunction]
 fn take_records(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let records = PyList::empty(py);

@@ -1,16 +1,16 @@
-//! The Python part of the face, which is in the library: a loader serves it as modules of the package, behind whatever
-//! files the package has.
+//! The Python part of the interface, which is in the library: a loader serves it as modules of the package. Files of
+//! the package come first.
 
 use std::ffi::CString;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// A module that is served.
+/// A module that the loader serves.
 struct Served {
     name: &'static str,
     source: &'static str,
-    /// Its code, as the build has compiled it; empty if it could not.
+    /// Its compiled code; empty if the build could not compile it.
     code: &'static [u8],
 }
 
@@ -24,7 +24,7 @@ macro_rules! sources {
     };
 }
 
-/// What names the kind of bytecode that the build has compiled to (`importlib.util.MAGIC_NUMBER`).
+/// The magic number of the bytecode that the build has compiled to (`importlib.util.MAGIC_NUMBER`).
 const MAGIC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/magic"));
 
 const MODULES: &[Served] = sources![
@@ -51,7 +51,7 @@ const MODULES: &[Served] = sources![
 
 const LOADER: &str = include_str!("../python/_loader.py");
 
-/// Has the modules found in the package.
+/// Makes the modules importable from the package.
 pub(crate) fn serve(py: Python<'_>, package: &str) -> PyResult<()> {
     let name = CString::new(format!("{package}._loader"))?;
     let source = CString::new(LOADER)?;

@@ -1,4 +1,5 @@
-//! What users steer: what may not become of a function, and calls without the tracer.
+//! Functions by which users steer the tracer: errors instead of breaks and fallbacks, stances, progress, and calls
+//! without the tracer.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call_untraced, module)?)
 }
 
-/// Makes a graph break or a fallback of a function an error.
+/// Turns graph breaks or fallbacks of a function into errors.
 #[pyfunction]
 fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyAny>> {
     let (what, name) = match what {
@@ -37,32 +38,32 @@ fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, 
     Ok(function.clone())
 }
 
-/// Takes the stance of that name; the name of the one before.
+/// Sets the stance with this name, and returns the name of the former stance.
 #[pyfunction]
 fn _take_stance(name: &str) -> PyResult<&'static str> {
     let stance = Stance::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no stance {name:?}")))?;
     Ok(stance.take())
 }
 
-/// Has a callable be told of long translations; the number by which it is taken off again.
+/// Adds a callback that is told of long translations. Returns the number by which it is removed.
 #[pyfunction]
 fn _add_progress_callback(callback: Bound<'_, PyAny>) -> u32 {
     progress::add_callback(callback.unbind())
 }
 
-/// It is not told any more.
+/// Removes a callback of long translations.
 #[pyfunction]
 fn _remove_progress_callback(number: u32) {
     progress::remove_callback(number);
 }
 
-/// Has the next message look at `SOT_LOG_LEVEL` anew.
+/// Makes the next log message read `SOT_LOG_LEVEL` anew.
 #[pyfunction]
 fn _ask_log_level_again() {
     log::ask_again();
 }
 
-/// `callable(*args)` with the frames of this thread left to CPython.
+/// Calls `callable(*args)` with the frames of this thread left to CPython.
 #[pyfunction]
 #[pyo3(signature = (callable, *args, **kwargs))]
 fn call_untraced<'py>(

@@ -1,4 +1,4 @@
-//! `symbolic_translate` and what it gives back: a callable that runs its target with the tracer on.
+//! `symbolic_translate` and its result: a callable that runs its target with the tracer on.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -24,10 +24,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(module = "sot", dict, weakref)]
 pub(crate) struct Translated {
     target: Option<Py<PyAny>>,
-    /// For its code.
+    /// The options, as a request on the code object of the target; `None` if there is no such code object.
     request: Option<Request>,
     options: RequestOptions,
-    /// What makes callables of its graphs in the place of the backend.
+    /// The Python backend that compiles its graphs instead of the framework.
     compiler: Option<Py<PyAny>>,
 }
 
@@ -64,7 +64,7 @@ impl Translated {
         cpython::import(slf.py(), "types")?.getattr("MethodType")?.call1((slf, instance))
     }
 
-    /// What is translated.
+    /// The target: the function or other callable that is translated.
     #[getter]
     fn __wrapped__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.target(py)
@@ -105,7 +105,7 @@ impl Translated {
 }
 
 impl Translated {
-    /// Whether the code must become one graph is, from now on, what was asked for here.
+    /// Sets the options of the code object to those of this callable. The last caller's options count.
     pub(crate) fn renew(&self, py: Python<'_>) {
         if let Some(request) = &self.request {
             request.renew(py);
@@ -120,8 +120,8 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or model run translated; also a decorator. What only chooses
-/// among the framework's own compilers may be given, and is not used.
+/// Makes a function, bound method, `functools.partial` or model run translated; also a decorator. Options that only
+/// choose among the framework's own compilers are accepted and ignored.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
@@ -157,7 +157,7 @@ fn symbolic_translate<'py>(
     Ok(wrap(&target, options, compiler)?.into_any())
 }
 
-/// A model comes back with the method translated that its calls come to.
+/// Translates a model: replaces the method that its calls run, and returns the model itself.
 fn translate_entry<'py>(
     model: Bound<'py, PyAny>,
     entry: &'static str,
@@ -172,7 +172,7 @@ fn translate_entry<'py>(
     Ok(model)
 }
 
-/// What makes callables of graphs, as a name or a function says; `None` for the framework's own words.
+/// Returns the compiler that a name or function means; `None` for the framework's own compilers.
 fn compiler_of(backend: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let found = face::module(backend.py(), "_backends")?.call_method1("find", (backend,))?;
     if found.is_none() {
@@ -202,7 +202,8 @@ fn wrap<'py>(
     Ok(translated)
 }
 
-/// The code that a call of `target` runs first, but for what `functools.partial` and calls of models do before.
+/// Returns the code object that a call of `target` runs first, apart from the code of `functools.partial` and of calls
+/// of models.
 pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
     let py = target.py();
     let face = face::used()?.face;
@@ -230,7 +231,8 @@ pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
     Ok(function.cast::<PyFunction>().ok().map(cpython::function_code))
 }
 
-/// Leaves the size of a dimension open in translations of a function: of the tensor found in an argument by these keys.
+/// Leaves the size of dimension `axis` open in translations of a function, for the tensor that `keys` lead to in an
+/// argument.
 #[pyfunction]
 fn _leave_size_open(
     function: &Bound<'_, PyAny>,
@@ -245,7 +247,7 @@ fn _leave_size_open(
     Ok(())
 }
 
-/// Makes errors of a copied function's breaks and fallbacks where they are of the function's own.
+/// Copies the marks that turn breaks and fallbacks into errors from a function to its copy.
 #[pyfunction]
 fn _copy_marks(function: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<()> {
     if let (Some(code), Some(copy)) = (code_of(function)?, code_of(copy)?) {
@@ -254,7 +256,7 @@ fn _copy_marks(function: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult
     Ok(())
 }
 
-/// A clear error for what has no Python code to translate.
+/// Returns a clear error for a target that has no Python code to translate.
 fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     let shown = sot_core::tracker::repr(target.py(), &target.clone().unbind());
     let used = face::used()?;

@@ -1,4 +1,5 @@
-//! A translated callable met inside a trace is its target: the trace follows it.
+//! The variable of a translated callable: inside a trace a call of it is a call of its target, which the trace
+//! follows.
 
 use std::rc::Rc;
 
@@ -51,7 +52,7 @@ impl Variable for TranslatedVariable {
         cx.find_attr(self.target, name)
     }
 
-    /// A function binds; what is bound already stays as it is.
+    /// A translated function binds to an instance; other translated callables do not.
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
         let target = cx.see(self.target)?.python_type(cx);
         if !target.is(cx.py.get_type::<pyo3::types::PyFunction>()) {

@@ -1,5 +1,5 @@
-//! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a
-//! value.
+//! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and objects that the backend
+//! declares to be values.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyString};
@@ -25,7 +25,7 @@ pub struct ConstantVariable {
 }
 
 impl ConstantVariable {
-    /// The variable of `value`.
+    /// Returns the variable of `value`.
     pub fn new(value: Py<PyAny>) -> Self {
         ConstantVariable { value }
     }
@@ -59,7 +59,7 @@ impl Variable for ConstantVariable {
         cg.load_const(value)
     }
 
-    /// What a value of the backend's says of itself is as constant as the value.
+    /// Attributes of a value of the backend are folded if they are constants themselves.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
         if cx.runtime.backend.constants().is_constant(&value) {
@@ -70,7 +70,7 @@ impl Variable for ConstantVariable {
         object_model::get_attr(cx, this, name)
     }
 
-    /// Only asked for keys that are no constants.
+    /// Only called for keys that are not constants.
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let value = self.value.bind(cx.py).clone();
         if !value.is_exact_instance_of::<PyString>() && !value.is_exact_instance_of::<PyBytes>() {
@@ -117,7 +117,8 @@ impl Variable for ConstantVariable {
         }
     }
 
-    /// Only asked when the other side is no constant: atoms know no other types, except that `%` formats anything.
+    /// Only called when the other operand is not a constant. Atoms know no other types, except that `%` formats any
+    /// object.
     fn binary(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -130,7 +131,7 @@ impl Variable for ConstantVariable {
         let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
         if op != BinaryOp::Remainder || reflected || !is_format {
             if value.is_instance_of::<PyComplex>() && matches!(op, BinaryOp::FloorDivide | BinaryOp::Remainder) {
-                // Before 3.10 it fails at once, whatever the other side says.
+                // Before 3.10, complex numbers raise here without asking the other operand.
                 let text = format!("{} of a complex number and an object", op.symbol());
                 return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
             }
@@ -167,15 +168,16 @@ impl Variable for ConstantVariable {
 }
 
 impl ConstantVariable {
-    /// What C code makes of an operand that is of a subclass of a value's type, as members of an `IntEnum` are: it sees
-    /// the value. `None` for other operands, and `Some(None)` for `NotImplemented`.
+    /// Folds a special method whose operand is an instance of a subclass of the value's type, such as a member of an
+    /// `IntEnum`: C code sees only the underlying value. Returns `None` for other operands, and `Some(None)` if the
+    /// method returns `NotImplemented`.
     #[allow(clippy::option_option, reason = "not asked and no answer are two things")]
     fn ask(&self, cx: &mut OpcodeExecutor<'_>, method: &str, other: VarId) -> Flow<Option<Option<VarId>>> {
         let seen = subclass::value_of(cx, other)?;
         let value = self.value.bind(cx.py).clone();
         let repeats = matches!(method, "__mul__" | "__rmul__")
             && (value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>());
-        // A text is repeated as often as `__index__` says, be it that of no number.
+        // A string is repeated `other.__index__()` times, also where `other` is not an `int`.
         let count = if repeats { sequence::times(cx, other)? } else { None };
         let is_counted = count.is_some();
         let other = match (count, seen) {
@@ -183,7 +185,7 @@ impl ConstantVariable {
             (None, Some(seen)) => seen,
             (None, None) => return Ok(None),
         };
-        // Of the type alone: classes have operators, too.
+        // Looked up in the type alone: if the value is a class, it has operators of its own.
         let found = cpython::type_lookup(&value.get_type(), &PyString::intern(cx.py, method));
         let Some(method) = found.filter(|_| !repeats || is_counted) else { return Ok(Some(None)) };
         let answer = cx.fold(|_| method.call1((value, other)))?;

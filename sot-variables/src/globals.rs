@@ -1,5 +1,5 @@
-//! The variables of a module as a dict. There is one truth about them: what names are bound to, for code and for the
-//! dict.
+//! `globals()`, a module's variables as a dict. Reads and writes by key go to the same bindings as those by name.
+//! Only single keys are supported: iterating over the dict, its length, and `del` break the graph.
 
 use std::rc::Rc;
 
@@ -13,31 +13,31 @@ use sot_core::variable::{Form, VarId, Variable};
 
 sot_core::variable_kind! { "globals" }
 
-/// The dict that holds the variables of a module.
+/// The dict of a module's variables.
 pub struct GlobalsVariable {
     globals: Globals,
     object: Py<PyAny>,
 }
 
 impl GlobalsVariable {
-    /// The dict of `globals`.
+    /// Returns the variable for the dict of `globals`.
     pub fn new(globals: Globals) -> Self {
         let object = Python::attach(|py| globals.dict.clone_ref(py).into_any());
         GlobalsVariable { globals, object }
     }
 
-    /// The global variables.
+    /// Returns the globals that the dict holds.
     pub(crate) fn globals(&self, py: Python<'_>) -> Globals {
         self.globals.share(py)
     }
 
-    /// The value under a key.
+    /// Returns the value of a key, or `None` if the key is missing.
     pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
         let name = name_of(cx, key)?;
         cx.find_global_in(&self.globals, &name)
     }
 
-    /// Calls a method of the dict; of those that look at all variables CPython alone knows what they see.
+    /// Calls a method of the dict. Methods that look at all entries break the graph.
     pub fn call_method(&self, cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
         match (name, &args.positional[..]) {
             ("get", &[_, key]) => Ok(self.find(cx, key)?.unwrap_or_else(|| cx.none())),

@@ -1,5 +1,5 @@
-//! `id(x)`, and the hash that an object has by it: a number that is only compared and used as a key, which is all that
-//! can be said of it while tracing.
+//! `id(x)`, the identity hash of an object, and `get_ident()`. While tracing, the number itself is unknown: it can
+//! only be compared for equality with another such number, and used as a key.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ builtin! { ID = "id" => |cx, args| {
 
 builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
     let [] = args.exactly(cx, "get_ident")?;
-    // The function stands for the thread: there is one in the trace.
+    // The function object stands for the running thread, as a trace runs in one thread only.
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
     let tracker = cx.constant_tracker(function.clone().unbind());
     let object = cx.wrap(&function, tracker);
@@ -38,7 +38,7 @@ builtin! { HASH = "object.__hash__" => |cx, args| {
     Ok(cx.produce(Rc::new(IdVariable { object, what: What::Hash })))
 } }
 
-/// What of an object's identity it is.
+/// The number that is derived from an identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Id,
@@ -46,24 +46,24 @@ enum What {
     Thread,
 }
 
-/// The identity of an object, or of the running thread.
+/// An unknown number derived from the identity of an object or of the running thread.
 pub struct IdVariable {
     object: VarId,
     what: What,
 }
 
 impl IdVariable {
-    /// Whose identity it is.
+    /// Returns the object whose identity this is.
     pub fn object(&self) -> VarId {
         self.object
     }
 
-    /// Whether it is the object's hash, which is another number than its `id()`.
+    /// True if this is the identity hash of the object, which differs from its `id()`.
     pub fn is_hash(&self) -> bool {
         self.what == What::Hash
     }
 
-    /// Whether it is that of an object, and not of the thread.
+    /// True if this is the `id()` or identity hash of `object`, rather than the identity of a thread.
     pub fn is_of(&self, object: VarId) -> bool {
         self.object == object && self.what != What::Thread
     }

@@ -1,5 +1,5 @@
-//! The kinds of variables and the builtins of Python itself: one file per kind and per family of builtins. Each
-//! registers itself; no kind here knows a framework.
+//! The kinds of variables and the builtins of Python itself: one file per kind and per family of builtins. Each file
+//! registers its kinds and builtins. No kind in this crate knows a framework.
 
 pub mod builtins;
 pub mod classes;

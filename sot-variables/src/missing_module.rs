@@ -1,7 +1,6 @@
-//! Modules that are not there. Whether one is, the finders of `sys.meta_path` say: CPython's own are asked while
-//! tracing, those of the program in the trace. What the answer rests on is assumed, down to when directories were last
-//! written: `importlib` asks the file system for that as well, and takes what it knows of a directory for good until
-//! then.
+//! Imports of modules that do not exist. The finders of `sys.meta_path` decide that: CPython's own finders are called
+//! while tracing, finders of the program are called in the trace. The result is guarded, including the modification
+//! times of the searched directories. `importlib` caches the listing of a directory by its modification time, too.
 
 use std::time::UNIX_EPOCH;
 
@@ -24,8 +23,9 @@ fn refuse(name: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, format!("the import of '{name}', which is not loaded yet"))
 }
 
-/// Whether the import of an absolute name finds nothing in this call, nor in those that the translation is for. `false`
-/// where that is not known. The package it would be in is loaded, if there is one: `package` is its variable.
+/// True if the import of an absolute name finds no module, in this call and in all calls that the guards admit. False
+/// if that is unknown. `package` is the variable of the parent package, which must be loaded, or `None` for a
+/// top-level name.
 pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId>) -> Flow<bool> {
     let path = match package {
         None => None,
@@ -37,7 +37,7 @@ pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId
     Ok(is_not_loaded(cx, name)? && is_found_nowhere(cx, name, path)?)
 }
 
-/// Whether no finder knows of such a module in the directories of `path`; without them, anywhere.
+/// True if no finder knows the module in the directories of `path`, or in those of `sys.path` if `path` is `None`.
 fn is_found_nowhere(cx: &mut OpcodeExecutor<'_>, name: &str, path: Option<VarId>) -> Flow<bool> {
     let sys = sys(cx)?;
     let places = match path {
@@ -55,11 +55,11 @@ fn is_found_nowhere(cx: &mut OpcodeExecutor<'_>, name: &str, path: Option<VarId>
             return Ok(false);
         }
     }
-    // Without any it is warned.
+    // With an empty `sys.meta_path`, CPython emits a warning.
     Ok(!finders.is_empty())
 }
 
-// What is asked by `importlib.util.find_spec`.
+// `importlib.util.find_spec` calls this function.
 sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args| {
     let [name, path] = args.exactly(cx, "_find_spec")?;
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
@@ -71,12 +71,12 @@ sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args|
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 } }
 
-// What is asked by `importlib.import_module`.
+// `importlib.import_module` calls this function.
 sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |cx, args| {
     let [name, _] = args.exactly(cx, "_find_and_load")?;
     let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
     let outcome = by_name(cx, &name);
-    // CPython has frames of `importlib` there.
+    // CPython's traceback has frames of `importlib` here, which the simulation does not have.
     cx.without_frames(outcome)
 } }
 
@@ -87,7 +87,8 @@ sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
     by_name(cx, &name)
 } }
 
-/// The module of a name.
+/// Returns the module of an absolute name, from `sys.modules`. Raises `ModuleNotFoundError` in the trace if the
+/// module does not exist; breaks the graph if it would have to be loaded.
 fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let sys = sys(cx)?;
     let modules = cx.get_attr(sys, &"modules".into())?;
@@ -113,12 +114,12 @@ fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     Err(error(cx, name)?)
 }
 
-/// Whether `sys.modules` has no such entry, which is assumed.
+/// True if `sys.modules` has no entry for the name. Adds the guard for that.
 fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
     let Ok(modules) = modules.cast_into_exact::<PyDict>() else { return Ok(false) };
     if let Some(dict) = cx.identities.of(modules.as_any()).filter(|dict| cx.vars.get(*dict).form() != Form::Lazy) {
-        // The program itself has looked into it, and may have changed it.
+        // The program itself has looked into `sys.modules`, and may have changed it.
         let key = cx.string(name);
         let found = cx.contains(dict, key, false)?;
         return Ok(!cx.truth(found)?);
@@ -131,7 +132,7 @@ fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     Ok(true)
 }
 
-/// What the import of a name raises that is missing.
+/// Returns the `ModuleNotFoundError` that the import of a missing module raises.
 pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
     let py = cx.py;
     let text = cpython::import(py, "builtins")?.getattr("repr")?.call1((name,))?;
@@ -150,7 +151,7 @@ fn is_list(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
     Ok(cx.type_of(value)?.is(cx.py.get_type::<PyList>()))
 }
 
-/// The directories that are searched.
+/// Returns the searched directories, or `None` if they are not a list of known strings.
 fn known_places(cx: &mut OpcodeExecutor<'_>, places: VarId) -> Flow<Option<Vec<String>>> {
     if !is_list(cx, places)? {
         return Ok(None);
@@ -165,7 +166,7 @@ fn known_places(cx: &mut OpcodeExecutor<'_>, places: VarId) -> Flow<Option<Vec<S
     Ok(Some(known))
 }
 
-/// Whether a finder of `sys.meta_path` knows of no such module.
+/// True if a finder of `sys.meta_path` does not find the module.
 fn finds_nothing(
     cx: &mut OpcodeExecutor<'_>,
     finder: VarId,
@@ -192,7 +193,7 @@ fn finds_nothing(
     Ok(true)
 }
 
-/// Asks a finder of the program's.
+/// Calls `find_spec` of a finder that the program has installed, in the trace.
 fn finds_nothing_in_the_trace(
     cx: &mut OpcodeExecutor<'_>,
     finder: VarId,
@@ -202,32 +203,32 @@ fn finds_nothing_in_the_trace(
     let (text, none) = (cx.string(name), cx.none());
     match cx.call_method(finder, "find_spec", &[text, path.unwrap_or(none), none]) {
         Ok(found) => Ok(cx.known(found)?.is_some_and(|found| found.is_none())),
-        // CPython would have frames of `importlib` in its traceback.
+        // CPython's traceback would have frames of `importlib`.
         Err(Unwind::Raise(_)) => Err(refuse(name)),
         Err(unwind) => Err(unwind),
     }
 }
 
-/// Directories that have no module of a name.
+/// Guard: the directories of a search path have no module of a name.
 struct Missing {
     name: String,
-    /// The finders of directories, by directory.
+    /// `sys.path_importer_cache`: finders by directory.
     cache: Py<PyDict>,
     places: Vec<Place>,
 }
 
-/// A directory as `importlib` knows it.
+/// A directory of the search path, as `importlib` knows it.
 struct Place {
-    /// What is looked up in `sys.path_importer_cache`; none is the present directory.
+    /// The entry of the search path; `None` for the empty entry, which is the current directory.
     name: Option<String>,
-    /// Where that was.
+    /// The path of the directory when the guard was made.
     directory: String,
-    /// Its finder; without one it is not searched.
+    /// The cached `FileFinder` of the directory; `None` if `importlib` does not search the directory.
     finder: Option<Identity>,
 }
 
 impl Missing {
-    /// Searches; `None` if there is a module, or it cannot be told that there is none.
+    /// Searches for the module. Returns `None` if it is found, or if a finder of the program could have a say.
     fn find(finder: &Bound<'_, PyAny>, name: &str, places: &[String]) -> PyResult<Option<Missing>> {
         let py = finder.py();
         let sys = cpython::import(py, "sys")?;
@@ -280,7 +281,7 @@ impl Place {
     }
 }
 
-/// Where a place of `sys.path` is; the empty one is the present directory.
+/// Returns the path for an entry of `sys.path`; the empty entry means the current directory.
 fn directory(place: &str) -> String {
     if !place.is_empty() {
         return place.to_owned();
@@ -289,7 +290,7 @@ fn directory(place: &str) -> String {
     present.and_then(|present| present.to_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// When a directory was last written, as `os.stat` says it; less than nothing if it is not there.
+/// Returns the modification time of a directory in seconds, as `os.stat` does; -1 if the directory does not exist.
 fn written(directory: &str) -> f64 {
     let written = std::fs::metadata(directory).and_then(|found| found.modified());
     let since = written.ok().and_then(|written| written.duration_since(UNIX_EPOCH).ok());
@@ -302,7 +303,8 @@ fn is_own_finder(finder: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(finder.get_type().is(&own))
 }
 
-/// Whether the directory has anything that could become the module without a change of the directory, as a link can.
+/// True if the directory has an entry that could become the module without a change of the directory, such as a
+/// symbolic link.
 fn has_entry(finder: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let last = name.rsplit('.').next().unwrap_or_default();
     for entry in finder.getattr("_path_cache")?.try_iter()? {
@@ -314,7 +316,7 @@ fn has_entry(finder: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether what makes finders is CPython's own.
+/// True if all hooks of `sys.path_hooks`, which make finders, are CPython's own.
 fn are_own_hooks(hooks: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = hooks.py();
     let zip = cpython::import(py, "zipimport")?.getattr("zipimporter")?;
@@ -344,7 +346,7 @@ impl StateTest for Missing {
     }
 }
 
-/// `from module import name` of a module that has no such name: what CPython says of it, which tells why.
+/// Returns the exception of `from module import name` for a module without that name, with CPython's own message.
 pub fn import_from_error(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str) -> Flow<Unwind> {
     let py = cx.py;
     let object = cx.see(module)?.object().map(|module| module.bind(py).clone());
@@ -352,7 +354,7 @@ pub fn import_from_error(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str)
     if cx.find_attr(module, &"__getattr__".into())?.is_some() {
         return Err(refuse(name));
     }
-    // What the text is made of.
+    // Attributes that CPython's message is made of.
     for part in ["__name__", "__file__"] {
         if let Some(part) = cx.find_attr(module, &part.into())? {
             cx.known_str(part)?.ok_or_else(|| refuse(name))?;
@@ -374,7 +376,7 @@ pub fn import_from_error(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str)
     ExceptionVariable::of_import(cx, &error).map(Unwind::Raise)
 }
 
-/// What the interpreter raises where a module has no such name.
+/// Runs `from module import name` in CPython and returns the exception; `None` if the import succeeds.
 fn own_words<'py>(module: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = module.py();
     let kept = module.clone().unbind();

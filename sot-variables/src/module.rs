@@ -1,4 +1,4 @@
-//! Modules: their attributes are entries of their dict, which are the globals of their functions.
+//! Modules. Attributes of a module are entries of its dict, which is also the globals of the module's functions.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ impl ModuleVariable {
         Ok(Rc::new(ModuleVariable { object: object.clone().unbind() }))
     }
 
-    /// Such as `__class__`, which is not among the module's variables.
+    /// Breaks the graph for data descriptors such as `__class__`, which are not entries of the module's dict.
     fn refuse_descriptor(&self, cx: &OpcodeExecutor<'_>, name: &Name) -> Flow<()> {
         let found = cpython::type_lookup(&cx.py.get_type::<PyModule>(), &PyString::intern(cx.py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found)) {
@@ -37,7 +37,8 @@ impl ModuleVariable {
         Ok(())
     }
 
-    /// A class of the program's may read attributes of its modules in its own way, and have some itself.
+    /// Breaks the graph if the program's subclass of `ModuleType` overrides `__getattribute__` or has the attribute
+    /// itself.
     fn refuse_what_the_class_says(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<()> {
         let usual = cx.py.get_type::<PyModule>().getattr("__getattribute__")?;
         let reader = object_model::lookup(cx, this, &Rc::from("__getattribute__"))?;
@@ -141,12 +142,12 @@ impl Variable for ModuleVariable {
         }
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
-        // Where that is reached as a dict, too, the dict would not show the write.
+        // If the trace also holds the dict as an ordinary dict variable, that variable would miss the write.
         if cx.identities.of(dict.as_any()).is_some_and(|met| cx.vars.get(met).form() != Form::Globals) {
             return Err(refuse());
         }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
-            // What CPython says of any module.
+            // Deleting from an empty module raises the same error.
             let empty = PyModule::new(cx.py, "empty")?;
             return empty.delattr(&**name).map_err(|error| cx.raise(error));
         }

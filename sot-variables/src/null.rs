@@ -1,4 +1,5 @@
-//! The NULL that calls leave on the stack where no receiver is (3.11+); the executor has one such variable.
+//! The NULL that a call has on the stack in place of a receiver (3.11+). The executor has a single variable of this
+//! kind.
 
 use pyo3::prelude::*;
 use sot_core::executor::OpcodeExecutor;
@@ -6,7 +7,7 @@ use sot_core::variable::Variable;
 
 sot_core::variable_kind! { "null" }
 
-/// No value.
+/// NULL: no Python object.
 pub struct NullVariable;
 
 impl Variable for NullVariable {

@@ -1,4 +1,4 @@
-//! Helpers for kinds and builtins of a plug-in, beside `sot_core::prelude`: `use sot_variables::prelude::*`.
+//! Helpers for kinds and builtins of a plug-in, in addition to `sot_core::prelude`: `use sot_variables::prelude::*`.
 
 pub use crate::builtins::{cannot, known_index, receive, required};
 pub use crate::containers::sequence;

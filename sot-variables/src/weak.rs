@@ -1,4 +1,4 @@
-//! Weak references, and the dict of weak keys that `functools.singledispatch` remembers classes in.
+//! Weak references, and `WeakKeyDictionary`, in which `functools.singledispatch` caches classes.
 
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ fn refuse(what: &str) -> Unwind {
 
 /// A weak reference.
 pub(crate) struct WeakReferenceVariable {
-    /// What it refers to, for one made in the trace.
+    /// The referent of a reference that was made in the trace.
     referent: Option<VarId>,
     object: Option<Py<PyAny>>,
 }
@@ -62,8 +62,8 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
     cx.call_builtin(&hash, &CallArgs::positional(vec![referent]), false)
 } }
 
-/// `weakref.ref(referent)`: without a callback, there is one reference to an object. That to a class is always there,
-/// as its bases have it.
+/// Simulates `weakref.ref(referent)`. Without a callback, an object has a single weak reference, which is reused. A
+/// class always has a weak reference already, as its bases hold one.
 fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
     let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.form() == Form::Class);
@@ -96,14 +96,15 @@ impl WeakReferenceVariable {
     }
 }
 
-/// Whether a variable of a frame holds the object, so that it cannot have died.
+/// True if a local or a cell of a simulated frame holds the object, so that it cannot have died.
 fn is_held(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
     let holds =
         |cell: &VarId| cx.vars.as_kind::<CellVariable>(*cell).is_some_and(|cell| cell.contents() == Some(object));
     cx.stack.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
 }
 
-/// Whether the frame still holds all that it was given, and has written nothing: what was alive at its start is.
+/// True if the frames still hold all arguments and the trace has no side effects: then all that was alive at the
+/// start is still alive.
 fn holds_what_it_was_given(cx: &OpcodeExecutor<'_>) -> bool {
     let given =
         |(id, _): (VarId, _)| !matches!(cx.trackers.get(cx.vars.tracker(id)), Tracker::Local { .. }) || is_held(cx, id);
@@ -138,7 +139,8 @@ impl Variable for WeakReferenceVariable {
         self.referent.into_iter().collect()
     }
 
-    /// New code would hold the referent, to make another reference to it. A class lives on.
+    /// Refuses objects other than classes: new code would have to hold the referent in order to make a reference to
+    /// it. A class stays alive by itself.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
             return emit_call(cg, |py| library(py, "weakref", "ref"), [class]);
@@ -194,7 +196,7 @@ impl Variable for WeakReferenceVariable {
     }
 }
 
-/// That a weak reference refers to an object, or to none any more.
+/// Guard: a weak reference refers to a given object, or to a dead one.
 struct Refers {
     referent: Option<Identity>,
 }
@@ -214,7 +216,7 @@ impl ObjectTest for Refers {
     }
 }
 
-/// A `WeakKeyDictionary` made in the trace, of keys that do not die in it.
+/// A `WeakKeyDictionary` made in the trace. Its keys are classes, which do not die during the trace.
 pub(crate) struct WeakKeyDictVariable {
     dict: VarId,
 }
@@ -228,9 +230,9 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
     Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
 } }
 
-/// Calls a method of a dict with weak keys: of one made in the trace, or of the cache that
-/// `functools.singledispatchmethod` has for the methods of objects. New ones are in that only where the trace has put
-/// them, and no one else looks at it. `None` for all else.
+/// Calls a method of a `WeakKeyDictionary`: `clear` of a dict that was made in the trace, or `[]` of the cache that
+/// `functools.singledispatchmethod` keeps by instance. An instance made in the trace is in that cache only if the
+/// trace itself has stored it, and no other code reads the cache. Returns `None` for all other methods and dicts.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -286,7 +288,7 @@ pub(crate) fn call_method<'py>(
     Err(Unwind::Raise(missing))
 }
 
-/// Which method of dicts with weak keys the function is.
+/// Returns the name of the method of `WeakKeyDictionary` that the function is.
 fn method_of_weak_keys(function: &Bound<'_, PyFunction>) -> PyResult<Option<&'static str>> {
     static METHODS: PyOnceLock<Vec<(&str, Py<PyAny>)>> = PyOnceLock::new();
     let py = function.py();
@@ -299,10 +301,10 @@ fn method_of_weak_keys(function: &Bound<'_, PyFunction>) -> PyResult<Option<&'st
     Ok(methods.iter().find(|(_, own)| own.is(function)).map(|(name, _)| *name))
 }
 
-/// What of a dict can be asked of one with weak keys that have not died.
+/// Methods that a `WeakKeyDictionary` made in the trace supports.
 const METHODS: [&str; 1] = ["clear"];
 
-/// Classes of the program live on: only those are keys.
+/// Breaks the graph unless the key is a class of the program from outside, which does not die during the trace.
 fn expect_class(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
     let payload = cx.see(key)?;
     if payload.form() == Form::Class && payload.object().is_some() {
@@ -369,9 +371,9 @@ impl Variable for WeakKeyDictVariable {
     }
 }
 
-/// Calls `dispatch` of a function made by `functools.singledispatch`, where nothing abstract is registered: the first
-/// class of the method resolution order that is. What it remembers of earlier calls is nobody's business. `None` for
-/// all else.
+/// Simulates `dispatch` of a `functools.singledispatch` function: returns the implementation of the first class in
+/// the method resolution order that is registered. The dispatch cache is ignored, because it is not observable.
+/// Returns `None` for other functions, and if an abstract base class is registered.
 pub(crate) fn dispatch<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -428,7 +430,7 @@ pub(crate) fn dispatch<'py>(
     Ok(None)
 }
 
-/// Whether it is a dict with weak keys; one of the program's may tell what it was asked.
+/// True if the dispatch cache is a `WeakKeyDictionary`. A subclass by the program could observe the lookups.
 fn forgets(cx: &mut OpcodeExecutor<'_>, cache: VarId) -> Flow<bool> {
     if cx.see_as::<WeakKeyDictVariable>(cache)?.is_some() {
         return Ok(true);
@@ -439,7 +441,7 @@ fn forgets(cx: &mut OpcodeExecutor<'_>, cache: VarId) -> Flow<bool> {
     Ok(own.map(|own| method_of_weak_keys(&own)).transpose()?.flatten().is_some())
 }
 
-/// Whether the code is that of a function which `functools.singledispatch` makes.
+/// True if the code is that of the `dispatch` closures which `functools.singledispatch` makes.
 fn is_dispatch(code: &Bound<'_, PyCode>) -> PyResult<bool> {
     static CODE: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
     let py = code.py();

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its debugging pipe: opens a page, runs scripts in it, takes pictures."""
+"""A headless Chromium, controlled through its debugging pipe: opens a page, runs scripts in it, takes screenshots."""
 
 import base64
 import itertools

@@ -1,4 +1,4 @@
-"""Fixtures of the tests with real Paddle: a clean tracer for each test, and the comparison of translated with eager."""
+"""Fixtures of the tests with real Paddle: a clean tracer for each test, and comparison with eager mode."""
 
 import logging
 import os

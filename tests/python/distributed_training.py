@@ -1,5 +1,8 @@
-"""One process of a data-parallel training: `distributed_training.py WRAPPER FILE`, started by `paddle.distributed.launch`. Trains
-twice from the same start, eagerly and translated, and writes what `test_distributed.py` compares to FILE.RANK.json."""
+"""One process of a data-parallel training: `distributed_training.py WRAPPER FILE`, by `paddle.distributed.launch`.
+
+Trains twice from the same start, in eager mode and translated, and writes the values that `test_distributed.py`
+compares to FILE.RANK.json.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Five models whose reports the tests look at: whole, breaking, recompiling, of a thousand statements, left to CPython."""
+"""Five models for the tests of reports: one graph, breaks, recompiles, a thousand statements, left to CPython."""
 
 import paddle
 from paddle import nn

@@ -1,4 +1,4 @@
-"""Checks a value against docs/report-schema.json: as much of JSON Schema as that file uses."""
+"""Checks a value against docs/report-schema.json; implements the part of JSON Schema that this file uses."""
 
 import json
 import pathlib

@@ -1,8 +1,10 @@
-"""Alarms at random moments of a translation; run by `test_signals.py`, as a process of its own:
-`signals_program.py NAME ALARMS SEED [thread]`.
+"""Alarms at random moments of a translation; `test_signals.py` runs this program as a process of its own.
 
-The handler of each alarm raises; with `thread` another thread raises in this one. Each alarm is to reach the caller once, or the
-function's own `except`, and a call behind it is to give what eager mode gives. The last line of the output is a JSON object of counts.
+`signals_program.py NAME ALARMS SEED [thread]`
+
+The handler of each alarm raises; with `thread` another thread raises in this one. Each exception must reach the
+caller once, or the function's own `except`, and a later call must give the result of eager mode. The last line of the
+output is a JSON object of counts.
 """
 
 import ctypes

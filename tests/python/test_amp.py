@@ -1,6 +1,8 @@
-"""Mixed precision entered inside translated code: traced like the grad mode, and gone where the block ends. A CPU casts
-nothing, so Paddle switches nothing there; `casting` lets it believe that it has another device, where programs then show
-what would be cast."""
+"""Mixed precision entered inside translated code: traced like the grad mode, and ended where the block ends.
+
+On a CPU Paddle casts nothing, and switches nothing; the fixture `casting` makes it believe that it has another
+device, so that programs show which values would be cast.
+"""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Every public function of Paddle, called translated: `tests/api_table` does it, and writes `docs/paddle-api.md`."""
+"""Calls every public function of Paddle translated; `tests/api_table` writes `docs/paddle-api.md` from that."""
 
 import os
 import subprocess

@@ -1,5 +1,7 @@
-"""Backward passes of all kinds after each other, with and without hooks, that first come when the graph is a program: each step equal to eager
-mode's. The combinations are a fixed sample."""
+"""Backward passes of all kinds, with and without hooks, that begin only after the graph is a program.
+
+Each step must be equal to eager mode's. The combinations are a fixed sample.
+"""
 
 import itertools
 

@@ -1,6 +1,7 @@
-"""Graph breaks of several kinds in several places, with real Paddle: the programs of `tests/break_places/templates.py`.
+"""Graph breaks of several kinds in several places, with real Paddle.
 
-`tests/tests/break_places.rs` runs all of them on the toy backend; here is each place and each kind once or more.
+The programs are those of `tests/break_places/templates.py`. `tests/tests/break_places.rs` runs all of them on the toy
+backend; here each place and each kind occurs at least once.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Graph breaks: what lies before, between and after is compiled; results, effects and exceptions are those of CPython."""
+"""Graph breaks: the code around them is compiled; results, effects and exceptions are those of CPython."""
 
 import ctypes
 import gc

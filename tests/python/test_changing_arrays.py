@@ -1,4 +1,4 @@
-"""Arrays of NumPy that are other ones at each call: inputs of the graph, guarded by element type and shape."""
+"""NumPy arrays that differ at each call: they are inputs of the graph, guarded by element type and shape."""
 
 import numpy
 import paddle

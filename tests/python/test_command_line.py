@@ -1,4 +1,4 @@
-"""`python -m sot`: programs run as Python runs them, and checks that work where sot does not."""
+"""`python -m sot`: programs run as Python runs them, and `doctor` works even where sot does not."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Examples of the pages that the site runs, and the notebook, run without the packages that build the site."""
+"""The examples of the site's pages, and the notebook, run without the packages that build the site."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a function takes out of containers that it was given dies between the lines where it dies in eager mode."""
+"""Objects that a function takes out of containers it was given die between the same lines as in eager mode."""
 
 import collections
 import weakref

@@ -1,4 +1,4 @@
-"""Sizes left open: one translation serves tensors of all sizes, and where a size matters it is assumed."""
+"""Open sizes: one translation serves tensors of all sizes, and a size whose value is needed is assumed."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Every way into a translated function, and clear errors for what cannot be one."""
+"""Every way to ask for a translated function, and clear errors for objects that cannot be translated."""
 
 import copy
 import functools

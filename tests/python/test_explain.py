@@ -1,4 +1,4 @@
-"""What the user is told: explain, stats, and the error of `fullgraph=True`."""
+"""Messages to the user: explain, stats, and the error of `fullgraph=True`."""
 
 import sys
 

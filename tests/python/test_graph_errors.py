@@ -1,4 +1,4 @@
-"""What an operation of a graph raises when the values are known: it reaches who would have caught it in eager mode."""
+"""Errors that an operation of a graph raises when it runs: they reach the same handlers as in eager mode."""
 
 import linecache
 import traceback

@@ -1,4 +1,4 @@
-"""What makes a translation stale makes a new one; the old ones still hit."""
+"""A call for which no guards hold makes a new translation; the old translations are still hit."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What importing sot brings along."""
+"""The modules that importing sot imports."""
 
 import os
 import subprocess

@@ -1,5 +1,7 @@
-"""Operations that change a tensor in place: part of the graph where no other tensor can show the change, else a break. In
-both cases all that refers to the tensor sees the new numbers, and gradients are eager mode's."""
+"""Operations in place: part of the graph if no other tensor can show the change, else a graph break.
+
+In both cases all references to the tensor see the new numbers, and gradients are eager mode's.
+"""
 
 import functools
 import inspect

@@ -1,5 +1,8 @@
-"""Writes into tensors that are there outside of the graph (buffers, caches, arguments): the graph goes on, the tensor has the
-new numbers when it has run, and who shares its memory sees them. Each case runs as a program and as calls one by one."""
+"""Writes to tensors from outside (buffers, caches, arguments) do not end the graph.
+
+The tensor has the new numbers after the run, and tensors that share its memory see the write. Each case runs as a
+program and operation by operation.
+"""
 
 import copy
 

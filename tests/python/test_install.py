@@ -1,4 +1,4 @@
-"""`paddle.jit.to_static` with this tracer behind it: the same results, everything else of Paddle as before."""
+"""`paddle.jit.to_static` with this tracer: the same results, and everything else of Paddle unchanged."""
 
 import copy
 import importlib.metadata

@@ -1,5 +1,7 @@
-"""States that outlive a training step with what they were computed from, and that the loss does not come from: a backward
-pass does not come to them in eager mode, and so it is for programs."""
+"""States that outlive a training step together with their autograd history, and that the loss does not depend on.
+
+In eager mode a backward pass does not reach such a state, and behind programs it must not, either.
+"""
 
 import numpy as np
 import paddle

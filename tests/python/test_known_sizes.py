@@ -1,4 +1,4 @@
-"""Shapes made of what `paddle.shape` gives are known while tracing, as the sizes of the tensor are."""
+"""Shapes made from the results of `paddle.shape` are known during tracing, as the sizes of the tensor are."""
 
 import paddle
 import paddle.nn.functional as F

@@ -1,4 +1,4 @@
-"""Kinds of layers and what is done to them between calls: equal to eager mode, with the number of graphs of each."""
+"""Kinds of layers and changes to them between calls: equal to eager mode, with the expected number of graphs."""
 
 import functools
 

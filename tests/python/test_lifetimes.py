@@ -1,8 +1,8 @@
-"""Values whose destruction is observable die between the same lines as in eager mode: wherever they are held, however they are
-dropped, whatever tells of it.
+"""Values whose destruction is observable die between the same lines as in eager mode.
 
-The programs are all combinations of a place, a way to drop what it holds, an observer, what the function does around it, and a
-frame. A sample of them runs by default; `SOT_LIFETIMES=all` runs every one, `SOT_LIFETIMES=SEED` another sample.
+The programs are all combinations of a place that holds the value, a way to drop it, an observer of its destruction,
+the surrounding code, and a frame. A sample of them runs by default; `SOT_LIFETIMES=all` runs every one,
+`SOT_LIFETIMES=SEED` another sample.
 """
 
 import collections
@@ -364,7 +364,9 @@ def observe(program, make, observer):
     return seen
 
 
-WAYS = dict(PROGRAMS)
+# How many programs of each place a sample has.
+A_PLACE = 10
+
 ALL = [
     (make, drop, observer, around, frame)
     for make, drops in PROGRAMS
@@ -382,13 +384,11 @@ def sample():
     chosen = os.environ.get("SOT_LIFETIMES", str(sys.version_info.minor))
     if chosen == "all":
         return ALL
-    shuffled = random.Random(int(chosen)).sample(ALL, len(ALL))
-    # One way in three to drop something from each place; other ones with another seed, and on another interpreter.
-    ways, kept = collections.defaultdict(set), []
-    for program in shuffled:
-        make, drop, _, _, _ = program
-        if drop not in ways[make] and len(ways[make]) <= len(WAYS[make]) // 3:
-            ways[make].add(drop)
+    # A few programs of each place; other ones with another seed, and on another interpreter.
+    by_place, kept = collections.Counter(), []
+    for program in random.Random(int(chosen)).sample(ALL, len(ALL)):
+        if by_place[program[0]] < A_PLACE:
+            by_place[program[0]] += 1
             kept.append(program)
     return kept
 

@@ -1,4 +1,4 @@
-"""Long graphs, which are handed over as several programs: `SOT_PROGRAM_SIZE` has them cut where they are short, too."""
+"""Long graphs, which are handed over as several programs; `SOT_PROGRAM_SIZE` cuts short graphs, too."""
 
 import numpy as np
 import paddle

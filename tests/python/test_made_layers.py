@@ -1,4 +1,4 @@
-"""Layers made in the function: those that are settings and a `forward` are made while tracing."""
+"""Layers that the function makes: those without parameters (settings and a `forward`) are made during tracing."""
 
 import numpy as np
 import paddle

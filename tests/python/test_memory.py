@@ -1,5 +1,7 @@
-"""What guards must not miss between calls that hit: they compare memory instead of walking again. The same must hold with
-`SOT_GUARD_MEMORY=0` in the environment."""
+"""Changes between calls that guards must notice: at a hit they compare memory instead of being executed.
+
+The same must hold with `SOT_GUARD_MEMORY=0` in the environment.
+"""
 
 import gc
 import sys

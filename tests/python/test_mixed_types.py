@@ -1,4 +1,4 @@
-"""Tensors of several element types in one operation: what eager mode makes of them, or a break."""
+"""Tensors of several element types in one operation: the result of eager mode, or a graph break."""
 
 import operator
 

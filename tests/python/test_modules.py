@@ -1,4 +1,4 @@
-"""Attributes of a module are the globals of its functions: one truth, whichever way they are written."""
+"""Attributes of a module are the globals of its functions: one value, whichever way it is written."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""Numbers beside tensors: the programs that were rounded once, and a sample of `tests/number_sweep`."""
+"""Numbers as operands of tensors: programs that were once rounded wrongly, and a sample of `tests/number_sweep`."""
 
 import os
 import subprocess

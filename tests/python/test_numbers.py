@@ -1,4 +1,4 @@
-"""Python numbers that are others at every call: a few translations, then one that serves them all."""
+"""Python numbers that differ at each call: a few translations, then one that serves all of them."""
 
 import numpy
 import paddle

@@ -1,4 +1,4 @@
-"""numpy on values that are known while tracing."""
+"""NumPy on values that are known during tracing."""
 
 import operator
 import warnings

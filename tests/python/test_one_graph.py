@@ -1,4 +1,4 @@
-"""Programs of one graph: what a call means is known without a break, with the results and side effects of eager mode."""
+"""Programs of one graph: no call breaks it, and results and side effects are those of eager mode."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Output of known values with real Paddle: no break, the same text, the same place."""
+"""Output of known values with real Paddle: no graph break, the same text at the same point."""
 
 import contextlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""The package's face: what it refuses to start with, and how its reports read."""
+"""The package's interface: the environments in which it refuses to start, and the text of its reports."""
 
 import builtins
 import sys

@@ -1,4 +1,4 @@
-"""Plug-ins in Python: what installed distributions offer under `sot.plugins` is called when `sot` is imported."""
+"""Plug-ins in Python: importing `sot` calls the functions that distributions offer under `sot.plugins`."""
 
 import os
 import subprocess

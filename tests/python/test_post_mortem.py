@@ -1,4 +1,4 @@
-"""Frames that an exception has left have the function's own variables, as in eager mode: what debuggers and error reports read."""
+"""Frames that an exception has left have the function's own variables, as in eager mode."""
 
 import os
 import random

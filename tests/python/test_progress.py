@@ -1,4 +1,4 @@
-"""Long translations show themselves on a terminal, and to callbacks."""
+"""Long translations show their progress on a terminal, and to callbacks."""
 
 import os
 import pty

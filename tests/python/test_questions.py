@@ -1,4 +1,4 @@
-"""What models ask of Paddle's state on the way is known while tracing: of mixed precision, devices and distributed training."""
+"""Queries of Paddle's state (mixed precision, devices, distributed training) are known during tracing."""
 
 import contextlib
 

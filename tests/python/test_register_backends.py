@@ -1,4 +1,4 @@
-"""Backends in Python: what makes the callables of graphs, by name or given to `symbolic_translate`."""
+"""Backends in Python, which make the callables of graphs: registered by name, or given as functions."""
 
 import paddle
 import pytest

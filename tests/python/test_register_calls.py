@@ -1,4 +1,4 @@
-"""Registrations at run time of what calls mean: `pure`, `constant_result`, `substitute`, `graph_node`."""
+"""Registrations at run time of the meaning of calls: `pure`, `constant_result`, `substitute`, `graph_node`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What the program has put in the place of Paddle's functions, methods and layers runs as often as in eager mode."""
+"""The program's replacements for functions, methods and layers of Paddle run as often as in eager mode."""
 
 import functools
 import types

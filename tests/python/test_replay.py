@@ -1,4 +1,4 @@
-"""Graphs below MIN_GRAPH_SIZE: called operation by operation, with eager results, and visible as such."""
+"""Graphs below MIN_GRAPH_SIZE: called operation by operation, with eager mode's results, and reported as such."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""The data of reports: it fits its schema, and says what `explain` and `stats` say."""
+"""The data of reports: they fit their schema, and agree with `explain` and `stats`."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""Reports as pages, in a real browser: what is shown is what `explain` says, and one gets from one thing to the next.
+"""Reports as pages, in a real browser: they show what `explain` reports, and their links work.
 
-Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps the pictures. One Python is enough: the
-pages are the same on all.
+Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps the screenshots. One Python is enough:
+the pages are the same on all.
 """
 
 import os
@@ -131,7 +131,7 @@ def test_a_break_says_what_it_costs(chromium, shown, tmp_path):
     explanation.save(tmp_path / "report.html")
     chromium.open(tmp_path / "report.html")
     told = chromium.text("section.card.cheap")
-    assert "1 line ends a graph at next to no cost" in told and "Tensor.__float__ needs the tensor's value" in told
+    assert "1 line ends a graph at almost no cost" in told and "Tensor.__float__ needs the tensor's value" in told
     assert chromium.number("section.card.break") == 0, "it is among what costs little, and stands there only"
     chromium.click("section.card.cheap .links a")
     card = chromium.text("section.card.break")

@@ -1,5 +1,8 @@
-"""Gradients of gradients, and second backward passes through one graph: equal to eager's, also where they come to a program;
-an error where what that did cannot be done again; never a part of them."""
+"""Gradients of gradients, and second backward passes through one graph: equal to eager mode's.
+
+This holds also for passes that meet a program. Where a result cannot be computed again, the pass is an error, and
+never a partial result.
+"""
 
 import gc
 import types

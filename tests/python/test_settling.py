@@ -1,5 +1,8 @@
-"""What is another thing at each call does not have a function translated for ever: after some translations there is one that serves all
-calls, or the function is CPython's, and results are those of eager mode all along. Programs: `tests/settling`."""
+"""A value that differs at each call does not make translations without end.
+
+After some translations one serves all calls, or the function is left to CPython, and results are always those of
+eager mode. The programs are in `tests/settling`.
+"""
 
 import pathlib
 import sys

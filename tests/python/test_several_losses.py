@@ -1,5 +1,7 @@
-"""Backward passes from several results of one call, when all its graphs could be programs: what eager mode lets go of is what a pass
-has gone through, and so is it here."""
+"""Backward passes from several results of one call, when all its graphs could be programs.
+
+Eager mode frees the part of the autograd graph that a pass has gone through, and so must translated code.
+"""
 
 import numpy as np
 import paddle

@@ -1,7 +1,6 @@
-"""Handlers of signals, and other threads, that raise while a function is translated or runs: what they raise reaches the program, and
-once.
+"""Signal handlers and other threads that raise during a translation or a run: the exception arrives once.
 
-`SIGNALS=300` sets so many alarms for each program instead of a few; `SIGNALS_SEED` chooses other moments.
+`SIGNALS=300` sets the number of alarms for each program; `SIGNALS_SEED` chooses other moments.
 """
 
 import json

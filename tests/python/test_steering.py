@@ -1,4 +1,4 @@
-"""What users steer: the break list, Paddle's own lists, `sot.psdb`."""
+"""The user's controls of translation: the break list, Paddle's own lists, `sot.psdb`."""
 
 import math
 

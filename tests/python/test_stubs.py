@@ -1,4 +1,4 @@
-"""The stubs say what the modules have: names, parameters, and texts for people."""
+"""The stubs agree with the modules: names, parameters, and docstrings."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Attributes that a program, or Paddle, has put on a tensor object."""
+"""Attributes that a program, or Paddle, has set on a tensor object."""
 
 import paddle
 import pytest

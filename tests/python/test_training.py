@@ -1,4 +1,4 @@
-"""Gradients and the grad mode: translated code leaves what eager code leaves, also where nothing is differentiable."""
+"""Gradients and the grad mode after translated code are those of eager mode."""
 
 import numpy
 import paddle

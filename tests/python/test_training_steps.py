@@ -1,4 +1,4 @@
-"""Training steps as users write them, translated as a whole: what they ask of parameters and their gradients breaks nothing."""
+"""Training steps as users write them: reads of parameters and gradients do not break the graph."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""The ways to train: each with the forward pass translated, the numbers of graphs asserted, and the same numbers as in eager mode."""
+"""The ways to train: a translated forward pass, the expected number of graphs, eager mode's numbers."""
 
 import paddle
 import paddle.nn.functional as F

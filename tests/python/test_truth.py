@@ -1,4 +1,4 @@
-"""Branches on tensors ask in a short way: the answer, and what cannot be answered, are those of `bool(tensor)`."""
+"""Branches on tensors compute the truth value by a shortcut: answers and errors are those of `bool(tensor)`."""
 
 import numpy as np
 import paddle

@@ -1,5 +1,7 @@
-"""Parameters that a backward pass does not come to have no gradient, and an optimizer leaves them alone: also where a program's other results
-come from them."""
+"""Parameters that a backward pass does not reach have no gradient, so an optimizer does not change them.
+
+This holds also if other results of the program depend on them.
+"""
 
 import numpy as np
 import paddle

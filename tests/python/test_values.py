@@ -1,4 +1,4 @@
-"""What Paddle tells of numbers and of tensors, asked for in the function."""
+"""Queries of numbers and tensors through Paddle's functions, inside the translated function."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""Verify mode: wrong registrations are told of, sound programs are not, and nothing of the second run stays."""
+"""Verify mode: wrong registrations are reported, sound programs are not, and nothing of the second run remains."""
 
 import functools
 import itertools

@@ -1,5 +1,7 @@
-"""Writing in place: to a tensor and to what shares its memory. The graph ends where there is such, and who sees the write is as
-in eager."""
+"""Writes in place to a tensor and to tensors that share its memory.
+
+The graph ends at a write to shared memory, and the same tensors see the write as in eager mode.
+"""
 
 import paddle
 import pytest

@@ -1,5 +1,7 @@
-"""A container that the graph has written to is iterated, and the graph breaks in the loop: all combinations of a container, its
-writes and a way to iterate it."""
+"""A container that the graph has written to is iterated, and the graph breaks in the loop.
+
+The tests are all combinations of a container, its writes and a way to iterate it.
+"""
 
 import collections
 import itertools

@@ -1,5 +1,4 @@
-//! What the tests share besides the harness (`sot-harness`): a backend whose values have memory, and where their Python
-//! files are.
+//! Test support beyond `sot-harness`: a backend whose values have memory, and the paths of the tests' Python files.
 
 // Linked for their registrations.
 use sot_harness as _;

@@ -1,5 +1,5 @@
-//! A toy backend whose values have memory: the framework is the Python source beside this file, registered as module
-//! `strided`; here is only what its objects mean to the tracer.
+//! A toy backend whose values have memory. The framework is the Python source beside this file, registered as module
+//! `strided`; this file says only what its objects mean to the tracer.
 
 use std::ffi::{CStr, CString};
 use std::rc::Rc;

@@ -1,5 +1,6 @@
-//! A faulty backend: what it says of tensors and graphs is wrong, raises or panics. A fault that can be told gives no
-//! wrong result and names the backend with crate, file and line; no fault ends the process.
+//! A faulty backend: its statements about tensors and graphs are wrong, or its methods raise or panic. A fault that
+//! can be detected gives no wrong result, and is reported with the backend's crate, file and line. No fault ends the
+//! process.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

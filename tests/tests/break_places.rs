@@ -1,6 +1,6 @@
 //! Graph breaks of every kind in every place: the programs of `break_places/templates.py`, run by CPython and
-//! translated. Results, effects, output and exceptions with their tracebacks must be the same; the graphs of the first
-//! call as many as the table says, without a fallback; and the second call all hits.
+//! translated. Results, effects, output and exceptions with their tracebacks must be the same. The first call must
+//! have as many graphs as the table says, without a fallback, and the second call must consist of hits.
 //!
 //! Each combination is a test: `cargo test --test break_places callee`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.

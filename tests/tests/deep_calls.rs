@@ -1,5 +1,5 @@
-//! Programs deep in calls, and on small stacks: they give what they should or raise `RecursionError`, but the process
-//! lives on. Each runs in a process of its own (`deep_calls/program.py`).
+//! Programs with deeply nested calls, and programs on small stacks: each gives the right result or raises
+//! `RecursionError`, and the process does not die. Each runs in a process of its own (`deep_calls/program.py`).
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

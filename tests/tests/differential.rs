@@ -1,8 +1,8 @@
-//! The functions of `cases/*.py`, run by CPython and run translated: results, exceptions, output and side effects must
-//! be the same. A decorator says what else is expected: a case marked `@whole` becomes one graph, without breaks and
-//! fallbacks, and is hit the second time; one marked `@two`, two graphs around one break; one marked `@pieces`, a graph
-//! for each stretch between two breaks, and no more translations than that; of one marked `@left`, rounds of a loop are
-//! left to CPython. A number in a file's name is the oldest minor version whose syntax it needs.
+//! The functions of `cases/*.py`, run by CPython and run translated: results, exceptions, output and side effects
+//! must be the same. A decorator adds an expectation: `@whole` means one graph, without breaks and fallbacks, and a
+//! hit at the second call; `@two` means two graphs around one break; `@pieces` means one graph for each stretch
+//! between two breaks, and no more translations than that; `@left` means that CPython runs the rest of some loop
+//! iterations (left rounds). A number in a file's name is the oldest minor version whose syntax it needs.
 //!
 //! Each case is a test: `cargo test --test differential loops::range`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.

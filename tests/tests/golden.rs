@@ -1,10 +1,10 @@
-//! What the tracer makes of a function: each file of `golden/` holds the function, the arguments of a call, and the
-//! expected StatementIR, guards and new code. Statements and guards are the same on every version; new code is compared
-//! on the versions the file lists. Functions in a list `MARKED` are ones the user asked for, too; with `RESUME = True`
-//! the file also holds the resume functions as they are before they are translated.
+//! What the tracer makes of a function: each file of `golden/` holds a function, the arguments of a call, and the
+//! expected StatementIR, guards and new code. Statements and guards are the same on every version; new code is
+//! compared on the versions that the file lists. Functions in a list `MARKED` are also translated on the user's
+//! request. With `RESUME = True` the file also holds the resume functions as they are before they are translated.
 //!
-//! `SOT_BLESS=1` writes what is found into the files: review the difference. New code is written for the versions in
-//! `BLESSED` and those a file lists already.
+//! `SOT_BLESS=1` writes the actual output to the files: review the difference. New code is written for the versions
+//! in `BLESSED` and for those that a file lists already.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

@@ -1,5 +1,5 @@
-//! The programs of `growth/programs.py` over so many items, twice and four times as many: what the tracer does for
-//! them, counted by itself, grows no faster than the data.
+//! The programs of `growth/programs.py` on some number of items, on twice and on four times as many: the tracer's own
+//! counts of its work grow no faster than the data.
 //!
 //! Each program is a test: `cargo test --test growth keywords`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.

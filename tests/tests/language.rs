@@ -1,9 +1,9 @@
-//! The functions of `language/*.py`: each takes a tensor and must become one graph, without breaks and fallbacks, do
-//! what CPython does, and be hit when called again. A number in a file's name is the oldest minor version whose syntax
-//! it needs.
+//! The functions of `language/*.py`: each takes a tensor. It must become one graph, without breaks and fallbacks,
+//! give CPython's result, and be hit when it is called again. A number in a file's name is the oldest minor version
+//! whose syntax it needs.
 //!
-//! Each function is a test: `cargo test --test language generators`. Needs the interpreter's library at run time:
-//! `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+//! Each function is a test: `cargo test --test language generators`.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,8 +1,8 @@
-//! Loops of 1,500 rounds that break: the programs of `long_loops`, run by CPython and translated. Results and
-//! effects must be the same, and the translations few, however long the loop is.
+//! Loops of 1,500 iterations that break: the programs of `long_loops`, run by CPython and translated. Results and
+//! effects must be the same, and the number of translations small, however long the loop is.
 //!
-//! Each program is a test: `cargo test --test long_loops zip`. An interpreter takes every second program, so that each runs
-//! on three of the six; `SOT_LONG_LOOPS=all` runs all, and so does choosing by name.
+//! Each program is a test: `cargo test --test long_loops zip`. An interpreter takes every second program, so each
+//! program runs on three of the six; `SOT_LONG_LOOPS=all` runs all programs, and so does choosing them by name.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

@@ -1,6 +1,7 @@
-//! Functions that make a class at each call and look at it behind a break: after a few calls there is nothing to
-//! translate, as translations serve all of them or the function is left to CPython. Needs the interpreter's library at
-//! run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+//! Functions that make a class at each call and look at it behind a break: after a few calls no further translation
+//! is made, because translations serve all calls or the function is left to CPython.
+//!
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,5 @@
-//! Output of numbers that differ from call to call needs no new translation for each.
+//! Output of numbers that differ from call to call does not need a new translation for each number.
+//!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

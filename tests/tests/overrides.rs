@@ -1,5 +1,5 @@
-//! What is registered is overridden from outside, in the order that is documented, and an override that fits nothing is
-//! an error with crate, file and line. Observers see what translations do.
+//! Overrides of registrations from another crate are asked in the documented order, and an override of something that
+//! has no handler is an error with crate, file and line. Observers are told of the steps and results of translations.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

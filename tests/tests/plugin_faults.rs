@@ -1,6 +1,6 @@
-//! Faulty plug-ins: handlers, kinds, fetches, tests and observers that raise, panic, lie or leave a mess do no harm.
-//! Whatever they do, and whenever, calls give what CPython gives; the fault is counted, and named with crate, file and
-//! line.
+//! Faulty plug-ins: handlers, kinds, fetches, tests and observers that raise, panic, give wrong answers or leave the
+//! tracer's state changed. Whatever they do, and whenever, calls give the same results as in CPython, and the fault
+//! is counted and reported with crate, file and line.
 //!
 //! `SOT_FAULTS` sets the number of cases.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.

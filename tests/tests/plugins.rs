@@ -1,6 +1,6 @@
-//! The tracer is extended from outside: an opcode, a variable kind, a builtin and a backend (the toy) are registered
-//! here and in this crate's library, and a function that needs all of them becomes one graph. Registrations that do not
-//! fit are errors that say file and line.
+//! Extending the tracer from another crate: an opcode, a variable kind, a builtin and a backend (the toy) are
+//! registered here and in this crate's library, and a function that needs all of them becomes one graph. A wrong
+//! registration is an error with file and line.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

@@ -1,9 +1,9 @@
-//! Operators on random values: an expression as a function's body, run by CPython and translated, gives the same value
-//! or exception. Operands are arguments of the function, or literals in its body.
+//! Operators on random values: an expression as a function's body, run by CPython and translated, gives the same
+//! value or exception. Operands are arguments of the function, or literals in its body.
 //!
-//! `SOT_PROPTEST_CASES` sets the number of cases for each family of operators, as `SOT_PROPTEST_PROGRAMS` does that of
-//! the whole programs in `random_programs`. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and
-//! `PYTHONHOME` name its prefix.
+//! `SOT_PROPTEST_CASES` sets the number of cases for each family of operators; `SOT_PROPTEST_PROGRAMS` sets the
+//! number of whole programs in `random_programs`.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,5 @@
-//! The programs of `settling/programs.py`, in which something is another thing at each of 400 calls: results are
-//! CPython's, and translations come to an end soon.
+//! The programs of `settling/programs.py`, in each of which some value differs at every one of 400 calls: results are
+//! CPython's, and soon no further translation is made.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

@@ -1,5 +1,6 @@
-//! What is registered at run time on the toy framework: what is on the break list runs as it is, and the graph goes on
-//! behind it; calls mean what the program says they mean.
+//! Registrations at run time on the toy framework: calls of an API on the break list run natively, with a graph
+//! before and behind them, and calls of registered functions have their registered meaning.
+//!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

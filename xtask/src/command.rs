@@ -1,5 +1,5 @@
-//! Running other programs: quietly with a log that is shown only when they fail, in the open while their lines are
-//! kept, or beside one that runs in the open.
+//! Runs other programs: quietly, with a log that is shown only on failure; openly, with lines that are shown and
+//! kept; or beside an open step.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::{workspace, Failure};
 
-/// How often a quiet step says that it is still at work.
+/// Interval at which a quiet step reports that it is still running.
 const HEARTBEAT: Duration = Duration::from_secs(30);
-/// When tests are taken for hanging, and stopped: they need a third of that.
+/// Time after which tests are considered to hang and are stopped. They normally need a third of it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30 * 60);
-/// How much of a failed step's log is shown.
+/// Number of lines that are shown of a failed step's log.
 const SHOWN_LINES: usize = 60;
 
-/// Runs a step that is only of interest when it fails; its output goes to a log file below `target/xtask-logs`.
+/// Runs a step whose output matters only if it fails. The output goes to a log file in `target/xtask-logs`.
 pub(crate) fn quietly(what: &str, command: &mut Command) -> Result<Duration, Failure> {
     let started = Instant::now();
     println!("[{what}] …");
@@ -35,20 +35,20 @@ pub(crate) fn quietly(what: &str, command: &mut Command) -> Result<Duration, Fai
     }
 }
 
-/// A finished command whose lines were shown and kept.
+/// A finished command, with the lines that were shown.
 pub(crate) struct Shown {
     pub(crate) status: ExitStatus,
-    /// What it wrote to standard output.
+    /// The lines of standard output.
     pub(crate) lines: Vec<String>,
     pub(crate) taken: Duration,
 }
 
-/// Runs a step in the open and keeps what it writes to standard output.
+/// Runs a step with visible output, and keeps the lines of standard output.
 pub(crate) fn openly(what: &str, command: &mut Command) -> Result<Shown, Failure> {
     openly_for(what, command, Duration::MAX)
 }
 
-/// [`openly`], for that long at most.
+/// As [`openly`], with a time limit.
 pub(crate) fn openly_for(what: &str, command: &mut Command, limit: Duration) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");
@@ -70,7 +70,7 @@ pub(crate) fn openly_for(what: &str, command: &mut Command, limit: Duration) -> 
     Ok(Shown { status, lines, taken: started.elapsed() })
 }
 
-/// Shows each line as it comes, and keeps it.
+/// Prints each line as it arrives, and returns all lines.
 fn shown_lines(out: impl Read) -> Vec<String> {
     let mut lines = Vec::new();
     for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
@@ -81,7 +81,7 @@ fn shown_lines(out: impl Read) -> Vec<String> {
     lines
 }
 
-/// Ends a process that hangs, and those that it started.
+/// Kills a process that exceeds its time limit, and its child processes.
 fn stop(what: &str, process: u32, limit: Duration) {
     println!("[{what}] stopped: not done after {} minutes", limit.as_secs() / 60);
     let process = process.to_string();
@@ -89,8 +89,7 @@ fn stop(what: &str, process: u32, limit: Duration) {
     let _ = Command::new("kill").args(["-KILL", &process]).status();
 }
 
-/// Runs a step beside one that runs in the open, for [`LIMIT`] at most: what it writes is shown as a whole when it is
-/// done.
+/// Runs a step concurrently with an open one, for at most [`LIMIT`]. Its output is shown as a whole at the end.
 pub(crate) fn beside(what: &str, command: &mut Command) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");

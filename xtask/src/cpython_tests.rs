@@ -1,6 +1,6 @@
-//! `cargo xtask cpython-tests`: the interpreters' own tests, run untranslated and translated, and the page that says
-//! what they came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file
-//! for each Python.
+//! `cargo xtask cpython-tests`: runs the interpreters' own tests untranslated and translated, and writes the page
+//! with the results. Each column is one run: outcomes of earlier runs are kept in `target/cpython-tests`, a file for
+//! each Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::options::Options;
 use crate::python::{self, Interpreter, Minor};
 use crate::{workspace, Failure};
 
-/// Runs the tests on each interpreter; all files of them write the page. A failure are tests that pass untranslated
-/// alone, and comes when all interpreters have run.
+/// Runs the tests on each interpreter. A run of all files also writes the page. Fails, after all interpreters have
+/// run, if tests that pass untranslated do not pass translated.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let outcomes = workspace::target().join("cpython-tests");
@@ -39,21 +39,21 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Err(format!("tests that pass untranslated do not pass translated on {}: they are listed above", differ.join(", ")))
 }
 
-/// Whether all tests that pass untranslated pass translated.
+/// Runs the tests on an interpreter. True if all tests that pass untranslated also pass translated.
 fn run_one(python: &Interpreter, library: &Path, outcomes: &Path, files: &[String]) -> Result<bool, Failure> {
     let minor = python.minor;
     let mut tests = with_runner(python, library, "tests/cpython_suite/run.py")?;
     tests.args(files);
     if files.is_empty() {
         let outcomes = outcome(outcomes, minor);
-        // Files that it has outcomes of would not be run again.
+        // Files whose outcomes it has would not be run again.
         let _ = fs::remove_file(&outcomes);
         tests.arg("--json").arg(outcomes);
     }
     Ok(openly(&format!("{minor} tests"), &mut tests)?.status.success())
 }
 
-/// A script that is told where the runner of translated programs is, which is built first.
+/// Returns a command for a script, with the path of the runner of translated programs, which is built first.
 pub(crate) fn with_runner(python: &Interpreter, library: &Path, script: &str) -> Result<Command, Failure> {
     let minor = python.minor;
     let target = workspace::target().join(format!("py{minor}"));
@@ -79,7 +79,7 @@ fn outcome(outcomes: &Path, minor: Minor) -> PathBuf {
     outcomes.join(format!("{minor}.json"))
 }
 
-/// Writes the page from the newest outcomes of each Python.
+/// Writes the page from the latest outcomes of each Python.
 fn write_page(python: &Interpreter, outcomes: &Path) -> Result<(), Failure> {
     let mut table = Command::new(&python.executable);
     table.current_dir(workspace::root()).arg("tests/cpython_suite/table.py");

@@ -1,20 +1,21 @@
 //! `cargo xtask demo`: runs the first example and the models of `examples/` on each interpreter.
 
 use crate::command::openly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::python::{self, Interpreter, Minor};
 use crate::venv::{self, Venv};
 use crate::Failure;
 
-/// What the demo shows, in order.
+/// Scripts of the demo, in order.
 const SCRIPTS: &[&str] = &["examples/first.py", "examples/demo_models.py"];
 
-/// Runs the demo.
+/// Runs the demo on each interpreter.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     on_each_python(options, SCRIPTS)
 }
 
-/// Builds the extension for each interpreter and runs the scripts there, with the arguments passed on.
+/// Builds the extension for each interpreter and runs the scripts with it. Arguments are passed on to the scripts.
 pub(crate) fn on_each_python(options: &Options, scripts: &[&str]) -> Result<(), Failure> {
     venv::require_c_compiler()?;
     let found = python::find(&options.pythons)?;
@@ -37,7 +38,7 @@ pub(crate) fn on_each_python(options: &Options, scripts: &[&str]) -> Result<(), 
 
 fn run_scripts(python: &Interpreter, scripts: &[&str], passed_on: &[String]) -> Result<(), Failure> {
     let venv = Venv::prepare(python)?;
-    venv.install_extension()?;
+    venv.install_extension(Build::Release)?;
     for script in scripts {
         let what = format!("{} {script}", python.minor);
         let run = openly(&what, venv.python_command().arg(script).args(passed_on))?;

@@ -1,29 +1,30 @@
-//! `cargo xtask docs`: the site, in `target/docs/site`: pages of `docs/` with the output of their examples, the Python
-//! package's API from its docstrings, rustdoc. Links and spelling are checked. What builds it has an environment of its
-//! own; where the packages cannot be installed the command says so, and that is no failure.
+//! `cargo xtask docs`: builds the site in `target/docs/site`: the pages of `docs/` with the output of their examples,
+//! the Python API from docstrings, and rustdoc. Checks links and spelling. The tools have an environment of their
+//! own. If their packages cannot be installed, the command reports that without failing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::quietly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
 use crate::venv::Venv;
 use crate::{workspace, Failure};
 
 const REQUIREMENTS: &str = "docs/site/requirements.txt";
-/// What is spelled right.
+/// Files and folders whose spelling is checked.
 const SPELLED: [&str; 6] = ["docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples"];
 
-/// Builds and checks it.
+/// Builds and checks the site.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let newest = found.interpreters.last().ok_or("no interpreter was found")?;
     build(newest, || with_extension(newest))
 }
 
-/// The same, with the interpreter that runs the examples.
+/// As `run`, with a function that returns the interpreter for the examples.
 pub(crate) fn build(
     newest: &Interpreter,
     with_extension: impl FnOnce() -> Result<PathBuf, Failure>,
@@ -46,7 +47,7 @@ pub(crate) fn build(
     let examples = with_extension()?;
     let mut build = run("mkdocs");
     build.args(["build", "--strict", "--quiet"]).env("SOT_DOCS_PYTHON", examples);
-    // It warns of a release of its own that is not there yet.
+    // mkdocs warns about a future release of its own.
     build.env("NO_MKDOCS_2_WARNING", "1").env("DISABLE_MKDOCS_2_WARNING", "true");
     quietly("site", &mut build)?;
     let site = workspace::target().join("docs/site");
@@ -58,7 +59,7 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// The environment with the packages that build the site.
+/// Returns the environment with the packages that build the site.
 fn environment(python: &Interpreter) -> Result<PathBuf, Failure> {
     python.require_venv()?;
     let dir = workspace::target().join("docs/venv");
@@ -77,14 +78,14 @@ fn environment(python: &Interpreter) -> Result<PathBuf, Failure> {
     Ok(dir)
 }
 
-/// An interpreter with Paddle and this version of the package, which runs the examples: the one that
-/// `SOT_DOCS_PYTHON` names, or that of the tests.
+/// Returns an interpreter with Paddle and this version of the package, for the examples: the one named by
+/// `SOT_DOCS_PYTHON`, or that of the tests.
 fn with_extension(python: &Interpreter) -> Result<PathBuf, Failure> {
     if let Some(given) = std::env::var_os("SOT_DOCS_PYTHON") {
         return Ok(given.into());
     }
     let venv = Venv::prepare(python)?;
-    venv.install_extension()?;
+    venv.install_extension(Build::Release)?;
     Ok(venv.python())
 }
 

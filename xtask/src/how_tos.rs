@@ -1,6 +1,6 @@
-//! The how-tos of `docs`: each takes its reader from an empty folder to a passing test. Code in them is either a file
-//! of what the reader writes, or an excerpt of a file of the checkout; the line above it names the file. `cargo xtask
-//! plugins` writes the files and runs the commands, outside of the checkout; a test here compares the excerpts.
+//! The how-tos of `docs`: each leads its reader from an empty folder to a passing test. A code block is either a file
+//! that the reader writes, or an excerpt of a file of the checkout; the line above it names the file. The files are
+//! written and the commands run by `cargo xtask plugins`, outside of the checkout. A test here compares the excerpts.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,28 +11,28 @@ use crate::command::quietly;
 use crate::venv::Venv;
 use crate::{workspace, Failure};
 
-/// The pages that are followed.
+/// The pages that are tested.
 pub(crate) const PAGES: [&str; 4] = ["add-a-builtin", "add-a-variable-kind", "add-an-opcode", "add-a-backend"];
 
-/// Something that a page tells its reader to do.
+/// A step that a page tells its reader to do.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// A file in the reader's folder.
+    /// Write a file in the reader's folder.
     Write { path: String, text: String },
-    /// What comes to the end of one.
+    /// Append to a file.
     Append { path: String, text: String },
-    /// Commands.
+    /// Run commands.
     Run(String),
-    /// Lines of a file of the checkout.
+    /// Lines of a file of the checkout, which must match.
     Excerpt { path: String, text: String },
 }
 
-/// Does what a page says, in an empty folder outside of the checkout.
+/// Carries out the steps of a page in an empty folder outside of the checkout.
 pub(crate) fn follow(venv: &Venv, page: &str) -> Result<(), Failure> {
     let minor = venv.base.minor;
     let home = std::env::temp_dir().join(format!("sot-{page}-{minor}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&home);
-    // What the pages build is shared. Cargo finds the setting from below the folder, and not from the checkout.
+    // The pages share a target folder. Cargo reads the setting from the page's folder, and not from the checkout.
     let target = workspace::target().join(format!("how-tos/py{minor}"));
     let setting = format!("[build]\ntarget-dir = {:?}\n", target.display().to_string());
     let script = script(&steps(page)?);
@@ -48,7 +48,7 @@ pub(crate) fn follow(venv: &Venv, page: &str) -> Result<(), Failure> {
     done.map(drop)
 }
 
-/// The steps as a program of the shell.
+/// Returns the steps as a shell script.
 fn script(steps: &[Step]) -> String {
     let mut script = "set -e\n".to_owned();
     for step in steps {
@@ -75,7 +75,7 @@ fn steps(page: &str) -> Result<Vec<Step>, Failure> {
     steps_of(&text).map_err(|failure| format!("docs/{page}.md: {failure}"))
 }
 
-/// The fenced blocks of a page.
+/// Parses the fenced blocks of a page.
 fn steps_of(page: &str) -> Result<Vec<Step>, Failure> {
     let mut steps = Vec::new();
     let (mut above, mut lines) = ("", page.lines());
@@ -92,12 +92,12 @@ fn steps_of(page: &str) -> Result<Vec<Step>, Failure> {
     Ok(steps)
 }
 
-/// What follows the prompts, a line each.
+/// Returns the commands behind the prompts, a line each.
 fn commands(text: &str) -> String {
     text.split_inclusive('\n').filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
-/// The file that the line above a block names.
+/// Makes a step from a code block and the file named by the line above it.
 fn file(above: &str, text: String) -> Result<Step, Failure> {
     let last = above.strip_suffix(':').and_then(|above| above.rsplit('`').nth(1));
     let path = last.filter(|path| path.contains('.')).map(str::to_owned);
@@ -112,7 +112,7 @@ fn file(above: &str, text: String) -> Result<Step, Failure> {
 mod tests {
     use super::*;
 
-    /// The page that is about the checkout alone.
+    /// The page whose code is excerpts of the checkout only.
     const OF_CHECKOUT: &str = "add-a-python-version";
 
     fn has_excerpt(step: &Step) -> bool {

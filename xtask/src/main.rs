@@ -1,6 +1,6 @@
-//! The project's own commands, run as `cargo xtask <command>`: they make virtual environments under `target/`, build
-//! the extension for every interpreter asked for, and run tests, demo and benchmark there. Standard library only, so
-//! that a fresh clone needs nothing but cargo, a C compiler and a Python.
+//! The project's commands, run as `cargo xtask <command>`. They make virtual environments in `target/`, build the
+//! extension for each requested interpreter, and run tests, demo and benchmark there. Only the standard library is
+//! used, so that a fresh clone needs nothing but cargo, a C compiler and a Python.
 
 mod bench;
 mod command;
@@ -8,6 +8,7 @@ mod cpython_tests;
 mod demo;
 mod docs;
 mod how_tos;
+mod install;
 mod lint;
 mod new_plugin;
 mod number_sweep;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 
 use options::{Options, Task};
 
-/// What failed, as a sentence the user can act on.
+/// A description of the failure that the user can act on.
 type Failure = String;
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
-//! `cargo xtask new-plugin NAME`: writes the crate of a plug-in, with a kind of variable, a builtin, an observed
-//! opcode, their tests and a CI file. It is a workspace of its own, and passes untouched. With `--empty` it registers
-//! nothing yet.
+//! `cargo xtask new-plugin NAME`: writes the crate of a plug-in with a kind of variable, a builtin, an observed
+//! opcode, their tests and a CI file. The crate is a workspace of its own, and its tests pass as generated. With
+//! `--empty`, it registers nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// Each file of the crate by its path.
+/// The files of the crate: path and text.
 const FILES: &[(&str, &str)] = files![
     "Cargo.toml" from "Cargo.toml.in",
     "build.rs" from "build.rs.in",
@@ -29,10 +29,10 @@ const FILES: &[(&str, &str)] = files![
     "tests/opcodes.rs" from "tests/opcodes.rs.in",
 ];
 
-/// Of these, what one has that registers nothing, and what its library says.
+/// The files of an empty plug-in, and the text of its library.
 const EMPTY: [&str; 4] = ["Cargo.toml", "build.rs", ".gitignore", ".github/workflows/test.yml"];
 const EMPTY_LIBRARY: (&str, &str) = ("src/lib.rs", "//! A plug-in of sot.\n");
-/// From here on the manifest is of files that such a one has not.
+/// Start of the part of the manifest that refers to files which an empty plug-in lacks.
 const MANIFEST_OF_FILES: &str = "\n# Each opcode is a test of its own.\n";
 
 /// Writes the crate.
@@ -53,14 +53,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files of one that registers nothing.
+/// Returns the files of an empty plug-in.
 fn empty() -> Vec<(&'static str, &'static str)> {
     let whole = FILES.iter().filter(|(path, _)| EMPTY.contains(path));
     let files = whole.map(|&(path, text)| (path, text.split(MANIFEST_OF_FILES).next().unwrap_or(text)));
     files.chain([EMPTY_LIBRARY]).collect()
 }
 
-/// What cargo takes for a name.
+/// Checks that cargo accepts the name.
 fn check_name(name: &str) -> Result<(), Failure> {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
     if begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {

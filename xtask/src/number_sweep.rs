@@ -1,15 +1,15 @@
-//! `cargo xtask number-sweep`: runs `tests/number_sweep/run.py` on each interpreter. What was done is kept below
-//! `target/number-sweep`, so that a run that was stopped goes on.
+//! `cargo xtask number-sweep`: runs `tests/number_sweep/run.py` on each interpreter. Finished cases are kept in
+//! `target/number-sweep`, so that an interrupted run can be continued.
 
 use std::fs;
 
 use crate::command::openly;
+use crate::install::Build;
 use crate::options::Options;
 use crate::venv::Venv;
 use crate::{python, workspace, Failure};
 
-/// Runs the sweep, or the sample of it that is asked for. A failure are cases that differ, and comes when all
-/// interpreters have run.
+/// Runs the sweep, or the requested sample of it. Fails, after all interpreters have run, if cases differ.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let folder = workspace::target().join("number-sweep");
@@ -18,7 +18,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for python in &found.interpreters {
         println!("\n== CPython {} ==", python.version);
         let venv = Venv::prepare(python)?;
-        venv.install_extension()?;
+        venv.install_extension(Build::Release)?;
         let mut sweep = venv.python_command();
         sweep.current_dir(workspace::root()).arg("tests/number_sweep/run.py").args(&options.passed_on);
         sweep.arg("--keep").arg(folder.join(format!("{}.jsonl", python.minor)));

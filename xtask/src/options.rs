@@ -40,6 +40,8 @@ Options:
                         python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
   --only rust|python    run only that half of the tests
   --verify              run the Python tests in verify mode: each translated call beside the program's own run
+  --release             run the Python tests on the wheel that users get, on each interpreter: as it is, the newest of several
+                        has it, and the others what cargo builds for the Rust tests
   --docs                build the site, too, as `docs` does, with the newest interpreter that is tested
   --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
                         at a time instead of 3 GB each";
@@ -89,6 +91,8 @@ pub(crate) struct Options {
     pub(crate) empty: bool,
     /// Whether the Python tests run in verify mode.
     pub(crate) verify: bool,
+    /// Whether every interpreter tests the wheel that users get.
+    pub(crate) release: bool,
     /// Whether the site is built after the tests.
     pub(crate) docs: bool,
     /// What follows `--`.
@@ -121,6 +125,7 @@ impl Options {
                     options.verify = true;
                     options.only = Some(Half::Python);
                 }
+                "--release" if inline.is_none() && task == Task::Test => options.release = true,
                 "--docs" if inline.is_none() && task == Task::Test => options.docs = true,
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
@@ -144,6 +149,7 @@ impl Options {
             only: None,
             clean: false,
             verify: false,
+            release: false,
             docs: false,
             plugins: Vec::new(),
             plugin_name: None,

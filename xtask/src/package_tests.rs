@@ -1,6 +1,6 @@
-//! `cargo xtask package-tests`: suites of pure-Python packages, run untranslated and translated, and the page that says
-//! what they came to. Outcomes are kept below `target/package-tests`, one file for each Python, which also has the
-//! packages' sources.
+//! `cargo xtask package-tests`: runs test suites of pure-Python packages untranslated and translated, and writes the
+//! page with the results. Outcomes are kept in `target/package-tests`, a file for each Python, beside the packages'
+//! sources.
 
 use std::fs;
 use std::process::Command;
@@ -11,8 +11,8 @@ use crate::options::Options;
 use crate::python::{self, Minor};
 use crate::{workspace, Failure};
 
-/// Runs the suites on each interpreter; all suites of the list write the page. A failure are tests that pass
-/// untranslated alone, and comes when all interpreters have run.
+/// Runs the suites on each interpreter. A run of all listed suites also writes the page. Fails, after all
+/// interpreters have run, if tests that pass untranslated do not pass translated.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let folder = workspace::target().join("package-tests");

@@ -1,20 +1,22 @@
-//! `cargo xtask plugins`: the plug-ins in `plugins`, each built, installed and tested as somebody else's would be. They
-//! are no members of the workspace. Each is installed into a folder of its own, so that none has a part in other tests.
-//! Then the how-tos of `docs` are followed (`how_tos`).
+//! `cargo xtask plugins`: builds, installs and tests the plug-ins in `plugins` as third-party ones would be. They are
+//! not members of the workspace. Each is installed into a folder of its own, so that it does not affect other tests.
+//! Afterwards the how-tos of `docs` are carried out (`how_tos`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::command::{openly, quietly};
+use crate::install::Build;
 use crate::options::Options;
 use crate::python;
 use crate::venv::{only_wheel, Venv};
 use crate::{how_tos, workspace, Failure};
 
-/// What a plug-in's tests need, beside what the project's own do.
+/// Requirements of a plug-in's tests, in addition to those of the project.
 const REQUIREMENTS: &str = "requirements.txt";
 
-/// Builds and tests each, or those named, and follows the pages; on the newest Python, or those asked for.
+/// Builds and tests all plug-ins, or the named ones, and carries out the pages. Runs on the newest Python, or on the
+/// requested ones.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let first = if options.pythons.is_empty() { found.interpreters.len() - 1 } else { 0 };
@@ -24,7 +26,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for base in &found.interpreters[first..] {
         let venv = Venv::prepare(base)?;
         if pages.is_empty() || !names.is_empty() {
-            venv.install_extension()?;
+            venv.install_extension(Build::Release)?;
             for plugin in plugins(&names)? {
                 failures.extend(try_one(&venv, &plugin).err());
             }
@@ -41,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Err(failures.join("\n\n"))
 }
 
-/// The folders of the plug-ins.
+/// Returns the folders of the plug-ins.
 fn plugins(wanted: &[String]) -> Result<Vec<PathBuf>, Failure> {
     let home = workspace::root().join("plugins");
     let entries = home.read_dir().map_err(|error| format!("{}: {error}", home.display()))?;
@@ -60,7 +62,7 @@ fn try_one(venv: &Venv, plugin: &Path) -> Result<(), Failure> {
     let name = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let home = workspace::target().join("plugins").join(minor.to_string()).join(&name);
     let (site, wheels) = (home.join("site"), home.join("wheels"));
-    // What an earlier version left there must not be tested by mistake.
+    // Files of an earlier version must not be tested by mistake.
     for folder in [&site, &wheels] {
         let _ = fs::remove_dir_all(folder);
     }

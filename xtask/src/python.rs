@@ -45,6 +45,9 @@ pub(crate) struct Interpreter {
     pub(crate) home: String,
     /// The directory of its shared library; `None` if it was built without one, and then nothing can embed it.
     pub(crate) library_dir: Option<PathBuf>,
+    /// Whether the interpreter itself runs from that library. If not, an extension that links it would bring a second
+    /// Python into the process.
+    pub(crate) runs_from_library: bool,
     /// Whether `python -m venv` works (some distributions package it apart).
     has_venv: bool,
 }
@@ -138,6 +141,7 @@ print('%d.%d.%d' % sys.version_info[:3])
 print(base if sys.prefix != sys.base_prefix and os.path.exists(base) else sys.executable)
 print(sys.base_prefix if sys.base_prefix == sys.base_exec_prefix else sys.base_prefix + ':' + sys.base_exec_prefix)
 print(shared[0] if shared else '')
+print(bool(shared) and 'libpython' in open('/proc/self/maps').read())
 print(all(importlib.util.find_spec(name) for name in ('venv', 'ensurepip')))
 ";
 
@@ -165,6 +169,7 @@ fn parse_answer(answer: &str) -> Option<Interpreter> {
         executable: PathBuf::from(lines.next()?),
         home: lines.next()?.to_owned(),
         library_dir: lines.next().filter(|dir| !dir.is_empty()).map(PathBuf::from),
+        runs_from_library: lines.next()? == "True",
         has_venv: lines.next()? == "True",
     })
 }
@@ -184,10 +189,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_and_others_are_refused() {
-        let answer = "CPython GIL\n3.12.1\n/usr/bin/python3.12\n/usr\n\nTrue\n";
+        let answer = "CPython GIL\n3.12.1\n/usr/bin/python3.12\n/usr\n\nFalse\nTrue\n";
         let python = parse_answer(answer).expect("supported");
         assert_eq!((python.minor, python.version.as_str()), (Minor(12), "3.12.1"));
-        assert!(python.library_dir.is_none() && python.has_venv);
+        assert!(python.library_dir.is_none() && !python.runs_from_library && python.has_venv);
         assert!(parse_answer(&answer.replace("CPython", "PyPy")).is_none());
         assert!(parse_answer(&answer.replace("GIL", "free-threaded")).is_none());
         assert!(parse_answer(&answer.replace("3.12.1", "3.7.16")).is_none());

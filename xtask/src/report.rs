@@ -1,8 +1,8 @@
-//! What a run came to, as a table of interpreters and steps.
+//! The results of a run, as a table of interpreters and steps.
 
 use std::time::Duration;
 
-/// How one step went for one interpreter.
+/// Result of a step for an interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
     Passed {
@@ -13,7 +13,7 @@ pub(crate) enum Cell {
         counts: String,
         taken: Duration,
     },
-    /// Not run, and why.
+    /// The step was not run, for this reason.
     Skipped(String),
 }
 
@@ -43,7 +43,7 @@ fn seconds(taken: Duration) -> String {
     format!("{:.1} s", taken.as_secs_f64())
 }
 
-/// Rows of cells below a heading, one row an interpreter.
+/// A table with a heading and a row for each interpreter.
 pub(crate) struct Report {
     heading: Vec<String>,
     rows: Vec<(String, Vec<Cell>)>,
@@ -59,12 +59,12 @@ impl Report {
         self.rows.push((python, cells));
     }
 
-    /// How many interpreters had a failure.
+    /// Counts the interpreters with a failure.
     pub(crate) fn failures(&self) -> usize {
         self.rows.iter().filter(|(_, cells)| cells.iter().any(Cell::is_failure)).count()
     }
 
-    /// The table with its columns aligned.
+    /// Returns the table with aligned columns.
     pub(crate) fn text(&self) -> String {
         let body = self.rows.iter().map(|(python, cells)| {
             std::iter::once(python.clone()).chain(cells.iter().map(Cell::text)).collect::<Vec<_>>()

@@ -1,5 +1,5 @@
 //! Checks of how `sot-core` is built: its modules stand on each other without a way back, and opcodes are named where
-//! they are registered or described, and nowhere else.
+//! they are registered or described, and nowhere else; and of the crates: no unit test is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -65,6 +65,28 @@ pub(crate) fn check_opcode_names(files: &[std::path::PathBuf]) -> Result<(), Fai
         "opcodes are named by `bytecode::Op`, and what they do is asked of their description, but not in\n{}",
         found.join("\n")
     ))
+}
+
+/// A crate that says it has no unit tests (`test = false`) has none: they would never run.
+pub(crate) fn check_unit_tests(files: &[std::path::PathBuf]) -> Result<(), Failure> {
+    println!("[unit tests] …");
+    let root = workspace::root();
+    let has_tests = |file: &Path| fs::read_to_string(file).is_ok_and(|text| text.contains("#[cfg(test)]"));
+    let is_left_out = |file: &Path| {
+        let mut folders = file.ancestors().skip(1).take_while(|folder| *folder != root);
+        let manifest = folders.find_map(|folder| fs::read_to_string(folder.join("Cargo.toml")).ok());
+        manifest.is_some_and(|text| text.lines().any(|line| line == "test = false"))
+    };
+    let found: Vec<String> = files
+        .iter()
+        .filter(|file| has_tests(file) && is_left_out(file))
+        .map(|file| file.strip_prefix(root).unwrap_or(file).display().to_string())
+        .collect();
+    if found.is_empty() {
+        println!("[unit tests] all of them run");
+        return Ok(());
+    }
+    Err(format!("these files have tests, and their crate's Cargo.toml says `test = false`:\n{}", found.join("\n")))
 }
 
 fn is_registration(root: &Path, file: &Path) -> bool {

@@ -1,16 +1,16 @@
 //! `cargo xtask test`: for each interpreter build the extension, run the Rust tests against it, then the Python tests.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use crate::command::{beside, openly, openly_for, Shown, LIMIT};
+use crate::install::Build;
 use crate::options::{Half, Options};
 use crate::python::{self, Interpreter, Minor};
 use crate::report::{Cell, Report};
 use crate::venv::{self, Venv};
-use crate::{docs, workspace, Failure};
+use crate::{docs, Failure};
 
 /// Runs the tests everywhere and prints what they came to.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
@@ -27,9 +27,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
     let mut site = Ok(());
+    let newest = found.interpreters.last().map(|python| python.minor);
     for python in &found.interpreters {
-        report.add(python.version.clone(), test_one(python, options));
-        if options.docs && found.interpreters.last().is_some_and(|last| last.minor == python.minor) {
+        let is_newest = newest == Some(python.minor);
+        let is_wheel = options.release || is_newest && found.interpreters.len() > 1;
+        let build = if is_wheel { Build::Release } else { Build::Development };
+        report.add(python.version.clone(), test_one(python, build, options));
+        if options.docs && is_newest {
             site = docs::build(python, || Ok(Venv::prepare(python)?.python()));
         }
         if options.clean {
@@ -55,7 +59,7 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
 }
 
 /// The cells of one row: build, Rust tests, Python tests.
-fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
+fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
     let venv = match Venv::prepare(python) {
@@ -68,7 +72,7 @@ fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
     if options.only == Some(Half::Rust) {
         return vec![left_out(), rust_cell(&venv, openly, &options.passed_on), left_out()];
     }
-    let taken = match venv.install_extension() {
+    let taken = match venv.install_extension(way) {
         Ok(taken) => taken,
         Err(failure) => {
             eprintln!("{failure}");
@@ -95,38 +99,22 @@ fn left_out() -> Cell {
 /// Runs the Rust tests in the given way.
 fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>, passed_on: &[String]) -> Cell {
     let minor = venv.base.minor;
-    let Some(mut tests) = rust_tests(venv) else {
+    let Ok(mut tests) = venv.cargo_with_library("test") else {
         println!("[{minor} Rust tests] left out: this Python has no shared library, so no test can embed it");
         return Cell::Skipped("no shared libpython".to_owned());
     };
+    tests.args(["--workspace", "--exclude", "xtask", "--no-fail-fast"]);
     cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts)
-}
-
-/// The command of the Rust tests; none without the shared library that they embed.
-fn rust_tests(venv: &Venv) -> Option<Command> {
-    let library_dir = venv.base.library_dir.clone()?;
-    let mut cargo = Command::new(workspace::cargo());
-    cargo
-        .current_dir(workspace::root())
-        .args(["test", "--workspace", "--exclude", "xtask", "--no-fail-fast"])
-        .env("CARGO_TARGET_DIR", venv.cargo_target())
-        .env("PYO3_PYTHON", venv.python())
-        .env("LD_LIBRARY_PATH", library_path(library_dir))
-        .env("PYTHONHOME", &venv.base.home)
-        .env("PYTHONPATH", venv.site_packages());
-    Some(cargo)
-}
-
-/// `first`, then what `LD_LIBRARY_PATH` holds already.
-fn library_path(first: PathBuf) -> std::ffi::OsString {
-    let rest = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let rest = std::env::split_paths(&rest).filter(|dir| !dir.as_os_str().is_empty());
-    std::env::join_paths(std::iter::once(first.clone()).chain(rest)).unwrap_or(first.into())
 }
 
 fn python_tests(venv: &Venv, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
-    pytest.args(["-m", "pytest", "tests/python"]).args(&options.passed_on);
+    pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
+    // What names files or tests takes the place of all of them.
+    if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
+        pytest.arg("tests/python");
+    }
+    pytest.args(&options.passed_on);
     if options.verify {
         pytest.env("SOT_VERIFY", "1");
     }

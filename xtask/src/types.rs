@@ -1,6 +1,6 @@
-//! Types of the Python package: mypy in strict mode and pyright, by the settings in `sot-paddle/pyproject.toml`. They
-//! have an environment of their own, which needs no Paddle. They are shown the package as it is found when it is
-//! imported: with the modules of `sot-python`, which are in the compiled part.
+//! Type checks of the Python package: mypy in strict mode and pyright, with the settings in
+//! `sot-paddle/pyproject.toml`. The tools have an environment of their own, which does not need Paddle. They check
+//! the package as it is at run time, including the modules of `sot-python` that are embedded in the compiled part.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use crate::python::Interpreter;
 use crate::workspace::{self, Links};
 use crate::Failure;
 
-/// New releases find new things: they are taken on purpose.
+/// Pinned, because new releases report new problems; they are updated deliberately.
 const TOOLS: [&str; 2] = ["mypy==2.4.1", "pyright==1.1.414"];
 
-/// Runs both. Where they cannot be installed that is said, and nothing is checked.
+/// Runs both tools. If they cannot be installed, reports that and checks nothing.
 pub(crate) fn check(base: &Interpreter) -> Result<(), Failure> {
     let bin = match prepare(base) {
         Ok(bin) => bin,
@@ -38,7 +38,7 @@ pub(crate) fn check(base: &Interpreter) -> Result<(), Failure> {
     }
 }
 
-/// Puts the package together in a folder of its own; a file that shows types alone gives way to the module.
+/// Assembles the package in a folder of its own. Stub files that are links are replaced by the modules.
 fn assemble() -> Result<PathBuf, Failure> {
     let shown = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     let package = workspace::target().join("types");
@@ -54,7 +54,7 @@ fn assemble() -> Result<PathBuf, Failure> {
     Ok(package)
 }
 
-/// The environment's folder of programs; it is made anew when other releases are wanted.
+/// Returns the folder of programs of the environment, which is made again if other releases are required.
 fn prepare(base: &Interpreter) -> Result<PathBuf, Failure> {
     let dir = workspace::target().join("venv").join("types");
     let stamp_file = dir.join("installed.txt");

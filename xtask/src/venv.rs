@@ -1,9 +1,8 @@
-//! One virtual environment per interpreter, with the packages the project's files name and the extension built for it.
+//! One virtual environment per interpreter, with the packages the project's files name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::command::quietly;
 use crate::python::Interpreter;
@@ -53,18 +52,6 @@ impl Venv {
         Venv { base: base.clone(), dir: workspace::target().join("venv").join(base.minor.to_string()) }
     }
 
-    /// Builds the wheel in release mode and installs it; gives the seconds it took.
-    pub(crate) fn install_extension(&self) -> Result<Duration, Failure> {
-        let wheels = self.wheels();
-        // What an earlier version left there must not be installed by mistake.
-        let _ = fs::remove_dir_all(&wheels);
-        let built = quietly(&format!("{} build", self.base.minor), &mut self.maturin(&wheels, "linux"))?;
-        let wheel = only_wheel(&wheels)?;
-        let mut install = self.pip_install();
-        install.args(["--no-deps", "--force-reinstall"]).arg(&wheel);
-        Ok(built + quietly(&format!("{} install", self.base.minor), &mut install)?)
-    }
-
     /// The environment's interpreter.
     pub(crate) fn python(&self) -> PathBuf {
         self.dir.join("bin/python")
@@ -98,10 +85,6 @@ impl Venv {
     /// Cargo's target directory for this Python: one each, or switching Pythons would build everything anew.
     pub(crate) fn cargo_target(&self) -> PathBuf {
         workspace::target().join(format!("py{}", self.base.minor))
-    }
-
-    fn wheels(&self) -> PathBuf {
-        workspace::target().join("wheels").join(self.base.minor.to_string())
     }
 
     /// Builds the wheel for systems of a policy.

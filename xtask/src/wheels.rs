@@ -1,5 +1,6 @@
-//! `cargo xtask wheels`: what is published, below `target/dist`: a wheel for each interpreter, stripped and audited,
-//! and the source distribution, which builds one, too. Each wheel is installed in an empty environment and tried there.
+//! `cargo xtask wheels`: builds what is published, in `target/dist`: a stripped and audited wheel for each
+//! interpreter, and the source distribution, from which a wheel is built as a test. Each wheel is installed in an
+//! empty environment and tried there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,19 +12,19 @@ use crate::python::{self, Interpreter, Minor};
 use crate::venv::{self, Venv};
 use crate::{workspace, Failure};
 
-/// The oldest systems that the wheels are for, as maturin audits it; those that build them must not be newer.
+/// The oldest systems that the wheels support, as maturin checks. The build systems must not be newer.
 const POLICY: &str = "manylinux_2_34";
 const TWINE: &str = "twine>=5,<8";
 const AUDITWHEEL: &str = "auditwheel>=6,<8";
-/// The largest wheel, in bytes.
+/// Maximum size of a wheel, in bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// Makes and tries all of them.
+/// Builds and tries all wheels and the source distribution.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     venv::require_c_compiler()?;
     let found = python::find(&options.pythons)?;
     let dist = workspace::target().join("dist");
-    // What an earlier version left there must not be published by mistake.
+    // Files of an earlier version must not be published by mistake.
     let _ = fs::remove_dir_all(&dist);
     let mut failed = Vec::new();
     for python in &found.interpreters {
@@ -45,14 +46,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds a wheel of the source distribution, away from the checkout, and tries it.
+/// Builds a wheel from the source distribution, outside of the checkout, and tries it.
 fn wheel_of_sources(python: &Interpreter, sources: &Path) -> Result<(), Failure> {
     let venv = Venv::prepare(python)?;
     let out = workspace::target().join("dist-sources");
     let _ = fs::remove_dir_all(&out);
     let mut build = venv.python_command();
     build.args(["-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir"]).arg(&out);
-    // The same objects as those of the wheels, where cargo finds them unchanged.
+    // Shares the target folder with the other wheels, so that unchanged objects are reused.
     build.arg(sources).env("CARGO_TARGET_DIR", venv.cargo_target());
     quietly("wheel of the sources", &mut build)?;
     let tried = try_out(python, &venv, &venv::only_wheel(&out)?);
@@ -60,7 +61,8 @@ fn wheel_of_sources(python: &Interpreter, sources: &Path) -> Result<(), Failure>
     tried
 }
 
-/// Has `twine` look at the metadata and `auditwheel` at the system libraries; what is not installed here is named.
+/// Checks the metadata with `twine` and the required system libraries with `auditwheel`. Reports tools that cannot be
+/// installed.
 fn audit(python: &Interpreter, dist: &Path) -> Result<(), Failure> {
     let dir = workspace::target().join("venv/wheel-tools");
     if !dir.join("bin/auditwheel").exists() {
@@ -106,8 +108,8 @@ fn wheel(python: &Interpreter, dist: &Path) -> Result<(), Failure> {
     try_out(python, &venv, &wheel)
 }
 
-/// Installs the wheel where nothing else is, and asks it what it is; then beside the packages of the tests, whether it
-/// works.
+/// Installs the wheel in an empty environment and runs `sot --version`; then adds the packages of the tests and runs
+/// `sot doctor`.
 fn try_out(python: &Interpreter, packages: &Venv, wheel: &Path) -> Result<(), Failure> {
     let minor = python.minor;
     let dir = workspace::target().join("venv").join(format!("wheel-{minor}"));
@@ -138,7 +140,7 @@ fn asked(what: &str, command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// The source distribution.
+/// Builds the source distribution and returns its path.
 fn sources(python: &Interpreter, dist: &Path) -> Result<PathBuf, Failure> {
     let venv = Venv::prepare(python)?;
     let mut maturin = venv.python_command();
@@ -156,7 +158,7 @@ fn names(dist: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// The minor version of the C library in the first tag such as `manylinux_2_34`; beyond all if there is none.
+/// Returns the minor version of glibc in the first tag such as `manylinux_2_34`; `u32::MAX` if there is no tag.
 fn glibc_of(text: &str) -> u32 {
     let digits = text.split_once("manylinux_2_").map_or("", |(_, rest)| rest);
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());

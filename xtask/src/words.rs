@@ -1,5 +1,5 @@
-//! Checks of names for `cargo xtask lint`: crates that know no framework do not say a framework's words, and a crate
-//! declares the name of a type once.
+//! Checks of names for `cargo xtask lint`: crates that know no framework must not use a framework's words, and a
+//! crate must not declare two types of the same name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{workspace, Failure};
 
-/// What must work with any framework.
+/// Folders whose code must work with any framework.
 const NEUTRAL: [&str; 5] = ["sot-core/src", "sot-variables/src", "sot-python/src", "sot-harness/src", "tests/src"];
 
-/// Words of one framework, in lower case, with what belongs in their place.
+/// Words of a framework in lower case, each with advice.
 const FRAMEWORK_WORDS: [(&str, &str); 5] = [
     ("stop_gradient", "the backend names it: `GradientFlow`"),
     ("paddle", "it belongs into `sot-paddle`"),
@@ -19,7 +19,7 @@ const FRAMEWORK_WORDS: [(&str, &str); 5] = [
     ("sot.psdb", "the backend registers it"),
 ];
 
-/// Looks for the words of a framework in code, comments and texts of the crates that know none.
+/// Looks for a framework's words in code, comments and strings of the neutral crates.
 pub(crate) fn check_framework_words() -> Result<(), Failure> {
     println!("[framework words] …");
     let root = workspace::root();
@@ -35,14 +35,14 @@ pub(crate) fn check_framework_words() -> Result<(), Failure> {
     Err(format!("these crates know no framework, and say\n{}", found.join("\n")))
 }
 
-/// Crates whose top-level types have a name of their own each.
+/// Crates in which the names of top-level types must be unique.
 const CRATES: [&str; 7] =
     ["sot-core", "sot-variables", "sot-opcodes-py38", "sot-opcodes-py312", "sot-python", "sot-paddle", "xtask"];
 
-/// Of the files in this folder one is compiled, by the version of CPython: they declare the same types.
+/// Files for the versions of CPython, only one of which is compiled, so they declare the same types.
 const BY_VERSION: &str = "sot-core/src/cpython/layout";
 
-/// Looks for structs, enums and traits that have one name in one crate.
+/// Looks for structs, enums and traits with the same name in a crate.
 pub(crate) fn check_type_names() -> Result<(), Failure> {
     println!("[type names] …");
     let root = workspace::root();
@@ -70,8 +70,7 @@ pub(crate) fn check_type_names() -> Result<(), Failure> {
     Err(format!("a crate declares these names of types twice\n{}", twice.join("\n")))
 }
 
-/// Looks for names of kinds of variables that decide something: they are for people, and `Variable::form` tells values
-/// apart.
+/// Looks for comparisons of kind names. These names are for people; code must use `Variable::form`.
 pub(crate) fn check_kind_names() -> Result<(), Failure> {
     println!("[names of kinds] …");
     let root = workspace::root();
@@ -93,7 +92,7 @@ pub(crate) fn check_kind_names() -> Result<(), Failure> {
     Err(format!("these compare the name of a kind; ask the variable, or for its `form()`\n{}", found.join("\n")))
 }
 
-/// Whether a line compares what `kind()` of a variable gives.
+/// True if a line compares the result of `kind()` of a variable.
 fn decides_by_kind(line: &str) -> bool {
     let rest = |(at, asked): (usize, &str)| line[at + asked.len()..].trim_start();
     line.match_indices(".kind()").map(rest).any(|rest| {
@@ -102,7 +101,7 @@ fn decides_by_kind(line: &str) -> bool {
     }) || line.contains("contains(&") && line.contains(".kind())")
 }
 
-/// The name of the struct, enum or trait that a line declares at the top level of a file.
+/// Returns the name of the struct, enum or trait that a line declares at the top level of a file.
 fn declared_type(line: &str) -> Option<&str> {
     let line = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
@@ -113,7 +112,7 @@ fn declared_type(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// Source files below `dir`, Rust's and Python's.
+/// Collects Rust and Python source files below `dir`.
 fn source_files(dir: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = dir.read_dir() else { return };
     for path in entries.flatten().map(|entry| entry.path()) {

@@ -1,37 +1,37 @@
-//! Where things are: the checkout, and the directory builds and virtual environments go to; and copies of folders.
+//! Paths of the checkout and of the target directory, and copying of folders.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 pub(crate) fn root() -> &'static Path {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_dir.parent().unwrap_or(crate_dir)
 }
 
-/// `target/`, or what `CARGO_TARGET_DIR` names instead.
+/// Returns `target/`, or the directory named by `CARGO_TARGET_DIR`.
 pub(crate) fn target() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
     let dir = named.map_or_else(|| root().join("target"), PathBuf::from);
     std::path::absolute(&dir).unwrap_or(dir)
 }
 
-/// The cargo that runs this program.
+/// Returns the cargo that runs this program.
 pub(crate) fn cargo() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
-/// What becomes of symbolic links when a folder is copied.
+/// How symbolic links are treated when a folder is copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// They are not copied.
+    /// Links are not copied.
     LeftOut,
-    /// What they lead to is copied.
+    /// The files that links refer to are copied.
     Followed,
 }
 
-/// Copies the files of a folder and of those in it, but for what CPython has compiled.
+/// Copies a folder recursively, without `__pycache__`.
 pub(crate) fn copy_files(from: &Path, to: &Path, links: Links) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir()? {

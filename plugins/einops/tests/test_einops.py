@@ -1,4 +1,4 @@
-"""Functions that call einops are one graph; the numbers of graphs, hits and breaks are written here."""
+"""Functions that call einops are one graph; expected numbers of graphs, hits and breaks are given."""
 
 import paddle
 import pytest

@@ -1,4 +1,4 @@
-"""Functions that read and make immutable maps are one graph; the numbers of graphs, hits and breaks are written here."""
+"""Functions that read and make immutable maps are one graph; expected numbers of graphs, hits and breaks are given."""
 
 import immutables
 import paddle

@@ -1,4 +1,4 @@
-//! What NumPy's objects mean to the tracer.
+//! The meaning of NumPy's objects for the tracer.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use sot_core::backend::{
 
 use crate::meaning::{is_array, is_method, Functions};
 
-/// Kinds of element types whose operations run no code of the program's.
+/// Kinds of element types whose operations run no code of the program.
 const KINDS: &str = "biufc";
 
 pub(crate) struct NumPy {
@@ -39,7 +39,7 @@ fn is_of_numbers(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(KINDS.contains(&kind))
 }
 
-/// Shape, and element type with the order of its bytes.
+/// Returns shape and element type, the latter with its byte order.
 pub(crate) fn meta_of(array: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
     let dtype: String = array.getattr("dtype")?.getattr("str")?.extract()?;
@@ -55,7 +55,7 @@ impl Backend for NumPy {
         "numpy"
     }
 
-    /// Subclasses may do anything when they are asked.
+    /// Subclasses are excluded, as they may override any operation.
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
         object.get_type().is(&self.array) && is_of_numbers(object).unwrap_or(false)
     }
@@ -77,7 +77,7 @@ impl Backend for NumPy {
         Ok(self.array.bind(py).clone().into_any())
     }
 
-    /// Functions and objects alike: `numpy.add` is an object, and from 1.25 on so is `numpy.sum`.
+    /// Not only Python functions: `numpy.add` is an object, and from NumPy 1.25 on `numpy.sum` is, too.
     fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
         self.functions.policy(callable).unwrap_or(CallPolicy::Follow)
     }
@@ -124,14 +124,14 @@ impl Backend for NumPy {
 }
 
 impl Constants for NumPy {
-    /// A number of NumPy's is an operand as it is: its type says what the result is of.
+    /// A NumPy scalar stays an operand as it is, because its type determines the element type of the result.
     fn number_for(&self, _: &TensorMeta, _: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
         let is_number = number.is_instance(self.number.bind(number.py())).unwrap_or(false);
         is_number.then(|| number.clone().unbind())
     }
 }
 
-/// An array has this shape and element type.
+/// Guard: an array has this shape and element type.
 struct ArrayTest {
     array: Py<PyType>,
     shape: Vec<i64>,

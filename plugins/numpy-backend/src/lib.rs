@@ -1,4 +1,5 @@
-//! NumPy as a backend: ufuncs and functions of arrays are statements, and a graph is a Python function that calls them.
+//! NumPy as a backend: calls of ufuncs and array functions are statements, and a graph is a Python function that
+//! calls them.
 #![forbid(unsafe_code)]
 
 mod backend;

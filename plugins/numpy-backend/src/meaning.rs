@@ -1,4 +1,4 @@
-//! What NumPy's functions and the attributes of arrays mean to a trace.
+//! The meaning of NumPy's functions and of the attributes of arrays for a trace.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use sot_core::backend::CallPolicy;
 
-/// Functions of module `numpy` that make arrays of their arguments and do nothing else. What the shape of a result is
-/// depends on shapes and known arguments.
+/// Functions of module `numpy` whose only effect is to make arrays from their arguments. The shape of the result
+/// depends on shapes and known arguments only.
 const FUNCTIONS: &[&str] = &[
     "all",
     "any",
@@ -83,7 +83,7 @@ const FUNCTIONS: &[&str] = &[
     "zeros_like",
 ];
 
-/// Methods of arrays that make an array.
+/// Methods of arrays whose result is an array.
 const METHODS: &[&str] = &[
     "all",
     "any",
@@ -159,14 +159,14 @@ const METHODS: &[&str] = &[
     "__xor__",
 ];
 
-/// Attributes that are arrays themselves.
+/// Attributes of arrays that are arrays.
 const ARRAYS: &[&str] = &["T", "imag", "mT", "real"];
 
-/// NumPy's callables by address.
+/// NumPy's functions, by address.
 pub(crate) struct Functions {
     addresses: HashSet<usize>,
     array: Py<PyAny>,
-    // Keeps the functions alive, so that their addresses stay theirs.
+    // Keeps the functions alive, so that their addresses are not reused.
     _objects: Vec<Py<PyAny>>,
 }
 
@@ -177,7 +177,7 @@ impl Functions {
         for name in FUNCTIONS {
             objects.extend(numpy.getattr_opt(*name)?.map(Bound::unbind));
         }
-        // Those of its own; others are made of functions of the program's.
+        // NumPy's own ufuncs; others may have been made from functions of the program.
         for (_, object) in numpy.dict() {
             if object.is_instance(&ufunc)? {
                 objects.push(object.unbind());

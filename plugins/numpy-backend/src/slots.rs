@@ -1,5 +1,5 @@
-//! What C code calls by a slot: methods of ufuncs that write to nothing they are given, and those of arrays that
-//! builtins ask for. They are statements. `at` has no handler: it breaks the graph.
+//! Methods that C code calls through a slot, as statements: methods of ufuncs that write to none of their arguments,
+//! and methods of arrays that builtins call. `ufunc.at` has no handler, so it breaks the graph.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -1,4 +1,4 @@
-"""Functions of arrays are graphs: what comes out is what NumPy gives, and the numbers of graphs, hits and breaks are written here."""
+"""Functions of arrays are graphs with NumPy's results; expected numbers of graphs, hits and breaks are given."""
 
 import math
 
@@ -29,7 +29,7 @@ def same(found, expected):
 
 
 def twice(function, *makes, graphs, breaks=0, hits=None):
-    """Two calls of it, each beside plain NumPy on arguments of its own; the arguments are compared, too."""
+    """Call a function twice, beside plain NumPy on equal arguments; results and the final arguments are compared."""
     fast = sot_numpy.symbolic_translate(function)
     for seed in range(2):
         given, plain = ([make(np.random.RandomState(seed)) for make in makes] for _ in range(2))

@@ -1,4 +1,4 @@
-"""The package by itself: pickles, the command, plug-ins, and that no other framework is imported."""
+"""The package itself: pickles, the command, plug-ins, and that no other framework is imported."""
 
 import copy
 import os
@@ -106,7 +106,7 @@ def test_each_has_its_own_functions(fresh):
     for _ in range(3):
         assert of_paddle(paddle.ones([2])).tolist() == [2.0, 2.0]
         assert of_numpy(np.ones(2)).tolist() == [2.0, 2.0]
-    # One code object, with translations of each.
+    # A single code object with translations of each tracer.
     assert counts() == [(1, 2, 1), (1, 2, 1)]
     assert type(of_paddle) is not type(of_numpy)
 
@@ -127,7 +127,7 @@ def test_one_below_the_other(fresh):
     for number in (1.0, 2.0, 3.0):
         x = paddle.full([2], number)
         assert through_numpy(x).tolist() == [2 * ((number + 1) ** 2 + 1)] * 2
-    # Two graphs of Paddle's, around what has no graph: `Tensor.numpy` and the call. One of NumPy's.
+    # Two graphs of Paddle's, around the part without a graph: `Tensor.numpy` and the call. One graph of NumPy's.
     assert counts() == [(3, 6, 2), (1, 2, 1)]
 
 
@@ -166,11 +166,12 @@ def test_sections_within_one_another(fresh, depth):
     for number in (0.1, 0.2, 0.3):
         found = outermost(paddle.full([2], number, "float64"), depth)
         np.testing.assert_allclose(found.numpy(), plain(np.full(2, number), depth))
-        # Frames of neither, when all sections are over: no hook hands one on to the other for ever.
+        # Frames of neither tracer, when all sections are closed: the hooks must not hand such a frame to each other
+        # for ever.
         assert left_alone(1) == 2
     before = counts()
     assert before[0][2] >= 3 and before[1][2] >= 2 and before[0][1] and before[1][1]
-    # Whoever comes next has the slot.
+    # Whichever tracer is called next gets the frames.
     squared(np.ones(2))
     innermost(paddle.ones([2]))
     squared(np.ones(2))

@@ -1,4 +1,4 @@
-"""Random programs with views, writes and branches: results, arguments, what is one object and what shares memory, beside NumPy."""
+"""Random programs with views, writes and branches, compared with NumPy: results, arguments, identity, shared memory."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ import sot_numpy
 
 NAMES = ["a", "b", "c", "d"]
 
-# Of three arrays of one shape; what is computed stays small.
+# Statements on arrays of one shape; the numbers stay small.
 STATEMENTS = [
     "{v} = ({w} + {u}) % 7",
     "{v} = {w} * 2 - {u}",
@@ -131,5 +131,5 @@ def test_programs_give_what_numpy_gives():
     for seed in range(FIRST, FIRST + COUNT):
         look(seed)
     stats = sot_numpy.stats()
-    # Of three calls of each, most were translated, and hit.
+    # Each program is called three times; most calls were translated and hit.
     assert stats.graphs > COUNT and stats.hits > COUNT and sum(stats.breaks.values()) > COUNT / 2

@@ -1,174 +1,180 @@
-//! What a backend answers: what callables mean, attributes of tensors, and what methods say of memory.
+//! Answers of a backend: what callables and attributes of tensors mean, and what depends on a tensor's memory layout.
 
 use pyo3::prelude::*;
 
 use crate::guard::ObjectTest;
 
-/// What a callable means to the backend.
+/// What a call of a callable means to the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallPolicy {
-    /// Not the framework's business: follow it as any Python callable.
+    /// No special meaning: the callable is followed like any Python callable.
     Follow,
-    /// Reads what entering a [`CallPolicy::Manager`] changes besides that state: followed in traces that have not
-    /// entered one, and run for real in others. The text says why.
+    /// Reads state that a [`CallPolicy::Manager`] changes when it is entered, besides the state that `state_test`
+    /// covers. The callable is followed in traces that have not entered such a manager, and runs natively in others.
+    /// The text says why.
     FollowOutside(String),
     /// A graph-building function: one `call_api` statement.
     Api,
     /// A graph-building function that changes its first argument in place: one `call_inplace` statement.
     InPlace,
-    /// The same where this argument is true, and [`CallPolicy::Api`] where it is not.
+    /// [`CallPolicy::InPlace`] if this argument is true, [`CallPolicy::Api`] if it is not.
     InPlaceIf {
-        /// Its name.
+        /// Name of the argument.
         argument: &'static str,
-        /// Its position.
+        /// Position of the argument.
         at: usize,
     },
-    /// A function that is followed, and is one statement where a tensor's value decides in it
+    /// A function that is followed, but becomes one statement if a tensor's value decides about a branch in it
     /// ([`statement_of`](super::OwnCode::statement_of)).
     FollowOrCall,
-    /// A method of tensors by this name, not bound to one: called on its first argument.
+    /// An unbound method of tensors with this name: called on its first argument.
     Method(String),
-    /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
+    /// A pure function of what is known while tracing (such as `is_grad_enabled`). It is called while tracing; the
+    /// guard on the global state covers its result.
     Constant,
-    /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but
-    /// the trace has that object; should the program need one outside, its variable makes another.
+    /// Creates an object without effects elsewhere. With known arguments the object is created while tracing, and
+    /// only the trace has it. If the program needs the object outside the trace, its variable makes another one.
     Make,
-    /// Changes, as its known arguments say, the global state that [`state_test`](super::Backend::state_test) covers.
-    /// The trace changes it for real, so that statements are built and questions answered under it; new code does so
-    /// again.
+    /// Changes the global state that [`state_test`](super::Backend::state_test) covers, as its known arguments say.
+    /// The trace changes the state for real, so that statements are built and questions are answered under it. New
+    /// code repeats the change.
     Switch,
-    /// Makes a context manager that changes that state from where it is entered to where it is left.
+    /// Creates a context manager that changes this state between its entry and its exit.
     Manager,
-    /// Must run for real; the text says why and what to do.
+    /// Has to run natively; the text says why and what to do.
     Break(String),
-    /// The same, as it reads a value out of a tensor.
+    /// Has to run natively because it reads a value out of a tensor; the text says why and what to do.
     ReadsValue(String),
-    /// Is on a list of the framework's of what must run for real, its own frame included; the text says which.
+    /// Is on a list of the framework's functions that have to run natively, with their own frames; the text says
+    /// which list.
     Listed(String),
 }
 
-/// What a method that changes a tensor in place returns.
+/// Result of a method that changes a tensor in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
-    /// The tensor.
+    /// The tensor itself.
     It,
     /// `None`.
     Nothing,
-    /// Another object for the same tensor, which no graph gives: in the graph where the program drops it.
+    /// Another object for the same tensor. No graph can return such an object, so the method is in the graph only
+    /// where the program drops the result.
     AnotherObject,
 }
 
-/// What an attribute of a tensor means to the backend.
+/// Meaning of a tensor's attribute to the backend.
 #[derive(Debug)]
 pub enum TensorAttribute {
-    /// Known while tracing; the value is a plain Python object (`shape` is given as a list of ints).
+    /// Known while tracing: a plain Python object (`shape` as a list of ints).
     Known(Py<PyAny>),
     /// A method that builds graph: calling it is one `call_method` statement.
     Method,
-    /// A method that builds graph, and gives the tensor itself, which its result is from then on.
+    /// A method that builds graph and returns the tensor itself. From then on the tensor's value is the method's
+    /// result.
     Becoming,
-    /// A method that copies the tensor and notes the copy in its only argument, a dict, under the tensor's `id()`:
-    /// where the attribute
-    /// `unless` of a tensor from outside is false, the copy is what the method `by` gives.
+    /// A method that copies the tensor and notes the copy in its only argument, a dict, under the tensor's `id()`. If
+    /// the attribute `unless` of a tensor from outside is false, the copy is the result of the method `by`.
     Copy {
-        /// Called without arguments.
+        /// Name of the method that makes the copy; it is called without arguments.
         by: &'static str,
-        /// What a copy would have from the tensor, and no result of a graph has.
+        /// Name of an attribute that a copy would take over from the tensor, and that no result of a graph has.
         unless: &'static str,
     },
     /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
     InPlace(Returns),
-    /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
+    /// An attribute that is a tensor operation itself (such as `T`). Reading it is one statement: `getattr(tensor,
+    /// name)`.
     Operation,
-    /// A text that is known at run time only, but never empty.
+    /// A text that is not known before run time, and never empty.
     Text {
-        /// What is said where it is needed.
+        /// Text of the graph break where the value is needed.
         why: String,
-        /// Called with the tensor, which it gives back, before the text may be read.
+        /// Function that is called with the tensor before the text may be read; it returns the tensor.
         prepare: Py<PyAny>,
     },
-    /// All sizes of the tensor, of which some are open, as an object of this type: `list`, or one made from a list.
+    /// All sizes of the tensor, some of them open, as an object of this type: `list`, or a type that is made from a
+    /// list.
     Sizes(Py<PyAny>),
-    /// How many elements the tensor has, of which some sizes are open, as an object of this type: `int` or a subclass.
+    /// Number of elements of a tensor with open sizes, as an object of this type: `int` or a subclass.
     Elements(Py<PyAny>),
-    /// What the framework keeps with a tensor object beside its value, and C code gives: of a tensor from outside it is
-    /// read, and looked at again at each call.
+    /// State that the framework keeps with a tensor object besides its value, and that C code returns. For a tensor
+    /// from outside it is read while tracing and guarded.
     Outside {
-        /// What results of the graph have, where that is known.
+        /// The attribute's value for results of the graph, if it is known.
         of_result: Option<Py<PyAny>>,
-        /// What is said where it is not: they have it when the graph has run.
+        /// Text of the graph break if it is not known: results have the attribute when the graph has run.
         why: String,
     },
-    /// A method or property in Python of the tensors' type that asks for what is known, or calls other methods: it is
-    /// followed.
+    /// A method or property of the tensors' type that is written in Python and asks only for known facts, or calls
+    /// other methods: it is followed.
     Follow,
-    /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
+    /// Depends on the tensor's open sizes; the text says what is not known.
     OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.
     Break(String),
-    /// Tensors have no such attribute.
+    /// Tensors do not have this attribute.
     Missing,
 }
 
-/// What writing to an attribute of a tensor means to the backend.
+/// Meaning of a write to a tensor's attribute to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenAttribute {
-    /// It says whether gradients flow through the tensor from then on.
+    /// Sets whether gradients flow through the tensor from then on.
     Gradient {
-        /// Whether they do.
+        /// True if gradients flow.
         flows: bool,
-        /// The method that gives a result of the graph without gradients.
+        /// Name of the method that returns a result of the graph without gradients.
         stopped_by: &'static str,
     },
-    /// It is written to a tensor from outside when the graph has run; a result of the graph has no such attribute.
+    /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute.
     OfOutside,
-    /// It is written when the graph has run to any tensor that is one object then.
+    /// Written when the graph has run, to any tensor that is a single object by then.
     OfOneObject,
-    /// The framework has no rule of its own.
+    /// A plain attribute, for which the framework has no rule of its own.
     Plain,
 }
 
-/// What a method says of how a tensor from outside lies in memory, or does because of it.
+/// What a method does that depends on the memory layout of a tensor from outside.
 pub struct OfLayout {
-    /// What it does.
+    /// What the method does.
     pub does: LayoutAnswer,
-    /// Passes for tensors of which it is the same.
+    /// Test that passes for tensors for which the method does the same.
     pub test: Box<dyn ObjectTest>,
 }
 
-/// What a method that looks at how a tensor lies in memory does.
+/// What a method does that looks at a tensor's memory layout.
 pub enum LayoutAnswer {
-    /// It gives this.
+    /// Returns this object.
     Known(Py<PyAny>),
-    /// It gives the tensor itself.
+    /// Returns the tensor itself.
     Itself,
-    /// It lays the tensor out anew, which no graph can.
+    /// Changes the memory layout, which no graph can do; the text says why.
     Changes(String),
 }
 
-/// The dimensions of a tensor that its owner has marked.
+/// Dimensions of a tensor that the user has marked.
 #[derive(Clone, Debug, Default)]
 pub struct MarkedDimensions {
-    /// Their sizes are left open.
+    /// Dimensions whose sizes are left open.
     pub open: Vec<usize>,
-    /// Their sizes are assumed, whatever earlier calls have shown.
+    /// Dimensions whose sizes are assumed, whatever earlier calls have shown.
     pub assumed: Vec<usize>,
 }
 
-/// The arguments of a call, for [`call_policy`](super::Backend::call_policy). Nothing is assumed of what is not asked
-/// for.
+/// The arguments of a call, for [`call_policy`](super::Backend::call_policy). The translation assumes only what is
+/// asked for.
 pub trait GivenArguments {
-    /// How many are given by position.
+    /// Number of positional arguments.
     fn positional(&self) -> usize;
-    /// The names of those that are given by name.
+    /// Names of the keyword arguments.
     fn names(&self) -> Vec<&str>;
-    /// Whether an argument with this position and name is given, and is not `None`.
+    /// True if the argument with this position and name is given and is not `None`.
     fn is_given(&mut self, at: usize, name: &str) -> bool;
-    /// Its value, if that is known while tracing: the translation is one for this value then.
+    /// The argument's value, if it is known while tracing; the translation then specialises on the value.
     fn known(&mut self, at: usize, name: &str) -> Option<Py<PyAny>>;
 }
 
-/// No arguments, for asking what a callable means in general.
+/// No arguments, for asking what a callable means without a particular call.
 pub struct NoArguments;
 
 impl GivenArguments for NoArguments {

@@ -1,5 +1,6 @@
-//! What a backend tells the tracer and how a graph reaches it. A backend takes statements one at a time: appending one
-//! yields the values of its results, finishing yields the callable, so each operation is built once.
+//! The backend: what a framework tells the tracer, and how a graph reaches it. A backend takes statements one at a
+//! time. Appending a statement yields the values of its results, and finishing the graph yields the callable, so that
+//! each operation is built once.
 
 mod answers;
 mod builder;
@@ -27,15 +28,16 @@ pyo3::create_exception!(
     "A graph cannot be built for all sizes that are left open, but may be for those of this call."
 );
 
-/// A framework that can run graphs. What not every framework has is a protocol of its own. A backend that has something
-/// to say there names it, as in `fn models(&self) -> &dyn Models { self }`, and implements what differs from the
-/// defaults.
+/// A framework that can run graphs. Questions that only some frameworks can answer are grouped into protocols. A
+/// backend that answers such questions names itself as the protocol (`fn models(&self) -> &dyn Models { self }`) and
+/// implements the methods whose default does not fit.
 pub trait Backend: Send + Sync {
-    // The framework.
+    // Identity of the framework.
 
     /// Short name, unique among backends.
     fn name(&self) -> &'static str;
-    /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
+    /// Path prefixes of the framework's own files. CPython runs the frames of these files, unless the user asks for
+    /// their translation.
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let _ = py;
         Ok(Vec::new())
@@ -43,18 +45,18 @@ pub trait Backend: Send + Sync {
 
     // Tensors.
 
-    /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
+    /// Returns the Python type of eager tensors, for `type(x)` and `isinstance`.
     fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-    /// Whether `object` is an eager tensor of this framework (parameters and buffers included).
+    /// True if `object` is an eager tensor of this framework; parameters and buffers are included.
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
+    /// True if the tensor belongs to a model (a parameter): the trace assumes its identity, and not only its meta.
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
         let _ = object;
         false
     }
-    /// The meta of an eager tensor.
+    /// Returns the meta of an eager tensor.
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
-    /// What attribute `name` of a tensor in the graph means. `value` is the builder's value of the tensor.
+    /// Says what attribute `name` of a tensor in the graph means. `value` is the builder's value of the tensor.
     fn tensor_attribute(
         &self,
         py: Python<'_>,
@@ -65,16 +67,16 @@ pub trait Backend: Send + Sync {
 
     // Calls.
 
-    /// What calling `callable` with these arguments means: a function, a class, or any object that is called and is no
-    /// tensor. Asking it must not run code of the program's.
+    /// Says what a call of `callable` with these arguments means. The callable is a function, a class, or any other
+    /// callable object that is no tensor. This method must not run the program's code.
     fn call_policy(&self, callable: &Bound<'_, PyAny>, given: &mut dyn GivenArguments) -> CallPolicy;
 
     // Guards.
 
-    /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes
-    /// may be left open: of those the tensor may have any from `least` on.
+    /// Returns a test that passes for tensors with the meta (and on the device) of `tensor`. Sizes that are open in
+    /// `meta` may have any value from `least` on.
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>>;
-    /// A test of the global state as it is now; by default there is none that says what operations do.
+    /// Returns a test of the present global state. By default no global state changes what operations do.
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
         let _ = py;
         Ok(Box::new(python::NoState))
@@ -82,38 +84,39 @@ pub trait Backend: Send + Sync {
 
     // Graphs.
 
-    /// Starts a graph.
+    /// Begins a graph.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
 
     // Protocols that not every framework has.
 
-    /// What is asked of tensors outside of graphs beside their meta.
+    /// Questions about tensors outside of graphs, besides their meta.
     fn eager_tensors(&self) -> &dyn EagerTensors {
         &DefaultAnswers
     }
-    /// Values beside tensors: those of the framework's own, and those of other libraries that meet its tensors.
+    /// Values besides tensors: constants of the framework, and values of other libraries that are combined with its
+    /// tensors.
     fn constants(&self) -> &dyn Constants {
         &DefaultAnswers
     }
-    /// Objects in which the framework keeps tensors.
+    /// Objects that hold tensors, such as models.
     fn models(&self) -> &dyn Models {
         &DefaultAnswers
     }
-    /// Sizes and numbers that a graph is not made for, but given at each call.
+    /// Sizes and numbers that a graph takes as inputs and does not specialise on.
     fn open_values(&self) -> &dyn OpenValues {
         &DefaultAnswers
     }
-    /// The framework's own code in Python: which of it is followed, and what becomes of it where the program has
-    /// replaced some.
+    /// The framework's own Python code: which parts are followed, and what happens where the program has replaced
+    /// some.
     fn own_code(&self) -> &dyn OwnCode {
         &DefaultAnswers
     }
-    /// What users have told the framework about translation, and what they are told.
+    /// Settings of users about translation, and messages to users.
     fn user_interface(&self) -> &dyn UserInterface {
         &DefaultAnswers
     }
-    /// Whether values of graphs have memory, and what that is asked about. By default an operation in place gives a new
-    /// value, and statements that reach no output are dropped.
+    /// Protocol of a backend whose values have memory. By default an operation in place yields a new value, and
+    /// statements that reach no output are dropped.
     fn value_memory(&self) -> Option<&dyn ValueMemory> {
         None
     }

@@ -1,5 +1,5 @@
-//! Protocols that a backend may have beside [`Backend`](super::Backend). Each has a default answer for each question,
-//! which is that of a framework that knows nothing of it.
+//! Protocols that a backend may implement besides [`Backend`](super::Backend). The default answers are those of a
+//! framework that does not support the protocol's subject.
 
 use std::path::Path;
 
@@ -11,30 +11,30 @@ use crate::error::{Forbidden, ReasonId};
 use crate::guard::{ObjectTest, ObjectsTest};
 use crate::ir::Exported;
 
-/// A framework that has no answers of its own.
+/// Implements all protocols by their defaults.
 pub(super) struct DefaultAnswers;
 
-/// What is asked of tensors outside of graphs beside their meta.
+/// Questions about tensors outside of graphs, besides their meta.
 pub trait EagerTensors: Send + Sync {
-    /// What writing `value` to the attribute `name` of a tensor means; `None` is a value that is not known while
-    /// tracing, or a deletion.
+    /// Says what writing `value` to the attribute `name` of a tensor means. `None` stands for a value that is not
+    /// known while tracing, or for a deletion.
     fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
         let _ = (name, value);
         Ok(WrittenAttribute::Plain)
     }
-    /// What the method called without arguments does to a tensor from outside, if that depends on how the tensor lies
-    /// in memory.
+    /// Says what a method without arguments does to a tensor from outside, if it depends on the tensor's memory
+    /// layout.
     fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
         let _ = (tensor, method);
         Ok(None)
     }
-    /// The dimensions of a tensor that its owner has marked.
+    /// Returns the dimensions of a tensor that the user has marked.
     fn marked_dimensions(&self, tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
         let _ = tensor;
         MarkedDimensions::default()
     }
-    /// A function that gives the truth of an object in no time, or the object itself, for branches on tensors to ask
-    /// first.
+    /// Returns a function that gives the truth of an object quickly, or the object itself where it cannot. Branches
+    /// on tensors call it first.
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let _ = py;
         Ok(None)
@@ -43,30 +43,32 @@ pub trait EagerTensors: Send + Sync {
 
 impl EagerTensors for DefaultAnswers {}
 
-/// Values beside tensors: those of the framework's own, and those of other libraries that meet its tensors.
+/// Values besides tensors: constants of the framework, and values of other libraries that are combined with its
+/// tensors.
 pub trait Constants: Send + Sync {
-    /// Whether the object is one of the framework's plain values (a data type, a place): immutable, compared by `==`.
+    /// True if the object is a plain value of the framework (an element type, a device): immutable, and compared by
+    /// `==`.
     fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
         let _ = object;
         false
     }
-    /// Whether an argument of a call is of a value that nobody can change: the call may be made with it again.
+    /// True if an argument of a call is immutable, so that a replay may pass it again.
     fn is_unchanging(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_constant(object)
     }
-    /// Whether the framework has one object of such a value, and gives that whenever the value is asked for.
+    /// True if the framework has only one object for this value, and returns it whenever the value is asked for.
     fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {
         let _ = constant;
         false
     }
-    /// An array of another library's that the trace has made and nobody writes any more, as an argument of statements.
-    /// `None`: they take none.
+    /// Converts an array of another library into an argument of statements. The trace has made the array, and it is
+    /// not written any more. `None` if statements take no such arrays.
     fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _ = array;
         Ok(None)
     }
-    /// The Python number that an operator of a tensor's takes a number of another library's for, such as numpy's
-    /// `float64`. `None` where it does something else with it, or that is not known.
+    /// Returns the Python number that an operator of a tensor converts a number of another library to, such as
+    /// numpy's `float64`. `None` if the operator treats the number in another way, or if that is not known.
     fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
         let _ = (tensor, operator, number);
         None
@@ -75,14 +77,15 @@ pub trait Constants: Send + Sync {
 
 impl Constants for DefaultAnswers {}
 
-/// Objects in which the framework keeps tensors.
+/// Objects that hold tensors, such as models.
 pub trait Models: Send + Sync {
-    /// Whether an object that is no tensor may lead to tensors, as a model does.
+    /// True if an object that is no tensor may lead to tensors, as a model does.
     fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
         let _ = object;
         false
     }
-    /// The function that a call of an object of this class comes to, where it is not the one that CPython calls.
+    /// Returns the function that a call of an instance of this class runs, if it is not the function that CPython
+    /// calls.
     fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _ = class;
         Ok(None)
@@ -91,31 +94,31 @@ pub trait Models: Send + Sync {
 
 impl Models for DefaultAnswers {}
 
-/// Sizes and numbers that a graph is not made for, but given at each call.
+/// Sizes and numbers that a graph takes as inputs and does not specialise on.
 pub trait OpenValues: Send + Sync {
-    /// A function that takes a tensor and an axis and gives the size; of a value of a graph, as a value.
+    /// Returns a function of a tensor and an axis that gives the size. For a value of a graph, the size is a value,
+    /// too.
     fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _ = py;
         Ok(None)
     }
-    /// Whether a statement does with sizes that are values of the graph what it does with numbers.
+    /// True if a statement treats sizes that are values of the graph like numbers.
     fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
     }
-    /// Whether a statement does with a `float` that is a value of the graph what it does with the number.
+    /// True if a statement treats a `float` that is a value of the graph like the number.
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
     }
-    /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does
+    /// True if a statement that takes a `float` may raise for an infinite, `nan` or too large one, where a graph does
     /// not.
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
     }
-    /// Whether a statement takes an array of another library's as a value of the graph, which is given anew at each
-    /// call.
+    /// True if a statement takes an array of another library as a value of the graph, which is given at each call.
     fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
@@ -124,23 +127,22 @@ pub trait OpenValues: Send + Sync {
 
 impl OpenValues for DefaultAnswers {}
 
-/// The framework's own code in Python: which of it is followed, and what becomes of it where the program has replaced
-/// some.
+/// The framework's own Python code: which parts are followed, and what happens where the program has replaced some.
 pub trait OwnCode: Send + Sync {
-    /// Whether what the framework's types of tensors and models hold under a name was put there by the program, or
-    /// calls what was.
+    /// True if a function held by the framework's types of tensors and models was put there by the program, or calls
+    /// such a function.
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
         let _ = held;
         false
     }
-    /// Whether the framework's own code finds a function in a module under this name, and code with these globals is
-    /// not the framework's.
+    /// True if the framework's own code looks up a function in a module under this name, and if code with these
+    /// globals is not the framework's.
     fn calls_by_name(&self, module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> bool {
         let _ = (module, name, globals);
         false
     }
-    /// A test that the framework's code for a statement finds what it finds now under the names that it looks up, with
-    /// the object that is asked about.
+    /// Returns a test, with the object it is applied to, that the names which the framework's code looks up for a
+    /// statement still hold what they hold now.
     #[allow(clippy::type_complexity, reason = "an object and a test of it, or neither")]
     fn foundation(
         &self,
@@ -150,16 +152,16 @@ pub trait OwnCode: Send + Sync {
         let _ = (kind, callee);
         Ok(None)
     }
-    /// What to call as one statement in the place of a [`CallPolicy::FollowOrCall`], and the names of the globals that
-    /// it reads.
+    /// Returns the function that is called as one statement for a [`CallPolicy::FollowOrCall`], and the names of the
+    /// globals that it reads.
     ///
     /// [`CallPolicy::FollowOrCall`]: super::CallPolicy::FollowOrCall
     fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
         let _ = function;
         Ok(None)
     }
-    /// Whether a file belongs to a library that the framework is written with: in a program that asks for no
-    /// translation, none begins there.
+    /// True if a file belongs to a library that the framework is built on. In a program that does not ask for
+    /// translation, no translation begins in such a file.
     fn is_written_with(&self, file: &str) -> bool {
         let _ = file;
         false
@@ -168,24 +170,24 @@ pub trait OwnCode: Send + Sync {
 
 impl OwnCode for DefaultAnswers {}
 
-/// What users have told the framework about translation, and what they are told.
+/// Settings of users about translation, and messages to users.
 pub trait UserInterface: Send + Sync {
-    /// What a user of the framework can do about a break, where it can be said better than in general terms.
+    /// Returns advice for a break in the framework's own words, if it is better than the general advice.
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {
         let _ = reason;
         None
     }
-    /// Whether frames of a file are left alone as the user has told the framework to.
+    /// True if the user has told the framework to leave frames of this file alone.
     fn skips(&self, file: &str) -> bool {
         let _ = file;
         false
     }
-    /// Whether a mark of the framework's makes an error of what becomes of a code object, for this reason.
+    /// True if the framework has a mark that forbids this outcome for a code object, for this reason.
     fn forbids(&self, code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> bool {
         let _ = (code, what, why);
         false
     }
-    /// Writes a finished graph into a folder, as a file that can be read and run on its own.
+    /// Writes a finished graph into a folder, as a file that can be read and run by itself.
     fn export(&self, py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {
         let _ = (py, folder, graph);
         Ok(())
@@ -194,15 +196,15 @@ pub trait UserInterface: Send + Sync {
 
 impl UserInterface for DefaultAnswers {}
 
-/// Values of graphs that have memory, as tensors have. An operation in place changes its value, and with it all that
-/// share the value's memory, inputs of the graph among them; the graph runs every statement in its order, whether or
-/// not anything comes of it. What a backend owes that says so, beside this: [`GraphBuilder::roll_back`],
-/// [`GraphBuilder::has_effects`], and graphs that undo what they did before they raise.
+/// Protocol of a backend whose values have memory, as tensors do. An operation in place changes its value and all
+/// values that share its memory, inputs of the graph included. The graph runs every statement in order, whether its
+/// result is used or not. Such a backend also has to implement [`GraphBuilder::roll_back`] and
+/// [`GraphBuilder::has_effects`], and its graphs have to undo their changes before they raise.
 ///
 /// [`GraphBuilder::roll_back`]: super::GraphBuilder::roll_back
 /// [`GraphBuilder::has_effects`]: super::GraphBuilder::has_effects
 pub trait ValueMemory: Send + Sync {
-    /// A test that passes for as many tensors where the same ones share the same memory. It is asked for if a graph
-    /// changes some, of all tensors that enter it; `None` if there is nothing to test.
+    /// Returns a test that passes for the same number of tensors that share memory in the same way. Called with all
+    /// tensors that enter a graph, if the graph changes some of them. `None` if there is nothing to test.
     fn sharing_test(&self, tensors: &[Bound<'_, PyAny>]) -> PyResult<Option<Box<dyn ObjectsTest>>>;
 }

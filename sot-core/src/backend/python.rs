@@ -1,4 +1,4 @@
-//! What a backend whose graphs are built in Python need not write itself: the builder, and a test of tensors by their
+//! Ready-made parts for a backend whose graphs are built in Python: the builder, and a test of tensors by their
 //! metas.
 
 use pyo3::prelude::*;
@@ -6,20 +6,20 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::{CallKind, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorMeta};
 
-/// What is known of an eager tensor.
+/// Returns the meta of an eager tensor.
 pub type MetaOf = fn(&Bound<'_, PyAny>) -> PyResult<TensorMeta>;
 
-/// A graph that an object of Python's builds. It is asked by its methods:
+/// A graph that a Python object builds. Its methods are:
 ///
-/// - `input(tensor)` and `parameter(tensor)` give the values of what enters; `tensor` is of the first call and must not
-///   be kept, but for a weak reference to a parameter;
-/// - `call(kind, callee, args, kwargs)` appends a statement and gives its result, with values in the place of tensors.
-///   `kind` is `"function"`, `"method"`, `"function in place"`, `"method in place"` or the framework's word for an object
-///   that is called as a whole; `callee` is the name of a method. What it raises breaks the graph;
-/// - `finish(name, inputs, outputs)` gives the function: positional tensors in, a list or tuple of tensors out;
-/// - `program()`, if there is such a method, gives what `backend=` callables see.
+/// - `input(tensor)` and `parameter(tensor)` return the values of what enters. `tensor` is the tensor of the first
+///   call and must not be kept, except for a weak reference to a parameter;
+/// - `call(kind, callee, args, kwargs)` appends a statement and returns its result, with values in place of tensors.
+///   `kind` is `"function"`, `"method"`, `"function in place"`, `"method in place"` or the framework's word for an
+///   object that is called as a whole; for a method, `callee` is its name. An exception breaks the graph;
+/// - `finish(name, inputs, outputs)` returns the function: positional tensors in, a list or tuple of tensors out;
+/// - `program()`, if it exists, returns the program that `backend=` callables see.
 ///
-/// A value is of a type of its own, and its attribute `example` is an eager tensor that is like it.
+/// Values have a type of their own. Their attribute `example` is an eager tensor with the value's meta.
 pub struct PythonGraph {
     graph: Py<PyAny>,
     value: Py<PyType>,
@@ -28,13 +28,15 @@ pub struct PythonGraph {
 }
 
 impl PythonGraph {
-    /// A graph with nothing in it, the type of its values, and what is known of their examples.
+    /// Creates a builder from an empty graph object, the type of its values, and the function that gives the meta of
+    /// an example.
     pub fn new(graph: &Bound<'_, PyAny>, value: &Bound<'_, PyType>, meta: MetaOf) -> Self {
         PythonGraph { graph: graph.clone().unbind(), value: value.clone().unbind(), meta, has_memory: false }
     }
 
-    /// The same, of a backend whose values have memory: `operations()` says how many there are, `roll_back(operations)`
-    /// takes the others back, and `has_effects()` tells whether the graph must run though nothing of it is used.
+    /// For a backend whose values have memory. The graph object then also has `operations()`, the number of
+    /// operations, `roll_back(operations)`, which takes the later ones back, and `has_effects()`, which tells whether
+    /// the graph must run even if no result is used.
     #[must_use]
     pub fn with_memory(self) -> Self {
         PythonGraph { has_memory: true, ..self }
@@ -83,7 +85,7 @@ impl GraphBuilder for PythonGraph {
         Python::attach(|py| self.graph.call_method1(py, "roll_back", (operations,)).map(drop))
     }
 
-    /// Where it cannot be told, the graph runs.
+    /// If the graph object's answer raises, the graph is assumed to have effects.
     fn has_effects(&self) -> bool {
         let ask = |py: Python<'_>| self.graph.call_method0(py, "has_effects")?.extract(py);
         self.has_memory && Python::attach(ask).unwrap_or(true)
@@ -117,8 +119,8 @@ impl GraphBuilder for PythonGraph {
     }
 }
 
-/// A test of a tensor: it is of the same type as the example, and as much is known of it. It asks as `meta` does, which
-/// must not run code of the program's.
+/// A test of a tensor: same type and same meta as the example. It calls the function `meta`, which must not run the
+/// program's code.
 pub struct MetaTest {
     ty: Py<PyType>,
     shape: Vec<Option<i64>>,
@@ -128,7 +130,7 @@ pub struct MetaTest {
 }
 
 impl MetaTest {
-    /// The test that this tensor passes.
+    /// Creates the test from a tensor that passes it.
     pub fn of(tensor: &Bound<'_, PyAny>, meta: MetaOf) -> PyResult<Box<dyn ObjectTest>> {
         let TensorMeta { shape, dtype, gradient } = meta(tensor)?;
         let ty = tensor.get_type().unbind();
@@ -150,7 +152,7 @@ impl ObjectTest for MetaTest {
     }
 }
 
-/// The state of a framework in which nothing but the arguments says what an operation does.
+/// The state of a framework whose operations depend on nothing but their arguments.
 pub(super) struct NoState;
 
 impl StateTest for NoState {

@@ -1,4 +1,4 @@
-//! The model of a code object. Reading one is in `decode`, writing one in `encode`.
+//! Model of a code object. `decode` reads code objects, `encode` writes them.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use crate::version::PyVersion;
 const VARARGS: u32 = 0x04;
 const VARKEYWORDS: u32 = 0x08;
 
-/// A code object with its instructions taken apart.
+/// A decoded code object.
 #[derive(Debug)]
 pub struct Code {
-    /// `co_filename`; text that is not valid Unicode is shown with replacement characters and left as it was on encode.
+    /// `co_filename`. Text that is not valid Unicode is shown with replacement characters, and unchanged on encode.
     pub filename: String,
     /// `co_name`.
     pub name: String,
-    /// `co_qualname`; the name again before 3.11, which has none.
+    /// `co_qualname`; before 3.11, which has none, `co_name`.
     pub qualname: String,
     /// `co_firstlineno`.
     pub first_line: u32,
@@ -46,23 +46,23 @@ pub struct Code {
     pub handlers: Vec<Handler>,
 }
 
-/// One instruction with its whole operand.
+/// One instruction with its complete operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instruction {
     /// The opcode's number in the running interpreter.
     pub opcode: u8,
-    /// The operand with `EXTENDED_ARG` folded in; for a jump it is what was decoded and is ignored on encode.
+    /// The operand with `EXTENDED_ARG` folded in. For a jump this is the decoded operand, which is ignored on encode.
     pub arg: u32,
-    /// Where a jump goes; `None` for every other instruction.
+    /// Target of a jump; `None` for other instructions.
     pub target: Option<Label>,
-    /// The source the instruction stands for.
+    /// Source range of the instruction.
     pub position: Position,
-    /// At least this many `EXTENDED_ARG` prefixes are written (0 to 3). It is what was decoded, so that an unedited
-    /// code comes out byte for byte even where the compiler wrote prefixes it did not need.
+    /// Minimum number of `EXTENDED_ARG` prefixes (0 to 3). It is decoded, so that unedited code is encoded byte for
+    /// byte even where the compiler wrote needless prefixes.
     pub extended: u8,
 }
 
-/// An index into [`Code::instructions`]; as the end of a range it may be one past the last.
+/// An index into [`Code::instructions`]. As the end of a range it may be one behind the last instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Debug)]
 pub struct Label(pub u32);
 
@@ -88,9 +88,9 @@ pub struct Handler {
     pub end: Label,
     /// The handler's first instruction.
     pub target: Label,
-    /// How deep the stack is kept when the handler is entered.
+    /// Depth that the stack is cut to when the handler is entered.
     pub depth: u32,
-    /// Whether the offset of the raising instruction is pushed before the exception.
+    /// True if the offset of the raising instruction is pushed before the exception.
     pub lasti: bool,
 }
 
@@ -101,7 +101,7 @@ impl Code {
         self.arg_count as usize + self.kwonly_count as usize + stars
     }
 
-    /// Gives the code a flat signature, the slots of which are the same.
+    /// Makes the signature flat: all arguments positional, in the same slots.
     pub fn take_all_by_position(&mut self) {
         self.arg_count = self.total_args() as u32;
         self.posonly_count = 0;
@@ -109,10 +109,10 @@ impl Code {
         self.flags &= !(VARARGS | VARKEYWORDS);
     }
 
-    /// Turns the operand of `LOAD_DEREF` and its kin into an index into `cellvars` followed by `freevars`.
+    /// Converts the operand of `LOAD_DEREF` and similar opcodes into an index into `cellvars` followed by `freevars`.
     ///
-    /// Since 3.11 the operand is a slot of the frame, where a cell that is an argument shares the argument's slot;
-    /// `None` means that the slot holds no cell.
+    /// From 3.11 on the operand is a slot of the frame, where a cell that is an argument shares the argument's slot.
+    /// `None` if the slot holds no cell.
     pub fn cell_index(&self, arg: u32) -> Option<usize> {
         let cells = self.cellvars.len() + self.freevars.len();
         if PyVersion::BUILT_FOR < PyVersion(11) {
@@ -121,7 +121,7 @@ impl Code {
         (0..cells).find(|&index| self.cell_slot(index) == arg as usize)
     }
 
-    /// The operand that names a cell: the inverse of [`Code::cell_index`].
+    /// Returns the operand that names a cell; the inverse of [`Code::cell_index`].
     pub fn deref_arg(&self, cell_index: usize) -> u32 {
         if PyVersion::BUILT_FOR < PyVersion(11) {
             cell_index as u32
@@ -130,12 +130,13 @@ impl Code {
         }
     }
 
-    /// The entry of the exception table that covers an instruction.
+    /// Returns the entry of the exception table that covers an instruction.
     pub fn handler_at(&self, at: Label) -> Option<&Handler> {
         self.handlers.iter().find(|handler| handler.start <= at && at < handler.end)
     }
 
-    /// The name in a slot of the frame as 3.11 and newer lay it out: locals, cells that are no locals, free variables.
+    /// Returns the name of a frame slot in the layout of 3.11 and newer: locals, cells that are no locals, free
+    /// variables.
     pub fn slot_name(&self, slot: u32) -> Option<&str> {
         let slot = slot as usize;
         if let Some(name) = self.varnames.get(slot) {
@@ -145,7 +146,7 @@ impl Code {
         cells.chain(&self.freevars).nth(slot - self.varnames.len()).map(String::as_str)
     }
 
-    /// A copy that shares the constants.
+    /// Returns a copy that shares the constants.
     #[must_use]
     pub fn clone_ref(&self, py: Python<'_>) -> Code {
         Code {
@@ -191,7 +192,7 @@ impl Instruction {
 }
 
 impl Position {
-    /// The position that only knows a line.
+    /// A position of which only the line is known.
     #[must_use]
     pub const fn line(line: u32) -> Position {
         Position { line: Some(line), end_line: None, column: None, end_column: None }

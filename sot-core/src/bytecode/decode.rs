@@ -1,4 +1,5 @@
-//! From a code object to the model. Bytecode is read from `co_code`, which has no specialised or instrumented opcodes.
+//! Decodes a code object into the model. Bytecode is read from `co_code`, which has no specialised or instrumented
+//! opcodes.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyString, PyTuple};
@@ -8,7 +9,7 @@ use super::{exception_table, BytecodeError, Code, Handler, Instruction, JumpKind
 use crate::version::PyVersion;
 
 impl Code {
-    /// Takes a code object apart.
+    /// Decodes a code object.
     pub fn decode(code: &Bound<'_, PyAny>) -> Result<Code, BytecodeError> {
         let opcodes = Opcodes::try_get(code.py())?;
         let code = as_code(code)?;
@@ -26,7 +27,7 @@ pub(super) fn as_code<'a, 'py>(code: &'a Bound<'py, PyAny>) -> Result<&'a Bound<
     code.cast().map_err(|_| BytecodeError::NotCode { found: code.get_type().to_string() })
 }
 
-/// Everything but instructions and handlers.
+/// Decodes everything but instructions and exception handlers.
 pub(super) fn header(code: &Bound<'_, PyCode>) -> Result<Code, BytecodeError> {
     let name = text(code, "co_name")?;
     let qualname = if PyVersion::BUILT_FOR < PyVersion(11) { name.clone() } else { text(code, "co_qualname")? };
@@ -58,7 +59,7 @@ pub(super) fn line_table(code: &Bound<'_, PyCode>) -> Result<Vec<u8>, BytecodeEr
     bytes(code, LineTable::of(PyVersion::BUILT_FOR).attribute())
 }
 
-/// The raw exception table; empty before 3.11, which has none.
+/// Reads the raw exception table; empty before 3.11, which has none.
 pub(super) fn exception_table(code: &Bound<'_, PyCode>) -> Result<Vec<u8>, BytecodeError> {
     if PyVersion::BUILT_FOR < PyVersion(11) {
         return Ok(Vec::new());
@@ -76,7 +77,7 @@ fn text(code: &Bound<'_, PyCode>, attribute: &str) -> Result<String, BytecodeErr
     Ok(value.cast::<PyString>().map_err(PyErr::from)?.to_string_lossy().into_owned())
 }
 
-/// A C int that is not negative; a negative line, which only hand-made syntax trees have, reads as zero.
+/// Reads a C int that is not negative. A negative line, which only occurs in hand-made syntax trees, reads as zero.
 fn count(code: &Bound<'_, PyCode>, attribute: &str) -> Result<u32, BytecodeError> {
     let value: i64 = code.getattr(attribute)?.extract()?;
     Ok(u32::try_from(value).unwrap_or(0))
@@ -88,7 +89,8 @@ fn constants(code: &Bound<'_, PyCode>) -> Result<Vec<Py<PyAny>>, BytecodeError> 
     Ok(consts.iter().map(Bound::unbind).collect())
 }
 
-/// Instructions with the unit each starts at, prefixes included; the end of the code comes last.
+/// Instructions, and the two-byte unit at which each of them starts, with its prefixes. The end of the code comes
+/// last.
 struct Scan {
     instructions: Vec<Instruction>,
     starts: Vec<u32>,
@@ -107,7 +109,7 @@ fn scan(bytecode: &[u8], opcodes: &Opcodes) -> Result<Scan, BytecodeError> {
     Ok(scan)
 }
 
-/// The instruction that starts at a unit, and how many units it takes with prefixes and caches.
+/// Decodes the instruction that starts at a unit. Returns also its number of units, with prefixes and inline caches.
 fn instruction(units: &[(u8, u8)], start: usize, opcodes: &Opcodes) -> Result<(Instruction, usize), BytecodeError> {
     let offset = 2 * start;
     let prefixes = units[start..].iter().take_while(|unit| unit.0 == opcodes.extended_arg()).count();
@@ -180,7 +182,7 @@ impl Scan {
     }
 }
 
-/// Jumps count bytes up to 3.9 and two-byte units since 3.10.
+/// Divisor of jump operands: jumps count bytes up to 3.9, and two-byte units from 3.10 on.
 pub(super) fn unit_size() -> u32 {
     if PyVersion::BUILT_FOR < PyVersion(10) {
         2

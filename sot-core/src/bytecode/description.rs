@@ -1,21 +1,21 @@
-//! What is known of an instruction besides its simulation. A registration declares it once; the code generator, the
-//! resume functions and the analyses of loops and handlers read it there.
+//! Descriptions: facts about an opcode besides its simulation. The opcode's registration declares them once. The code
+//! generator, resume functions, and the analyses of loops and handlers read them here.
 
 use once_cell::sync::OnceCell;
 
 use super::local_pair;
 
-/// How many stack items, as a function of the argument.
+/// A number of stack items, as a function of the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Always so many.
+    /// A fixed number.
     Fixed(u32),
-    /// So many, and the argument more.
+    /// This number plus the operand.
     PlusArg(u32),
 }
 
 impl Count {
-    /// The number for an argument.
+    /// The number of items for an operand.
     #[must_use]
     pub const fn of(self, arg: u32) -> u32 {
         match self {
@@ -25,185 +25,187 @@ impl Count {
     }
 }
 
-/// The declared stack effect; `None` for handlers that move the stack themselves.
+/// Items taken from and left on the stack; `None` for handlers that move the items themselves.
 pub type StackPicture = Option<(Count, Count)>;
 
-/// A number that depends on the instruction's argument.
+/// A number that depends on the instruction's operand.
 pub type ByArgument = fn(u32) -> u32;
 
-/// How the code generator runs the instruction outside of the frame that it was compiled for.
+/// How the code generator runs the instruction outside its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Native {
-    /// As it is; names, constants and cells get their places in the new code.
+    /// Unchanged; names, constants and cells get their places in the new code.
     Unchanged,
-    /// As another instruction with the same argument: a load of a method as the load of an attribute.
+    /// As another instruction with the same operand. A load of a method, for example, runs as the load of an
+    /// attribute.
     As(&'static str),
-    /// As a call with as many positional arguments as the argument says.
+    /// As a call with as many positional arguments as the operand says.
     Call,
 }
 
-/// What the graph does where it breaks at the instruction.
+/// What new code does if the graph breaks at the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtBreak {
-    /// The instruction runs, and what it leaves is handed over; a branch is asked where it goes.
+    /// Runs the instruction and hands over the items it leaves; for a branch, hands over on each side.
     Run,
-    /// The iterator is advanced, and the frame goes on in the loop or behind it.
+    /// Advances the iterator; the frame continues in the loop or behind it.
     Advance,
-    /// `__enter__` is called, and a block begins below its result (3.8 to 3.10).
+    /// Calls `__enter__`; a block begins below its result (3.8 to 3.10).
     EnterWith,
-    /// `__exit__` is told of the exception that is handled (3.9 and newer).
+    /// Calls `__exit__` with the handled exception (3.9 and newer).
     ExitWith,
-    /// `__exit__` is called, however the cleanup was entered (3.8).
+    /// Calls `__exit__`, in whichever way the cleanup was entered (3.8).
     CleanUp,
-    /// The operands are raised.
+    /// Raises the operands.
     Raise,
-    /// The exception on the stack is raised again.
+    /// Raises the exception on the stack again.
     RaiseAgain,
 }
 
-/// What a branch asks its operand.
+/// The condition of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchTest {
-    /// Whether it is true; the branch jumps where the answer is this one.
+    /// Jumps if the operand's truth is this.
     Truth(bool),
-    /// Whether it is `None`; the branch jumps where the answer is this one.
+    /// Jumps if "the operand is `None`" has this truth.
     IsNone(bool),
-    /// Whether the exception is no instance of the class.
+    /// Jumps if the exception is no instance of the class.
     NoMatch,
 }
 
-/// A branch.
+/// A conditional jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// What it asks.
+    /// The condition.
     pub test: BranchTest,
-    /// Whether the operand stays on the stack where the branch jumps.
+    /// True if the operand stays on the stack when the branch jumps.
     pub keeps: bool,
 }
 
-/// What an instruction does with a local variable.
+/// How an instruction accesses a local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads it.
+    /// Reads the variable.
     Load,
-    /// Binds it to the item on top of the stack.
+    /// Binds the variable to the top of the stack.
     Store,
-    /// Unbinds it.
+    /// Unbinds the variable.
     Delete,
-    /// Unbinds it and leaves its value on the stack, or NULL.
+    /// Unbinds the variable and pushes its value, or NULL.
     Clear,
 }
 
-/// What an instruction does with the local variables that its argument names.
+/// How an instruction accesses the local variables that its operand names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locals {
-    /// Nothing but reading one, or its argument names none.
+    /// Only reads one, or its operand names none.
     Read,
-    /// One.
+    /// Accesses one variable.
     One(Access),
-    /// Two, four bits each.
+    /// Accesses two variables, with four bits of the operand each.
     Two(Access, Access),
 }
 
-/// How the items on the stack move, where CPython's stack effect does not tell enough.
+/// How stack items move, where CPython's stack effect is not precise enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Movement {
-    /// The stack effect tells: items go, then come.
+    /// As the stack effect says: items are popped, then pushed.
     Effect,
-    /// CPython 3.8 counts what a `finally` body finds on the stack as more than it is: so many items come, or go.
+    /// CPython 3.8 counts more items for a `finally` body than there are. These are the real numbers of items pushed
+    /// (or popped, if negative).
     Counted {
-        /// Where the next instruction follows.
+        /// If the next instruction follows.
         next: i32,
-        /// Where the instruction jumps.
+        /// If the instruction jumps.
         jump: i32,
     },
-    /// The result lies where the callable, or the NULL of the call, did.
+    /// A call: the result takes the place of the callable, or of the NULL of the call.
     Call,
     /// A block with a handler begins (3.8 to 3.10).
     BeginBlock,
-    /// The manager becomes `__exit__`, a block, and the result of `__enter__` (3.8 to 3.10).
+    /// The context manager is replaced by `__exit__`, a block, and the result of `__enter__` (3.8 to 3.10).
     EnterWith,
     /// The innermost block ends (3.8 to 3.10).
     EndBlock,
-    /// What was handled before is handled again.
+    /// The exception handled before is handled again.
     EndHandling,
-    /// The iterator gives an item, or goes where the instruction jumps.
+    /// The iterator yields an item, or is popped if the instruction jumps.
     Advance,
-    /// The top changes places with the item that the argument counts.
+    /// The top of the stack and the item that the operand counts swap places.
     Swap,
 }
 
-/// Where the instruction gives the same whenever it runs, and does nothing that is seen outside of its frame. A
-/// generator that the program drops is closed by instructions of that sort alone.
+/// Where the instruction is quiet: it always gives the same result, and does nothing that is observable outside its
+/// frame. If only quiet instructions run when a dropped generator is closed, the closing can be left out.
 #[derive(Clone, Copy, Debug)]
 pub enum Quiet {
     /// Nowhere.
     Never,
     /// Everywhere.
     Always,
-    /// For such arguments.
+    /// For operands with this property.
     Argument(fn(u32) -> bool),
-    /// Where the operand is a constant.
+    /// If its stack operand is a constant.
     OfConstant,
-    /// Where the operand is the exception that closes the generator.
+    /// If its stack operand is the exception that closes the generator.
     OfException,
-    /// Where the name has not been written in the trace.
+    /// If the global name has not been written in the trace.
     GlobalUnwritten,
-    /// Where the operand is a module, and the name has not been written in the trace.
+    /// If its stack operand is a module, and the name has not been written in the trace.
     ModuleUnwritten,
 }
 
-/// The description of one opcode. Registrations build it by the methods of the same names as its fields.
+/// The description of one opcode. Registrations build it by methods with the names of its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// What the instruction takes from and leaves on the stack; `None` if its handler moves the items itself.
+    /// Items taken from and left on the stack; `None` if the handler moves the items itself.
     pub picture: StackPicture,
-    /// How many items it looks at: down to the container that it writes to, or to the callable that an error message
-    /// names. Without it, the picture's inputs; without a picture, all above the NULL of an unfinished call and above
-    /// the last block.
+    /// Number of items that it looks at, down to the container it writes to, or the callable that an error message
+    /// names. By default, the picture's inputs; without a picture, all items above the NULL of an unfinished call and
+    /// above the last block.
     pub reach: Option<ByArgument>,
-    /// How many items it leaves in their place, where CPython's stack effect does not tell.
+    /// Number of items that it leaves in their place, where CPython's stack effect does not tell.
     pub leaves: Option<ByArgument>,
-    /// For which arguments it leaves a callable and the NULL of a call.
+    /// The operands for which it leaves a callable and the NULL of a call.
     pub leaves_pair: Option<fn(u32) -> bool>,
-    /// How it runs outside of its frame.
+    /// How it runs outside its frame.
     pub native: Native,
-    /// What the graph does that breaks at it.
+    /// What new code does if the graph breaks at it.
     pub at_break: AtBreak,
-    /// Which branch it is.
+    /// The branch it is, if any.
     pub branch: Option<Branch>,
-    /// Whether it asks the question of the branch behind it.
+    /// True if it computes the condition of the branch behind it.
     pub asks_for_branch: bool,
-    /// Why it cannot run outside of its frame where a NULL is among its operands.
+    /// Why it cannot run outside its frame if a NULL is among its operands; `None` if it can.
     pub refuses_null: Option<&'static str>,
-    /// Whether it changes which exception is handled.
+    /// True if it changes the handled exception.
     pub changes_handled: bool,
-    /// What it does with the local variables in its argument.
+    /// How it accesses the local variables in its operand.
     pub locals: Locals,
-    /// How the items on the stack move.
+    /// How the stack items move.
     pub movement: Movement,
-    /// Where it is quiet.
+    /// Where the instruction is quiet.
     pub quiet: Quiet,
-    /// The special methods by which it may ask its operands.
+    /// Special methods of its operands that it may call.
     pub asks: &'static [&'static str],
-    /// Whether it uses more of its frame than variables and items: which exception is handled, the cell that `super()`
-    /// looks for.
+    /// True if it uses more of its frame than variables and stack items: the handled exception, or the cell that
+    /// `super()` looks for.
     pub needs_frame: bool,
 }
 
-/// What is taken for granted of an opcode that is not described.
+/// Description of an opcode without registration.
 static UNKNOWN: Description = Description::of(None);
 
 static DESCRIPTIONS: OnceCell<Vec<&'static Description>> = OnceCell::new();
 
-/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before
-/// the tracer has started, what is taken for granted.
+/// Returns the description of an opcode of the running interpreter: the one its registration declares. A default is
+/// returned for an opcode without registration, and before the tracer has started.
 #[must_use]
 pub fn describe(opcode: u8) -> &'static Description {
     DESCRIPTIONS.get().map_or(&UNKNOWN, |descriptions| descriptions[usize::from(opcode)])
 }
 
-/// From now on opcodes are described so; the first call counts.
+/// Sets the descriptions. Only the first call has an effect.
 pub(crate) fn set_descriptions(described: impl Iterator<Item = (u8, &'static Description)>) {
     DESCRIPTIONS.get_or_init(|| {
         let mut all = vec![&UNKNOWN; 256];
@@ -213,7 +215,7 @@ pub(crate) fn set_descriptions(described: impl Iterator<Item = (u8, &'static Des
 }
 
 impl Description {
-    /// That of an opcode with a stack picture.
+    /// A description with this stack picture, and defaults for the rest.
     #[must_use]
     pub const fn of(picture: StackPicture) -> Self {
         Description {
@@ -265,13 +267,13 @@ impl Description {
         Description { at_break, ..self }
     }
 
-    /// A branch that takes its operand from the stack.
+    /// Marks a branch that pops its operand.
     #[must_use]
     pub const fn branch(self, test: BranchTest) -> Self {
         Description { branch: Some(Branch { test, keeps: false }), ..self }
     }
 
-    /// A branch whose operand stays on the stack where it jumps.
+    /// Marks a branch whose operand stays on the stack if it jumps.
     #[must_use]
     pub const fn branch_or_pop(self, test: BranchTest) -> Self {
         Description { branch: Some(Branch { test, keeps: true }), ..self }
@@ -295,13 +297,13 @@ impl Description {
         Description { changes_handled: true, ..self }
     }
 
-    /// What the instruction does with the local variable in its argument.
+    /// Declares the access to the local variable in the operand.
     #[must_use]
     pub const fn local(self, access: Access) -> Self {
         Description { locals: Locals::One(access), ..self }
     }
 
-    /// What the instruction does with the two local variables in its argument.
+    /// Declares the accesses to the two local variables in the operand.
     #[must_use]
     pub const fn two_locals(self, first: Access, second: Access) -> Self {
         Description { locals: Locals::Two(first, second), ..self }
@@ -331,32 +333,32 @@ impl Description {
         Description { needs_frame: true, ..self }
     }
 
-    /// How many items the instruction looks at, if that is declared.
+    /// Number of items that the instruction looks at, if it is declared.
     #[must_use]
     pub fn reached(&self, arg: u32) -> Option<u32> {
         let inputs = |(inputs, _): (Count, Count)| inputs.of(arg);
         self.reach.map(|items| items(arg)).or_else(|| self.picture.map(inputs))
     }
 
-    /// Whether the instruction leaves a callable and the NULL of a call.
+    /// True if the instruction leaves a callable and the NULL of a call.
     #[must_use]
     pub fn is_pair(&self, arg: u32) -> bool {
         self.leaves_pair.is_some_and(|when| when(arg))
     }
 
-    /// Whether the instruction is a branch on the truth of a value, which goes.
+    /// True if the instruction is a branch on the truth of a value, which it pops.
     #[must_use]
     pub const fn tests_truth(&self) -> bool {
         matches!(self.branch, Some(Branch { test: BranchTest::Truth(_), keeps: false }))
     }
 
-    /// Whether the instruction is a branch that takes nothing but a bool, where the interpreter has such branches.
+    /// True if the branch takes only a bool in interpreters that have such branches.
     #[must_use]
     pub const fn needs_bool(&self) -> bool {
         !matches!(self.branch, Some(Branch { test: BranchTest::IsNone(_), .. }))
     }
 
-    /// What the instruction does with the locals in its argument, and with which.
+    /// The accesses of the instruction to the locals in its operand, with their slots.
     pub fn accesses(&self, arg: u32) -> impl Iterator<Item = (Access, u32)> {
         let [one, other] = local_pair(arg);
         let (first, second) = match self.locals {
@@ -367,7 +369,7 @@ impl Description {
         first.into_iter().chain(second)
     }
 
-    /// Whether the instruction binds a local variable.
+    /// True if the instruction binds a local variable.
     #[must_use]
     pub fn binds(&self) -> bool {
         self.accesses(0).any(|(access, _)| access == Access::Store)

@@ -1,6 +1,6 @@
-//! A listing like that of `dis`, the same on every version, for logs and golden tests.
+//! A listing like `dis` prints, in the same form on every version, for logs and golden tests.
 //!
-//! Constants of other than built-in types are shown by type only: showing a value must not run the user's `__repr__`.
+//! Constants of types that are not builtin are shown by type only, because the user's `__repr__` must not run.
 
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -12,9 +12,10 @@ use super::{BytecodeError, Code, Instruction, Label, Opcodes, OperandTable};
 use crate::version::PyVersion;
 
 impl Code {
-    /// All instructions, a line each: source line where it changes, `>>` for a jump's target, offset, name, operand.
+    /// Lists all instructions, one in each line: source line if it changes, `>>` at the target of a jump, offset,
+    /// name, operand.
     ///
-    /// A code that cannot be encoded as it stands is listed with indices for offsets, after a line that says why.
+    /// Code that cannot be encoded is listed with indices in place of offsets, after a line that says why.
     pub fn disassemble(&self, py: Python<'_>) -> String {
         let listing = match Listing::new(py, self) {
             Ok(listing) => listing,
@@ -39,7 +40,7 @@ impl Code {
         lines.join("\n") + "\n"
     }
 
-    /// One instruction: offset, name and operand.
+    /// Lists one instruction: offset, name and operand.
     pub fn disassemble_instruction(&self, py: Python<'_>, at: Label) -> String {
         match Listing::new(py, self) {
             Ok(_) if at.index() >= self.instructions.len() => format!("(no instruction {at})"),
@@ -94,7 +95,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The offset of an instruction; `end` for the label after the last.
+    /// The offset of an instruction; `end` for the label behind the last.
     fn offset(&self, at: Label) -> String {
         self.offsets.get(at.index()).map_or("end".to_owned(), ToString::to_string)
     }
@@ -126,7 +127,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// A constant, without addresses and in an order that does not depend on hashes.
+/// Shows a constant, without addresses, and in an order that does not depend on hashes.
 fn show(constant: &Bound<'_, PyAny>) -> String {
     if let Ok(tuple) = constant.cast_exact::<PyTuple>() {
         let items: Vec<_> = tuple.iter().map(|item| show(&item)).collect();

@@ -1,7 +1,7 @@
-//! From the model back to a code object.
+//! Encodes the model as a code object.
 //!
-//! An unedited model gives a code object that is equal to the original in every attribute, its line table byte for
-//! byte. Of an edited one the stack size, jumps, caches and tables are computed; everything else is the original's.
+//! An unedited model gives a code object that equals the original in every attribute, with the line table byte for
+//! byte. For an edited model, stack size, jumps, inline caches and tables are computed; all else is the original's.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};
@@ -11,11 +11,11 @@ use super::{decode, exception_table, stack_depth, BytecodeError, Code, Instructi
 use crate::version::PyVersion;
 
 impl Code {
-    /// Makes a code object like `template` with everything in which this code differs.
+    /// Creates a code object like `template`, with the attributes in which this code differs.
     ///
-    /// The line table is `template`'s own if that gives every instruction the same position, else a new one, with which
-    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` say what [`Instruction::position`] says. The stack
-    /// size is computed, unless bytecode and handlers are `template`'s.
+    /// The line table is that of `template` if it gives every instruction the same position. A new line table makes
+    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` agree with [`Instruction::position`]. The stack size
+    /// is computed, unless bytecode and handlers are those of `template`.
     pub fn encode<'py>(&self, template: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, BytecodeError> {
         let py = template.py();
         let opcodes = Opcodes::try_get(py)?;
@@ -28,7 +28,8 @@ impl Code {
         Ok(template.call_method("replace", (), Some(&changes.0))?)
     }
 
-    /// The byte offset of every opcode, after its prefixes: what `dis` prints and `f_lasti` holds.
+    /// Returns the byte offset of every opcode, behind its prefixes: the offset that `dis` prints and `f_lasti`
+    /// holds.
     pub fn offsets(&self, py: Python<'_>) -> Result<Vec<u32>, BytecodeError> {
         let layout = Layout::of(&self.instructions, Opcodes::try_get(py)?)?;
         Ok(layout.offsets().map(|offset| offset as u32).collect())
@@ -96,7 +97,7 @@ impl Code {
         if PyVersion::BUILT_FOR < PyVersion(11) && !self.handlers.is_empty() {
             return Err(BytecodeError::NoExceptionTable { count: self.handlers.len() });
         }
-        // The interpreter searches the table by start.
+        // The interpreter searches the table by the start of ranges.
         let mut handlers: Vec<_> = self.handlers.iter().filter(|handler| handler.start < handler.end).collect();
         handlers.sort_by_key(|handler| handler.start);
         if let Some(pair) = handlers.windows(2).find(|pair| pair[1].start < pair[0].end) {
@@ -120,13 +121,13 @@ impl Code {
     }
 }
 
-/// Where every instruction goes.
+/// The place of every instruction.
 pub(super) struct Layout {
-    /// First unit of each instruction, prefixes included, and the end of the code.
+    /// First two-byte unit of each instruction, with its prefixes; the end of the code comes last.
     starts: Vec<u32>,
     /// Operands with jumps resolved.
     args: Vec<u32>,
-    /// Number of `EXTENDED_ARG` of each.
+    /// Number of `EXTENDED_ARG` prefixes of each instruction.
     prefixes: Vec<u8>,
 }
 
@@ -137,7 +138,7 @@ impl Layout {
         let prefixes =
             instructions.iter().zip(&args).map(|(i, &arg)| prefixes_for(arg).max(i.extended.min(3))).collect();
         let mut layout = Layout { starts: Vec::new(), args, prefixes };
-        // Longer prefixes make longer jumps, which may need longer prefixes; they only grow, so this ends.
+        // Longer prefixes make jumps longer, which may need longer prefixes. Prefixes only grow, so this loop ends.
         loop {
             layout.measure(instructions, opcodes);
             if !layout.resolve_jumps(instructions, opcodes) {
@@ -146,12 +147,12 @@ impl Layout {
         }
     }
 
-    /// The byte offset of every opcode.
+    /// Byte offsets of all opcodes.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
         self.starts.iter().zip(&self.prefixes).map(|(&start, &prefixes)| 2 * (start as usize + usize::from(prefixes)))
     }
 
-    /// The operand that is written for an instruction.
+    /// The operand written for an instruction.
     pub(super) fn arg(&self, at: Label) -> u32 {
         self.args[at.index()]
     }
@@ -175,7 +176,7 @@ impl Layout {
         self.starts.push(unit);
     }
 
-    /// Computes the operands of jumps; says whether one of them needs more room.
+    /// Computes the operands of jumps. Returns whether one of them needs more prefixes.
     fn resolve_jumps(&mut self, instructions: &[Instruction], opcodes: &Opcodes) -> bool {
         let mut grown = false;
         for (index, instruction) in instructions.iter().enumerate() {
@@ -220,7 +221,7 @@ fn prefixes_for(arg: u32) -> u8 {
     }
 }
 
-/// Refuses labels that cannot be encoded; whether a jump points the right way does not depend on sizes.
+/// Refuses labels that cannot be encoded. The direction of a jump does not depend on sizes.
 fn check_targets(instructions: &[Instruction], opcodes: &Opcodes) -> Result<(), BytecodeError> {
     for (index, instruction) in instructions.iter().enumerate() {
         let info = opcodes.info(instruction.opcode);
@@ -246,7 +247,7 @@ fn check_targets(instructions: &[Instruction], opcodes: &Opcodes) -> Result<(), 
     Ok(())
 }
 
-/// The keyword arguments of `code.replace`: only what differs.
+/// The keyword arguments of `code.replace`: the attributes that differ.
 struct Changes<'py>(Bound<'py, PyDict>);
 
 impl<'py> Changes<'py> {

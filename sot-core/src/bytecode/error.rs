@@ -1,4 +1,4 @@
-//! What can be wrong with a code object, read or edited.
+//! Errors of decoding and encoding code objects.
 
 use pyo3::PyErr;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use super::{JumpKind, Label};
 /// Why a code object cannot be decoded or encoded. Labels are indices into [`Code::instructions`](super::Code).
 #[derive(Debug, Error)]
 pub enum BytecodeError {
-    /// Decoding was asked for an object of another type.
+    /// The object to decode is no code object.
     #[error("expected a code object, got an object of type `{found}`")]
     NotCode {
         /// The type's name.
@@ -17,7 +17,7 @@ pub enum BytecodeError {
     /// Python raised while the code object was read or built.
     #[error("Python raised while a code object was read or built: {0}")]
     Python(#[from] PyErr),
-    /// The interpreter's `opcode` module does not say what is expected of it.
+    /// The interpreter's `opcode` module does not have the expected contents.
     #[error("the `opcode` module of this interpreter cannot be used: {what}")]
     OpcodeModule {
         /// What is missing or wrong.
@@ -42,13 +42,13 @@ pub enum BytecodeError {
         at: Label,
         /// Its opcode.
         opcode: String,
-        /// Where it leads, in two-byte units.
+        /// Target of the jump, in two-byte units.
         unit: i64,
     },
     /// The exception table is malformed.
     #[error("exception table is malformed at byte {byte}: {what}")]
     ExceptionTable {
-        /// Where in the table.
+        /// Byte offset in the table.
         byte: usize,
         /// What is wrong.
         what: &'static str,
@@ -56,13 +56,13 @@ pub enum BytecodeError {
     /// The line table is malformed.
     #[error("line table is malformed at byte {byte}: it ends inside an entry")]
     LineTable {
-        /// Where in the table.
+        /// Byte offset in the table.
         byte: usize,
     },
     /// A label points outside the instructions.
     #[error("{what} refers to instruction {label}, but there are only {count}")]
     LabelOutside {
-        /// Who holds the label.
+        /// Owner of the label.
         what: String,
         /// The label.
         label: Label,
@@ -76,19 +76,19 @@ pub enum BytecodeError {
         at: Label,
         /// Its opcode.
         opcode: String,
-        /// Whether the opcode is a jump.
+        /// True if the opcode is a jump.
         is_jump: bool,
     },
-    /// The target lies on the side the opcode cannot reach.
+    /// The target is in the direction that the opcode cannot jump to.
     #[error("{opcode} at {at} can only jump {kind}, but its target is {target}")]
     Direction {
         /// The jump.
         at: Label,
         /// Its opcode.
         opcode: String,
-        /// Where the opcode can go.
+        /// Direction of the opcode.
         kind: JumpKind,
-        /// Where it should go.
+        /// Wanted target.
         target: Label,
     },
     /// Two entries of the exception table cover the same instruction.
@@ -102,10 +102,10 @@ pub enum BytecodeError {
     /// Exception ranges in a version without exception table.
     #[error("this interpreter has no exception table, but the code has {count} handlers")]
     NoExceptionTable {
-        /// Number of handlers.
+        /// Number of handlers of the code.
         count: usize,
     },
-    /// An instruction pops more than there is.
+    /// An instruction pops more items than the stack has.
     #[error("{opcode} at {at} takes more from the stack than there is")]
     StackUnderflow {
         /// The instruction.
@@ -113,10 +113,10 @@ pub enum BytecodeError {
         /// Its opcode.
         opcode: String,
     },
-    /// A loop leaves the stack deeper each time round.
+    /// A loop leaves the stack deeper after each iteration.
     #[error("the stack grows without end at {at}")]
     StackGrows {
-        /// An instruction on the loop.
+        /// An instruction of the loop.
         at: Label,
     },
     /// Control runs past the last instruction.

@@ -1,5 +1,5 @@
-//! The exception table of 3.11 and newer: ranges in two-byte units, as big-endian groups of six bits.
-//! The first byte of an entry has the top bit set.
+//! The exception table of 3.11 and newer: ranges in two-byte units, encoded as big-endian groups of six bits. The
+//! first byte of an entry has the top bit set.
 
 use super::BytecodeError;
 

@@ -1,13 +1,14 @@
 //! The three formats of CPython's line tables: `co_lnotab` (3.8, 3.9), `co_linetable` with lines only (3.10) and with
-//! columns (since 3.11).
+//! columns (3.11 and newer).
 //!
-//! Decoding gives runs of bytes that share a position. Encoding writes what CPython's compiler would; 3.8 and 3.9 alone
-//! may differ in bytes (their compiler also writes entries that change nothing), never in the line of an instruction.
+//! Decoding gives runs of bytes that share a position. Encoding writes the bytes that CPython's compiler would write.
+//! Only for 3.8 and 3.9 may bytes differ, because that compiler also writes entries that change nothing; the lines of
+//! instructions never differ.
 
 use super::{BytecodeError, Position};
 use crate::version::PyVersion;
 
-/// A format.
+/// A format of line tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LineTable {
     /// 3.8 and 3.9: steps of bytes and lines.
@@ -16,19 +17,19 @@ pub(super) enum LineTable {
     Ranges,
     /// 3.11 and newer: ranges of units with lines and columns.
     Locations {
-        /// Whether neighbours at the same position share an entry (since 3.12).
+        /// True if neighbours at the same position share an entry (3.12 and newer).
         merged: bool,
     },
 }
 
-/// Bytes up to `end` (from the end of the run before) that share a position.
+/// Bytes from the end of the run before up to `end`, which share a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub(super) end: usize,
     pub(super) position: Position,
 }
 
-/// An instruction as the line table sees it: its size with prefixes and caches, in bytes, and its position.
+/// An instruction in the line table's view: size in bytes with prefixes and inline caches, and position.
 pub(super) type Span = (usize, Position);
 
 impl LineTable {
@@ -41,7 +42,7 @@ impl LineTable {
         }
     }
 
-    /// The attribute of a code object that holds the table.
+    /// The attribute of code objects that holds the table.
     pub(super) const fn attribute(self) -> &'static str {
         match self {
             LineTable::Steps => "co_lnotab",
@@ -49,7 +50,7 @@ impl LineTable {
         }
     }
 
-    /// The positions of the instructions whose opcodes stand at `offsets`, which ascend.
+    /// The positions of the instructions whose opcodes are at `offsets`, in ascending order.
     pub(super) fn positions(
         self,
         table: &[u8],
@@ -94,7 +95,7 @@ fn merge(spans: &[Span]) -> Vec<Span> {
     merged
 }
 
-/// A line below zero, which only hand-made syntax trees have, is no line.
+/// A position with this line. A negative line, which only occurs in hand-made syntax trees, counts as none.
 fn only_line(line: i64) -> Position {
     Position { line: u32::try_from(line).ok(), ..Position::default() }
 }
@@ -113,7 +114,7 @@ fn decode_steps(table: &[u8], first_line: u32) -> Vec<Run> {
     runs
 }
 
-/// An instruction without a line stays on the line before it: the format cannot say "none".
+/// An instruction without a line gets the line before it, because the format has no entry for "no line".
 fn encode_steps(first_line: u32, spans: &[Span]) -> Vec<u8> {
     let (mut table, mut bytes, mut current) = (Vec::new(), 0, first_line);
     for (size, position) in spans {
@@ -187,7 +188,8 @@ fn put_range(table: &mut Vec<u8>, mut bytes: usize, mut delta: i8, next_delta: i
     table.extend([bytes as u8, delta as u8]);
 }
 
-/// Kinds of entries since 3.11: 0 to 9 hold the column's upper bits, the others are these.
+/// Kinds of entries in 3.11 and newer. Kinds 0 to 9 hold the upper bits of the column; the other kinds are listed
+/// here.
 mod kind {
     pub(super) const SAME_LINE: u8 = 10;
     pub(super) const TWO_LINES_ON: u8 = 12;
@@ -306,7 +308,7 @@ impl LineTableReader<'_> {
         Ok(Position { end_line: u32::try_from(end_line).ok(), column, end_column, ..only_line(*line) })
     }
 
-    /// Columns are stored one higher, zero stands for none.
+    /// Reads a column: stored plus one, and zero for none.
     fn column(&mut self) -> Result<Option<u32>, BytecodeError> {
         Ok(self.unsigned()?.checked_sub(1).and_then(|column| u32::try_from(column).ok()))
     }

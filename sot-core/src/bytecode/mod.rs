@@ -1,7 +1,7 @@
-//! Code objects as data: decode one, look at it or edit it, encode it again, on CPython 3.8 to 3.13.
+//! Code objects as data, on CPython 3.8 to 3.13: decode a code object, examine or edit it, and encode it again.
 //!
-//! Jumps and exception ranges hold [`Label`]s instead of offsets, so instructions can be inserted without arithmetic;
-//! `EXTENDED_ARG` and inline caches are folded away. What an opcode *means* is not known here.
+//! Jumps and exception ranges hold [`Label`]s instead of offsets, so that instructions can be inserted without
+//! arithmetic. `EXTENDED_ARG` and inline caches are folded away. The module does not know what opcodes mean.
 
 #![forbid(unsafe_code)]
 

@@ -6,18 +6,18 @@ use pyo3::types::{PyCode, PyString, PyTuple};
 use super::decode::bytecode;
 use super::{BytecodeError, Op, Opcodes, OperandTable};
 
-/// The names in the operands of a code object and of the code in its constants (comprehensions, lambdas). A name may be
-/// there several times.
+/// The names in the operands of a code object, and of the code objects in its constants (comprehensions, lambdas). A
+/// name may occur several times.
 #[derive(Default)]
 pub struct Names<'py> {
-    /// Looked up among globals, then builtins.
+    /// Names looked up in the globals, then in the builtins.
     pub globals: Vec<Bound<'py, PyString>>,
-    /// Looked up elsewhere: attributes, modules, what is imported from them.
+    /// All other names: attributes, modules, names imported from modules.
     pub others: Vec<Bound<'py, PyString>>,
 }
 
 impl<'py> Names<'py> {
-    /// Those of a code object.
+    /// Collects the names of a code object.
     pub fn of(code: &Bound<'py, PyCode>) -> Result<Self, BytecodeError> {
         let mut names = Names::default();
         names.add(code)?;

@@ -1,19 +1,19 @@
-//! The opcodes that generated code is written in, by CPython's names. The names are resolved once for the interpreter;
-//! an interpreter may lack some of them.
+//! The opcodes that generated code is written in, by CPython's names. The names are resolved once for the running
+//! interpreter, which may lack some of them.
 
-/// Declares the enumeration, all of it in order, and the names.
+/// Declares the enumeration, the list of its variants, and their names.
 macro_rules! opcodes {
     ($($name:ident)*) => {
-        /// An opcode by CPython's name. Versions differ in which of them they have.
+        /// An opcode by CPython's name. Each version has only some of them.
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs, reason = "these are CPython's own names")]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Op { $($name),* }
 
         impl Op {
-            /// All of them, in order of their numbers.
+            /// All opcodes of the enumeration, in its order.
             pub(super) const ALL: &'static [Op] = &[$(Op::$name),*];
 
-            /// CPython's name.
+            /// Returns CPython's name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Op::$name => stringify!($name)),* }

@@ -1,7 +1,8 @@
 //! The opcode table of the running interpreter, read once from Python's own `opcode` module.
 //!
-//! Numbers, caches, jumps and kinds of operand come from there. Three things that module does not say are written down
-//! here by name: which way a relative jump goes, what ends a block, and which operands carry flags in their low bits.
+//! Numbers, inline caches, jumps and kinds of operand come from that module. Three facts it does not have are listed
+//! here by name: the direction of relative jumps, the opcodes that end a block, and the operands with flags in their
+//! low bits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +15,7 @@ use super::{BytecodeError, Op};
 use crate::cpython;
 use crate::version::PyVersion;
 
-/// The two indices in the argument of an instruction that names two locals, four bits each.
+/// The two local slots in the operand of an instruction that names two locals, four bits each.
 #[must_use]
 pub const fn local_pair(arg: u32) -> [u32; 2] {
     [arg >> 4, arg & 15]
@@ -25,7 +26,7 @@ pub const fn local_pair(arg: u32) -> [u32; 2] {
 pub struct Opcodes {
     infos: Vec<OpcodeInfo>,
     numbers: HashMap<String, u8>,
-    // Of each `Op`, by its own number.
+    // Number of each `Op` in this interpreter, by its index.
     written: Vec<Option<u8>>,
     extended_arg: u8,
     comparisons: Vec<String>,
@@ -33,26 +34,27 @@ pub struct Opcodes {
     stack_effect: Py<PyAny>,
 }
 
-/// What is known about one opcode.
+/// Facts about one opcode.
 #[derive(Clone, Debug)]
 pub struct OpcodeInfo {
     /// CPython's name, or `<17>` for a number without one.
     pub name: String,
-    /// How many inline cache units follow the instruction.
+    /// Number of inline cache units behind the instruction.
     pub caches: u8,
-    /// How the operand says where to jump; `None` if the opcode is no jump (setting up a block counts as one).
+    /// How the operand encodes a jump target; `None` for opcodes that do not jump. Setting up a block counts as a
+    /// jump.
     pub jump: Option<JumpKind>,
-    /// Whether the operand means anything.
+    /// True if the operand has a meaning.
     pub has_arg: bool,
-    /// What the operand indexes.
+    /// The table that the operand indexes.
     pub operand: OperandTable,
-    /// How many low bits of the operand are flags; the index is above them.
+    /// Number of low bits of the operand that are flags; the index is above them.
     pub shift: u8,
-    /// Whether control may go on to the next instruction.
+    /// True if control may continue at the next instruction.
     pub falls_through: bool,
 }
 
-/// How a jump counts.
+/// How a jump counts its distance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JumpKind {
     /// From the start of the code.
@@ -63,10 +65,10 @@ pub enum JumpKind {
     Backward,
 }
 
-/// The table an operand is an index into.
+/// The table that an operand indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandTable {
-    /// None: a count, a flag set, or nothing at all.
+    /// No table: a count, flags, or no operand.
     Plain,
     /// `co_consts`.
     Const,
@@ -87,47 +89,47 @@ pub enum OperandTable {
 static OPCODES: PyOnceLock<Opcodes> = PyOnceLock::new();
 
 impl Opcodes {
-    /// The table of the running interpreter.
+    /// Returns the table of the running interpreter.
     ///
     /// # Panics
-    /// If Python's `opcode` module is unusable; [`Opcodes::try_get`], which every decode goes through, says so as an
+    /// If Python's `opcode` module is unusable. Every decode goes through [`Opcodes::try_get`], which returns an
     /// error instead.
     pub fn get(py: Python<'_>) -> &'static Opcodes {
         Opcodes::try_get(py).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The table of the running interpreter, or what is wrong with its `opcode` module.
+    /// Returns the table of the running interpreter, or an error about its `opcode` module.
     pub fn try_get(py: Python<'_>) -> Result<&'static Opcodes, BytecodeError> {
-        // Not `once_cell`: reading imports modules, which may hand the GIL to a thread that waits here.
+        // No `once_cell` here: reading imports modules, which may pass the GIL to a thread that waits for this cell.
         OPCODES.get_or_try_init(py, || Opcodes::read(py))
     }
 
-    /// The number of a named opcode; `None` if this interpreter has none of that name.
+    /// The number of a named opcode; `None` if this interpreter does not have it.
     pub fn number(&self, name: &str) -> Option<u8> {
         self.numbers.get(name).copied()
     }
 
-    /// The number of an opcode that generated code is written in; `None` if this interpreter lacks it.
+    /// The number of an opcode of generated code; `None` if this interpreter does not have it.
     pub fn find(&self, op: Op) -> Option<u8> {
         self.written[op as usize]
     }
 
-    /// Whether an opcode is this one.
+    /// True if an opcode number is this opcode.
     pub fn is(&self, opcode: u8, op: Op) -> bool {
         self.find(op) == Some(opcode)
     }
 
-    /// The name of an opcode; `<17>` for a number without one.
+    /// Returns the name of an opcode; `<17>` for a number without name.
     pub fn name(&self, opcode: u8) -> &str {
         &self.info(opcode).name
     }
 
-    /// What is known about an opcode.
+    /// Facts about an opcode.
     pub fn info(&self, opcode: u8) -> &OpcodeInfo {
         &self.infos[usize::from(opcode)]
     }
 
-    /// The number of `EXTENDED_ARG`.
+    /// Returns the number of `EXTENDED_ARG`.
     pub(super) const fn extended_arg(&self) -> u8 {
         self.extended_arg
     }
@@ -173,7 +175,7 @@ impl Opcodes {
     }
 }
 
-/// `opmap` without what never occurs in `co_code`: pseudo opcodes (above 255) and instrumented ones.
+/// `opmap` without opcodes that never occur in `co_code`: pseudo opcodes (above 255) and instrumented ones.
 fn real_opcodes(opmap: HashMap<String, u32>) -> HashMap<String, u8> {
     opmap
         .into_iter()
@@ -273,7 +275,7 @@ fn mark_jumps(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResul
     Ok(())
 }
 
-/// Inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name since 3.13.
+/// Reads the inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name in 3.13 and newer.
 fn mark_caches(module: &Bound<'_, PyModule>, numbers: &HashMap<String, u8>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
     let Some(entries) = module.getattr_opt("_inline_cache_entries")? else { return Ok(()) };
     if let Ok(by_name) = entries.cast::<PyDict>() {
@@ -296,7 +298,7 @@ fn operators(module: &Bound<'_, PyModule>) -> PyResult<Vec<String>> {
     Ok(pairs.into_iter().map(|(_, symbol)| symbol).collect())
 }
 
-/// A list of opcode numbers; pseudo opcodes above 255 are left out.
+/// Reads a list of opcode numbers, without pseudo opcodes above 255.
 fn numbers_in(module: &Bound<'_, PyModule>, table: &str) -> PyResult<Vec<u8>> {
     let numbers: Vec<u32> = module.getattr(table)?.extract()?;
     Ok(numbers.into_iter().filter_map(|opcode| u8::try_from(opcode).ok()).collect())

@@ -1,4 +1,4 @@
-//! The maximum depth of the value stack. A stack size that is too small corrupts memory. So a path that cannot be
+//! Maximum depth of the value stack. A stack size that is too small corrupts memory. Therefore a path that cannot be
 //! followed is an error, and stack effects come from CPython's own table, which errs upwards.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ const GENERATOR: u32 = 0x20;
 const COROUTINE: u32 = 0x80;
 const ASYNC_GENERATOR: u32 = 0x200;
 
-/// The largest depth on any path, exception handlers included.
+/// Returns the largest depth on any path, exception handlers included.
 pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
     let mut walk = DepthWalk::new(py, code)?;
     walk.enter(Label(0), start_depth(code))?;
@@ -23,16 +23,17 @@ pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
     Ok(walk.deepest as u32)
 }
 
-/// What an instruction adds to the depth of the stack, if it jumps or if it does not; `arg` of a jump is ignored.
+/// Returns the change of the stack depth by an instruction, if it jumps or if it does not. `arg` of a jump is
+/// ignored.
 pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
     let opcodes = Opcodes::try_get(py)?;
     let info = opcodes.info(opcode);
     if info.name == "RETURN_GENERATOR" {
-        // Whoever resumes the generator pushes the value it sends; the versions do not agree on whose effect that is.
+        // The caller that resumes the generator pushes the sent value; versions differ in which instruction counts
+        // it.
         return Ok(1);
     }
-    // CPython 3.8 counts the entry of a `finally` body as six items, whichever it is, but for this one; and it counts
-    // the
+    // CPython 3.8 counts every entry of a `finally` body as six items, except for `CALL_FINALLY`. It also counts the
     // `__exit__` of a `with` until the end of its cleanup.
     match (info.name.as_str(), jump) {
         ("CALL_FINALLY", true) => return Ok(6),
@@ -47,20 +48,20 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
     Ok(effect.extract()?)
 }
 
-/// 3.10 starts a generator with the sent value on the stack and an instruction that pops it.
+/// Depth at the first instruction. A generator of 3.10 starts with the sent value, and pops it by an instruction.
 fn start_depth(code: &Code) -> i64 {
     let generator = code.flags & (GENERATOR | COROUTINE | ASYNC_GENERATOR) != 0;
     i64::from(generator && PyVersion::BUILT_FOR == PyVersion(10))
 }
 
-/// A walk over all paths that keeps the largest depth at each instruction.
+/// A walk over all paths that keeps the largest depth for each instruction.
 struct DepthWalk<'a, 'py> {
     py: Python<'py>,
     code: &'a Code,
     opcodes: &'static Opcodes,
     depths: Vec<Option<i64>>,
     work: Vec<Label>,
-    /// The handler of each instruction, as an index.
+    /// For each instruction the index of its exception handler.
     handlers: Vec<Option<usize>>,
     effects: HashMap<(u8, u32, bool), i64>,
     deepest: i64,
@@ -101,7 +102,7 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
         Ok(())
     }
 
-    /// No path that visits each instruction once gets deeper than this.
+    /// Upper bound for the depth of any path that visits each instruction once.
     fn bound(&mut self) -> Result<i64, BytecodeError> {
         let mut bound = 1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
         for instruction in &self.code.instructions {
@@ -116,7 +117,8 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
         let instruction = &code.instructions[at.index()];
         let Some(depth) = self.depths[at.index()] else { return Ok(()) };
         if self.name(at) == "WITH_CLEANUP_START" {
-            // With an exception it leaves one item more until the cleanup ends; `async with` awaits in between.
+            // With an exception, the instruction leaves one item more until the cleanup ends; `async with` awaits in
+            // between.
             let awaits = self.name(Label(at.0 + 1)) != "WITH_CLEANUP_FINISH";
             self.deepest = self.deepest.max(depth + 2 + i64::from(awaits));
         }
@@ -128,8 +130,8 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             let effect = self.effect(instruction, true)?;
             self.leave(at, target, depth + effect)?;
         }
-        // CPython 3.8 goes on behind a `finally` body only where it was entered from above; a `return` enters it with a
-        // value more.
+        // CPython 3.8 continues behind a `finally` body only if the body was entered without exception. A `return`
+        // enters it with one more item on the stack.
         let next = self.depths.get(at.index() + 1).copied().flatten();
         let goes_on = next.is_none() || self.name(at) != "END_FINALLY";
         if self.opcodes.info(instruction.opcode).falls_through && goes_on {

@@ -1,4 +1,4 @@
-//! Code objects as the tracer keeps them: decoded once, with their names shared.
+//! Code objects in the form the tracer keeps: decoded once, with shared names.
 
 use std::rc::Rc;
 
@@ -8,13 +8,13 @@ use super::{BytecodeError, Code};
 
 /// A decoded code object with the object it was decoded from.
 pub struct CodeUnit {
-    /// The model.
+    /// The decoded code.
     pub code: Code,
     /// The Python code object.
     pub object: Py<PyAny>,
-    /// Names as shared strings, as `co_names` orders them.
+    /// `co_names` as shared strings.
     pub names: Vec<Rc<str>>,
-    /// Local variable names as shared strings.
+    /// `co_varnames` as shared strings.
     pub varnames: Vec<Rc<str>>,
 }
 

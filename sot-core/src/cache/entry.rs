@@ -1,4 +1,4 @@
-//! One translation of a code object: its guards, its new code, and how often it was used.
+//! One translation of a code object: its guards, its new code, and its number of uses.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,40 +10,40 @@ use crate::cpython::{self, CallTimes};
 use crate::guard::{FrameView, GuardProgram};
 use crate::report::CountsUses;
 
-/// One translation: valid while its guards hold.
+/// One translation, which is valid while its guards hold.
 pub struct CacheEntry {
     pub(super) guards: GuardProgram,
     /// The new code; `None` leaves the frame to CPython.
     pub code: Option<Py<PyAny>>,
-    /// Whether functions called by the new code run without the tracer.
+    /// True if functions called by the new code run without the tracer.
     pub disable_eval_frame: bool,
     /// Fallback entry, tried last: it does not assume a number that the other entries specialise on.
     pub comes_last: bool,
     pub(super) left: Left,
-    /// Whether it serves what others do that have not been used again.
+    /// True if this entry replaces the entries that have never been hit, because it serves the same frames.
     pub(super) replaces_unused: bool,
-    /// How often it was found; the GIL makes an atomic addition needless.
+    /// Number of hits. An atomic addition is not needed under the GIL.
     uses: AtomicU64,
-    /// The number of the translation it was made in.
+    /// Id of the translation, as in reports.
     pub(super) id: u64,
-    /// How many frames it has left to CPython.
+    /// Number of frames it has left to CPython.
     pub(super) left_frames: AtomicU32,
-    /// The addresses of what the trace called and looked at, sorted; `None`: it may have been anything.
+    /// Sorted addresses of the objects that the trace called or looked at; `None`: any object.
     met: Option<Box<[usize]>>,
 }
 
-/// What of a frame an entry leaves to CPython.
+/// The part of a frame that an entry leaves to CPython.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
-    /// What a break or fallback does.
+    /// What a graph break or fallback leaves.
     Some,
-    /// The rest of a loop's round.
+    /// The rest of a loop iteration.
     Round,
 }
 
 impl CacheEntry {
-    /// An entry.
+    /// Makes an entry that has not been used.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
         CacheEntry {
             guards,
@@ -59,7 +59,7 @@ impl CacheEntry {
         }
     }
 
-    /// The entry of a trace that met the objects at these addresses.
+    /// Sets the addresses of the objects that the trace met.
     #[must_use]
     pub fn having_met(self, objects: impl IntoIterator<Item = usize>) -> Self {
         let mut met: Box<[usize]> = objects.into_iter().collect();
@@ -72,31 +72,32 @@ impl CacheEntry {
         self.met.as_deref().is_none_or(among)
     }
 
-    /// The entry of a frame of which nothing is left to CPython if `is_whole`.
+    /// Sets whether the entry leaves nothing of the frame to CPython.
     #[must_use]
     pub fn whole(self, is_whole: bool) -> Self {
         CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
     }
 
-    /// One made for all values, in the place of those for single ones that have not been used again.
+    /// Sets whether the entry replaces those that have never been hit, because it serves all values and each of them
+    /// only one.
     #[must_use]
     pub fn replacing(self, unused: bool) -> Self {
         CacheEntry { replaces_unused: unused, ..self }
     }
 
-    /// The entry of the translation of this number.
+    /// Sets the id of the translation.
     #[must_use]
     pub fn of_translation(self, id: u64) -> Self {
         CacheEntry { id, ..self }
     }
 
-    /// Number of steps of its guards.
+    /// Number of steps of the guard program.
     pub fn guard_steps(&self) -> usize {
         self.guards.len()
     }
 
-    /// How long its guards take on a frame: the shortest of a few checks, as what is looked at the first time is
-    /// slower.
+    /// Measures how long the guards take on a frame. Returns the shortest of three checks, because memory that is
+    /// read the first time is slower.
     pub fn time_guards<'py>(&self, frame: &impl FrameView<'py>) -> Duration {
         let checked = || {
             let begun = Instant::now();
@@ -115,7 +116,7 @@ impl CacheEntry {
         self.uses.load(Ordering::Relaxed) > 0
     }
 
-    /// One that leaves the rest of a loop's round to CPython.
+    /// Makes an entry that leaves the rest of a loop iteration to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
         CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
     }

@@ -15,7 +15,8 @@ use crate::error::Forbidden;
 use crate::tracker::Key;
 use crate::value_path::ValuePath;
 
-/// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
+/// Returns the cache on a code object. The first call makes it and looks the file up in the skip list; `None` if the
+/// code object has no place for it.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
     if let Some(cache) = cpython::code_state::<CodeCache>(code) {
         return Some(cache);
@@ -25,22 +26,23 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
     cpython::set_code_state(code, cache).ok()
 }
 
-/// Whether the code is that of a resume function.
+/// True if the code is that of a resume function.
 pub fn is_resume_function(code: &Bound<'_, PyCode>) -> bool {
     cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.origin().is_some())
 }
 
-/// How many instructions of a resume function come before the original ones.
+/// Number of instructions in front of the original ones; `None` if the code is not that of a resume function.
 pub fn prologue_of(code: &Bound<'_, PyCode>) -> Option<u32> {
     cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.prologue)
 }
 
-/// How many of the free variables of a resume function are the function's own cells.
+/// Number of the free variables that are the function's own cells; `None` if the code is not that of a resume
+/// function.
 pub fn own_cells_of(code: &Bound<'_, PyCode>) -> Option<usize> {
     cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.own_cells)
 }
 
-/// A place in the code of a function or resume function as a place in the original code.
+/// Maps a place in the code of a function or resume function to the place in the original code.
 pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'py, PyCode>, Label)> {
     let cache = cache_of(code)?;
     let Some(origin) = cache.origin() else { return Some((code.clone(), at)) };
@@ -48,13 +50,13 @@ pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'
     Some((base, Label(at.0.checked_sub(origin.prologue)?)))
 }
 
-/// Whether the code is marked so that something that may become of it is an error.
+/// True if breaks or fallbacks of the code are an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
     cache.is_some_and(|cache| cache.forbids(what))
 }
 
-/// Makes an error of what is one of `code`, of a copy of it, too.
+/// Marks `copy` so that the breaks or fallbacks that are errors for `code` are errors for it, too.
 pub fn copy_marks(code: &Bound<'_, PyCode>, copy: &Bound<'_, PyCode>) {
     for what in [Forbidden::Break, Forbidden::Fallback] {
         if let Some(cache) = cache_of(copy).filter(|_| forbids(code.as_any(), what)) {
@@ -63,7 +65,8 @@ pub fn copy_marks(code: &Bound<'_, PyCode>, copy: &Bound<'_, PyCode>) {
     }
 }
 
-/// The same code, of which no frame is translated. It takes all arguments by position, as new code does.
+/// Returns a copy of the code whose frames are never translated. It takes all arguments by position, as new code
+/// does.
 pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let refuse = |error: &BytecodeError| {
         pyo3::exceptions::PyRuntimeError::new_err(format!("a frame cannot run in CPython: {error}"))
@@ -83,12 +86,12 @@ pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCod
     }
 }
 
-/// Whether the user asked for the translation of the code.
+/// True if the user asked for the translation of the code.
 pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
     cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.is_root())
 }
 
-/// That somebody asks for the translation of a code object, as long as this lives.
+/// A request for the translation of a code object, which lasts as long as this value lives.
 pub struct Request {
     code: WeakRef,
     options: RequestOptions,
@@ -97,17 +100,18 @@ pub struct Request {
 /// How a code object is to be translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestOptions {
-    /// As one graph: breaks and fallbacks are errors.
+    /// One graph: breaks and fallbacks are errors.
     pub whole: bool,
-    /// Whether sizes and numbers are left open from the first translation on, or never; else the environment says.
+    /// True: sizes and numbers are left open from the first translation on. False: never. `None`: the environment
+    /// decides.
     pub dynamic: Option<bool>,
 }
 
-/// Whether anybody ever asked for more than a translation.
+/// True if any request ever had other than the default options.
 static ANY_OPTIONS: AtomicBool = AtomicBool::new(false);
 
 impl Request {
-    /// Asks for the translation of `code`; `None` if there is no place for it on the code.
+    /// Requests the translation of `code`; `None` if the code object has no place for a cache.
     pub fn new(code: &Bound<'_, PyCode>, options: RequestOptions) -> PyResult<Option<Request>> {
         let Some(cache) = cache_of(code) else { return Ok(None) };
         let request = Request { code: WeakRef::new(code.as_any(), None)?, options };
@@ -117,7 +121,7 @@ impl Request {
         Ok(Some(request))
     }
 
-    /// For a call that follows: what others asked for meanwhile does not count.
+    /// Applies the options of this request again before a call, because another request may have changed them.
     pub fn renew(&self, py: Python<'_>) {
         if !ANY_OPTIONS.load(Ordering::Relaxed) {
             return;
@@ -140,20 +144,21 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        // It fails only while the interpreter shuts down, when nothing is translated any more.
+        // Attaching fails only while the interpreter shuts down, when nothing is translated any more.
         Python::try_attach(|py| self.withdraw(py));
     }
 }
 
-/// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
+/// Leaves a size open in translations of `code`: that of dimension `axis` of the tensor that is found in an argument
+/// by these keys.
 pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
     let tensor = keys.iter().fold(ValuePath::argument(argument), |container, key| container.then(key.step()));
     cache.sizes().leave_open(&[tensor.size(axis)]);
 }
 
-/// Leaves the frames of a function to CPython, whoever asks for their translation: with what they call, or without. Or
-/// no longer does.
+/// Leaves the frames of a function to CPython even where they are requested: alone (`Some(false)`) or with all
+/// functions that it calls (`Some(true)`). `None` undoes that.
 pub fn disable(code: &Bound<'_, PyCode>, disabled: Option<bool>) {
     if let Some(cache) = cache_of(code) {
         cache.set_disabled(disabled);
@@ -161,14 +166,15 @@ pub fn disable(code: &Bound<'_, PyCode>, disabled: Option<bool>) {
     }
 }
 
-/// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
+/// Leaves the frames of a function to CPython unless the user asked for their translation, or undoes that.
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
     if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root() && !cache.is_disabled()) {
         cache.set_skip(alone || is_skipped_file(code));
     }
 }
 
-/// Leaves it to CPython to make objects of a class, with all that its `__init__` calls, unless the user asked for that.
+/// Leaves the `__init__` of a class to CPython with all functions that it calls, unless the user asked for its
+/// translation.
 pub fn leave_making_alone(class: &Bound<'_, PyType>) {
     let init = cpython::type_lookup(class, &PyString::intern(class.py(), "__init__"));
     let code = init.and_then(|init| init.cast_into::<PyFunction>().ok()).map(|init| cpython::function_code(&init));
@@ -179,12 +185,12 @@ pub fn leave_making_alone(class: &Bound<'_, PyType>) {
     }
 }
 
-/// Whether frames of a file are left alone unless the user asks for them.
+/// True for a file whose frames are left alone unless the user asks for them.
 type Skips = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 static SKIPPED: OnceCell<Skips> = OnceCell::new();
 
-/// From now on these files are left alone; the first call counts.
+/// Sets the skip list of files; only the first call has an effect.
 pub fn set_skipped_files(skips: Skips) {
     SKIPPED.set(skips).ok();
 }
@@ -193,7 +199,7 @@ fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
     SKIPPED.get().is_some_and(|skips| skips(&file_of(code)))
 }
 
-/// The file that the code is from.
+/// Returns the file of the code.
 pub(crate) fn file_of(code: &Bound<'_, PyCode>) -> String {
     code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default()
 }

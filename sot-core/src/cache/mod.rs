@@ -1,4 +1,5 @@
-//! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
+//! The cache of one code object: its translations with their guards, its resume functions, and its marks. The cache
+//! is attached to the code object and dies with it.
 
 mod entry;
 mod marks;
@@ -36,21 +37,21 @@ pub use marks::{
 pub use profile::{LoopTranslations, Profile, ShortLived};
 pub use sizes::OpenSizes;
 
-/// The translations of one code object.
+/// The translations of one code object, and what earlier calls have shown of it.
 #[derive(Default)]
 pub struct CodeCache {
     entries: Mutex<Arc<Vec<Arc<CacheEntry>>>>,
     skip: AtomicBool,
-    /// Whether what the code calls is left alone with it.
+    /// True if functions called by the code are left alone, too.
     skip_below: AtomicBool,
-    /// Whether no request takes it from that.
+    /// True if the code is left to CPython even where a request asks for its translation.
     disabled: AtomicBool,
-    /// How many ask for it.
+    /// Number of live requests for the translation of the code.
     requests: AtomicU32,
     whole: AtomicBool,
     forbidden: AtomicU8,
     empty: AtomicU32,
-    /// How many traces were given up for signals.
+    /// Number of traces that were given up because a signal waits.
     gave_way: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
@@ -58,28 +59,29 @@ pub struct CodeCache {
     untranslated: OnceCell<Py<PyCode>>,
     sizes: Mutex<OpenSizes>,
     profile: Mutex<Profile>,
-    /// Frames that ran a translation, since the account below was last asked.
+    /// Frames that ran a translation, since [`CodeCache::settling`] was last called.
     hits: AtomicU64,
-    /// The number of the entry found last.
+    /// Id of the entry that was found last.
     found: AtomicU64,
     settling: Mutex<Option<Arc<Settling>>>,
     was_translated: AtomicBool,
     met_tensors: AtomicBool,
 }
 
-/// Where a resume function's code comes from.
+/// The origin of a resume function's code.
 pub struct CodeOrigin {
     /// The original code, held weakly: it owns its resume functions.
     pub base: Py<PyWeakrefReference>,
     /// Length of the prologue before the original instructions.
     pub prologue: u32,
-    /// The instruction of the prologue that calls the resume function of the next frame, and what is done behind it.
+    /// The instruction of the prologue that calls the resume function of the inner frame, and the finish behind the
+    /// call.
     pub call: Option<(Label, Finish)>,
-    /// The instruction of the prologue that calls what lies below that call's result.
+    /// The instruction of the prologue that calls the function below the result of that call on the stack.
     pub applies: Option<Label>,
-    /// Whether a resume function of the caller calls it.
+    /// True if a resume function of the caller calls this one.
     pub nested: bool,
-    /// How many of its cells are the function's own, the first of its free variables.
+    /// Number of the function's own cells, which are the first of the free variables.
     pub own_cells: usize,
 }
 
@@ -91,7 +93,7 @@ impl CodeState for CodeCache {
 }
 
 impl CodeCache {
-    /// The resume function's code for a key, made at the first question.
+    /// Returns the code of the resume function for a key; `make` makes it at the first call.
     pub fn resume_code(
         &self,
         py: Python<'_>,
@@ -106,18 +108,18 @@ impl CodeCache {
         Ok(code)
     }
 
-    /// The key of a resume function's code.
+    /// Returns the key of a resume function's code.
     pub fn resume_key(&self, code: &Bound<'_, PyCode>) -> Option<ResumeKey> {
         let codes = self.lock_resume();
         codes.iter().find(|(_, known)| known.is(code)).map(|(key, _)| key.clone())
     }
 
-    /// The codes of all resume functions made so far.
+    /// Returns the codes of all resume functions made so far.
     pub fn resume_codes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.lock_resume().values().map(|code| code.clone_ref(py)).collect()
     }
 
-    /// In how many places behind an instruction resume functions go on.
+    /// Number of places, at or behind an instruction, where resume functions begin.
     pub fn places_behind(&self, at: Label) -> usize {
         let codes = self.lock_resume();
         codes.keys().map(|key| key.at).filter(|place| *place >= at).collect::<HashSet<_>>().len()
@@ -127,34 +129,35 @@ impl CodeCache {
         self.resume.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Marks the code as that of a resume function.
+    /// Marks the code as that of a resume function, and requests its translation.
     pub fn set_origin(&self, origin: CodeOrigin) {
         self.origin.set(origin).ok();
         self.request();
     }
 
-    /// The same code to be run by CPython, made at the first question.
+    /// Returns a copy of the code that is never translated; `make` makes it at the first call.
     pub fn untranslated(&self, make: impl FnOnce() -> PyResult<Py<PyCode>>) -> PyResult<&Py<PyCode>> {
         self.untranslated.get_or_try_init(make)
     }
 
-    /// Where the code comes from, if it is that of a resume function.
+    /// Returns the origin of the code, if it is that of a resume function.
     pub fn origin(&self) -> Option<&CodeOrigin> {
         self.origin.get()
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<CacheEntry>>>> {
-        // A panic while the list was replaced left the old list, which is as good.
+        // A panic during the replacement of the list leaves the old list, which is still valid.
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The first entry whose guards hold; where the code must become one graph, of those that are one.
+    /// Returns the first entry whose guards hold. If the code must become one graph, entries that leave part of the
+    /// frame to CPython are passed over.
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<CacheEntry>> {
         let entries = Arc::clone(&self.lock());
         let whole = self.whole.load(Ordering::Relaxed);
         let at =
             entries.iter().position(|entry| (!whole || entry.left == Left::Nothing) && entry.guards.check(frame))?;
-        // One of several that take turns is found where it is.
+        // Entries that alternate keep their places: only one that is found twice in a row moves to the front.
         let is_again = self.found.swap(entries[at].id, Ordering::Relaxed) == entries[at].id;
         if at > 0 && is_again && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
@@ -163,7 +166,8 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
-    /// Counts a frame that an entry was found for. Where none has ever met a tensor, the code is left alone after some.
+    /// Counts a frame that an entry was found for. After [`MAX_LEFT`] frames for an entry without new code, the code
+    /// is left alone unless it has met tensors.
     pub fn note_hit(&self, entry: &CacheEntry) {
         if entry.code.is_some() {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -172,36 +176,37 @@ impl CodeCache {
         }
     }
 
-    /// Leaves the code to CPython for good, unless somebody asked for it or it has met a tensor.
+    /// Leaves the code to CPython for good, unless the user asked for it or it has met a tensor.
     pub fn leave_alone(&self) {
         if !self.is_root() && !self.met_tensors.load(Ordering::Relaxed) {
             self.set_skip(true);
         }
     }
 
-    /// A translation of the code has met tensors.
+    /// Notes that a translation of the code has met tensors.
     pub fn note_tensors(&self) {
         self.met_tensors.store(true, Ordering::Relaxed);
     }
 
-    /// The account of translations and of what they served, made at the first question.
+    /// Returns the account of translations and hits, with the hits since the last call added; `make` makes it at the
+    /// first call.
     pub fn settling(&self, make: impl FnOnce() -> Arc<Settling>) -> Arc<Settling> {
         let settling = Arc::clone(self.lock_settling().get_or_insert_with(make));
         settling.note_hits(self.hits.swap(0, Ordering::Relaxed));
         settling
     }
 
-    /// Whether there has ever been an entry; from now on there has.
+    /// Notes that the code has an entry. Returns whether it ever had one before.
     pub fn note_translated(&self) -> bool {
         self.was_translated.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether there has ever been an entry.
+    /// True if the code has ever had an entry.
     pub fn was_translated(&self) -> bool {
         self.was_translated.load(Ordering::Relaxed)
     }
 
-    /// Drops the entries that no frame has used since they were made.
+    /// Drops the entries that have never been hit.
     pub fn drop_unused(&self) {
         let mut list = self.lock();
         let used = |entry: &&Arc<CacheEntry>| entry.is_used();
@@ -215,15 +220,14 @@ impl CodeCache {
         self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Number of entries that this frame does not fit because of something of which a program has few, as models and
-    /// element types;
-    /// `lasts` says so of objects.
+    /// Number of entries that do not fit this frame because of an object of which a program has few, such as a model,
+    /// or because of another element type. `lasts` is true for an object that outlives a call.
     pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
         let entries = Arc::clone(&self.lock());
         entries.iter().filter(|entry| entry.guards.is_for_another(frame, lasts)).count()
     }
 
-    /// The numbers and sizes that keep entries from being used.
+    /// Returns the numbers and sizes whose guards fail for this frame.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>) -> Differing {
         let entries = Arc::clone(&self.lock());
         let mut differing = Differing::default();
@@ -231,7 +235,8 @@ impl CodeCache {
         differing
     }
 
-    /// Whether sizes and numbers are left open, as was asked for the function.
+    /// Whether the user wants sizes and numbers left open (`dynamic`): `None` leaves it to the environment. A resume
+    /// function has the setting of its original code.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
         let own = || self.sizes().dynamic;
         let of_base = |origin: &CodeOrigin| {
@@ -241,29 +246,29 @@ impl CodeCache {
         self.origin().map_or_else(own, of_base)
     }
 
-    /// Asks for it, or leaves it to the environment.
+    /// Sets whether sizes and numbers are left open; `None` leaves it to the environment.
     pub fn set_dynamic(&self, dynamic: Option<bool>) {
         self.sizes().dynamic = dynamic;
     }
 
-    /// What calls and translations of the code have shown.
+    /// Returns what calls and translations of the code have shown of its loops and differing values.
     pub fn profile(&self) -> MutexGuard<'_, Profile> {
         self.profile.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is known of sizes.
+    /// Returns what is known of the sizes of its tensors.
     pub fn sizes(&self) -> MutexGuard<'_, OpenSizes> {
         self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
-    /// and in how many; `dynamic` is what was asked for.
+    /// Returns the sizes that the next translation is to leave open. `differing` are the sizes that had another value
+    /// in earlier translations, with the number of these; `dynamic` is the dynamic-shape setting.
     pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
         self.sizes().next(self.origin().is_some(), dynamic, differing)
     }
 
-    /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there
-    /// were several.
+    /// Returns the arguments and classes that are another object at each call, because the objects of earlier calls
+    /// have died or there were several.
     pub fn short_lived<'py>(&self, frame: &impl FrameView<'py>) -> ShortLived {
         let entries = Arc::clone(&self.lock());
         let mut profile = self.profile();
@@ -287,7 +292,8 @@ impl CodeCache {
         short_lived.clone()
     }
 
-    /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
+    /// For each entry that does not fit the frame, the first guard that fails, with the expected value and the one
+    /// seen.
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
         let entries = Arc::clone(&self.lock());
         let failed = |entry: &Arc<CacheEntry>| {
@@ -306,7 +312,7 @@ impl CodeCache {
         }
     }
 
-    /// Adds an entry, and drops those that can never hold again.
+    /// Adds an entry, and drops the entries that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         let mut list = self.lock();
         let is_kept = |old: &Arc<CacheEntry>| (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py);
@@ -318,7 +324,7 @@ impl CodeCache {
         drop(old);
     }
 
-    /// Drops what leaves rounds of loops to CPython.
+    /// Drops the entries that leave the rest of a loop iteration to CPython.
     pub fn take_rounds_back(&self) {
         self.profile().forget_loops();
         let mut list = self.lock();
@@ -330,7 +336,7 @@ impl CodeCache {
         }
     }
 
-    /// Whether no more entries are made.
+    /// True if no more entries may be added.
     pub fn is_full(&self, py: Python<'_>) -> bool {
         let entries = Arc::clone(&self.lock());
         entries.len() >= MAX_ENTRIES && !entries.iter().any(|entry| entry.guards.is_dead(py))
@@ -341,98 +347,99 @@ impl CodeCache {
         self.lock().len()
     }
 
-    /// Whether there is no entry.
+    /// True if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Counts a translation that found nothing to compile; after a few the code is left alone, unless the user asked
-    /// for it.
+    /// Counts a translation that found nothing to compile. After [`MAX_EMPTY`] of them the code is left alone, unless
+    /// the user asked for it.
     pub fn found_nothing(&self) {
         if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
             self.skip.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Counts a trace that was given up for a signal.
+    /// Counts a trace that was given up because a signal waits.
     pub fn give_way(&self) {
         self.gave_way.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether traces are still given up for signals. Where one comes every few moments no translation would ever be
-    /// done.
+    /// True if a trace of the code is still given up when a signal waits. Otherwise a program with a signal every few
+    /// moments would never complete a translation.
     pub fn gives_way(&self) -> bool {
         self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
     }
 
-    /// Leaves the code to CPython for good.
+    /// Sets whether the code is left to CPython for good.
     pub fn set_skip(&self, skip: bool) {
         self.skip.store(skip, Ordering::Relaxed);
     }
 
-    /// Leaves the code to CPython for good, and all that it calls.
+    /// Leaves the code and all functions that it calls to CPython for good.
     pub fn set_skip_below(&self) {
         self.skip_below.store(true, Ordering::Relaxed);
         self.set_skip(true);
     }
 
-    /// Whether what the code calls is left alone with it.
+    /// True if functions called by the code are left alone, too.
     pub fn skips_below(&self) -> bool {
         self.skip_below.load(Ordering::Relaxed)
     }
 
-    /// Whether the code is left to CPython.
+    /// True if the code is left to CPython.
     pub fn is_skipped(&self) -> bool {
         self.skip.load(Ordering::Relaxed)
     }
 
-    /// Asks for the translation of the code: no list of files keeps it from that.
+    /// Requests the translation of the code, also if its file is on the skip list.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.lock_settling().take_if(|settling| settling.is_of_place());
         self.skip.store(self.is_disabled(), Ordering::Relaxed);
     }
 
-    /// Leaves the code to CPython whoever asks for it, with what it calls or without; or no longer does.
+    /// Leaves the code to CPython even where it is requested: alone (`Some(false)`) or with all functions that it
+    /// calls (`Some(true)`). `None` undoes that.
     pub fn set_disabled(&self, disabled: Option<bool>) {
         self.disabled.store(disabled.is_some(), Ordering::Relaxed);
         self.skip_below.store(disabled == Some(true), Ordering::Relaxed);
         self.set_skip(disabled.is_some());
     }
 
-    /// Whether it is left to CPython whoever asks for it.
+    /// True if the code is left to CPython even where it is requested.
     pub fn is_disabled(&self) -> bool {
         self.disabled.load(Ordering::Relaxed)
     }
 
-    /// Takes one request back; whether it was the last one.
+    /// Takes one request back. Returns whether it was the last one.
     pub fn withdraw(&self) -> bool {
         self.requests.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Whether the code must become one graph, so that breaks and fallbacks are errors.
+    /// Sets whether the code must become one graph, so that breaks and fallbacks are errors.
     pub fn set_whole(&self, whole: bool) {
         self.whole.store(whole, Ordering::Relaxed);
     }
 
-    /// Makes something an error for good.
+    /// Makes breaks or fallbacks of the code an error for good.
     pub fn forbid(&self, what: Forbidden) {
         if self.forbidden.fetch_or(what as u8, Ordering::Relaxed) & what as u8 == 0 {
             self.clear();
         }
     }
 
-    /// Whether something is an error.
+    /// True if breaks or fallbacks of the code are an error.
     pub fn forbids(&self, what: Forbidden) -> bool {
         self.whole.load(Ordering::Relaxed) || self.forbidden.load(Ordering::Relaxed) & what as u8 != 0
     }
 
-    /// Whether the user asked for this code.
+    /// True if the user asked for this code.
     pub fn is_root(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets what holds no longer in the present generation.
+    /// Drops the translations that no longer hold in the present generation, and what was learnt from them.
     pub fn refresh(&self, generation: u32) {
         let before = self.generation.swap(generation, Ordering::Relaxed);
         if before == generation {
@@ -456,7 +463,7 @@ impl CodeCache {
         }
     }
 
-    /// Forgets the translations that met one of the objects; whether there were any.
+    /// Drops the translations that met one of the objects. Returns whether there were any.
     fn forget_met(&self, objects: &HashSet<usize>) -> bool {
         let mut list = self.lock();
         let kept: Vec<_> = list.iter().filter(|entry| !entry.has_met(objects)).cloned().collect();
@@ -469,7 +476,7 @@ impl CodeCache {
 
     fn clear(&self) {
         let old = std::mem::take(&mut *self.lock());
-        // What an entry holds may run code of the program's when it goes.
+        // Dropping an entry may run code of the program, so the lock must not be held.
         drop(old);
     }
 }

@@ -1,24 +1,24 @@
-//! What calls and translations of one code object have shown of its loops, and of values that differ from call to call.
-//! What becomes of that is decided in [`crate::policy`].
+//! What calls and translations of one code object have shown of its loops and of values that differ from call to
+//! call. [`crate::policy`] decides what follows from it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::bytecode::Label;
 use crate::value_path::ValuePath;
 
-/// What is known of a code object.
+/// What is known of the loops and differing values of a code object.
 #[derive(Default)]
 pub struct Profile {
-    /// In how many translations of the code and its resume functions loops went round more than once, by where they
-    /// begin.
+    /// Number of translations, of the code and its resume functions, that simulated more than one iteration of a
+    /// loop, by the head of the loop.
     unrolled: HashMap<Label, usize>,
-    /// How many translations of resume functions there are in loops, by where the outermost loop begins.
+    /// Translations of resume functions in loops, by the head of the outermost loop.
     made: HashMap<Label, LoopTranslations>,
-    /// The instructions that need values which differ from call to call.
+    /// Instructions that need a value which differs from call to call.
     differing: HashSet<Label>,
-    /// The variables that hold containers whose contents differ from call to call.
+    /// Variables that hold containers whose contents differ from call to call.
     changing: HashSet<String>,
-    /// Whether the graph breaks at each condition on values which differ from call to call.
+    /// True if the graph breaks at each condition on values which differ from call to call.
     branching: bool,
     /// Arguments and classes that are another object at each call.
     pub(super) short_lived: ShortLived,
@@ -27,42 +27,42 @@ pub struct Profile {
 /// Arguments and classes that are another object at each call: identity guards on them would never hold again.
 #[derive(Clone, Default)]
 pub struct ShortLived {
-    /// Argument slots that hold such an object, or lead to one.
+    /// Slots of arguments that are such an object, or lead to one.
     pub arguments: HashSet<usize>,
-    /// Classes that functions make at each call, and the classes of such objects, by path.
+    /// Paths of classes that functions make at each call, and of the classes of such objects.
     pub classes: HashSet<ValuePath>,
 }
 
-/// The translations of resume functions that go on in one loop.
+/// Numbers of the translations of resume functions that resume inside one loop.
 #[derive(Clone, Copy, Default)]
 pub struct LoopTranslations {
-    /// All of them.
+    /// All translations.
     pub all: u32,
-    /// Those that are not the first of their place.
+    /// Translations that are not the first of their resume function.
     pub again: u32,
-    /// Whether one of them goes on in a function that the loop calls.
+    /// True if one of them resumes inside a function that the loop calls.
     pub in_call: bool,
 }
 
 impl Profile {
-    /// How many translations of the code and its resume functions went round a loop more than once.
+    /// Number of translations that simulated more than one iteration of the loop.
     pub fn unrolled(&self, head: Label) -> usize {
         self.unrolled.get(&head).copied().unwrap_or(0)
     }
 
-    /// Counts such a translation.
+    /// Counts a translation that simulated more than one iteration of the loop.
     pub fn note_unrolled(&mut self, head: Label) {
         let times = self.unrolled.entry(head).or_default();
         *times = times.saturating_add(1);
     }
 
-    /// Notes that the rounds of a loop differ: no further translation goes round it more than once.
+    /// Notes that the iterations of a loop differ: no further translation simulates more than one.
     pub fn note_different(&mut self, head: Label) {
         self.unrolled.insert(head, usize::MAX);
     }
 
-    /// Counts a translation of a resume function in a loop; `again`: its place has one; `in_call`: it goes on in a
-    /// function that the loop calls.
+    /// Counts a translation of a resume function in a loop. `again`: the resume function has another translation.
+    /// `in_call`: it resumes inside a function that the loop calls.
     pub fn count_translation(&mut self, head: Label, again: bool, in_call: bool) {
         let made = self.made.entry(head).or_default();
         made.all = made.all.saturating_add(1);
@@ -70,42 +70,42 @@ impl Profile {
         made.in_call |= in_call;
     }
 
-    /// How many translations of resume functions there are in a loop.
+    /// Returns the numbers of translations of resume functions in a loop.
     pub fn made(&self, head: Label) -> LoopTranslations {
         self.made.get(&head).copied().unwrap_or_default()
     }
 
-    /// Forgets the translations in loops.
+    /// Forgets the numbers of translations in loops.
     pub(super) fn forget_loops(&mut self) {
         self.made.clear();
     }
 
-    /// Whether the instruction needs a value that differs from call to call.
+    /// True if the instruction needs a value that differs from call to call.
     pub fn differs(&self, at: Label) -> bool {
         self.differing.contains(&at)
     }
 
-    /// Notes that it does.
+    /// Notes that the instruction needs a value that differs from call to call.
     pub fn note_differing(&mut self, at: Label) {
         self.differing.insert(at);
     }
 
-    /// Whether a variable holds a container whose contents differ from call to call.
+    /// True if a variable holds a container whose contents differ from call to call.
     pub fn holds_changing(&self, variable: &str) -> bool {
         self.changing.contains(variable)
     }
 
-    /// Notes that it does.
+    /// Notes that a variable holds a container whose contents differ from call to call.
     pub fn note_changing(&mut self, variable: &str) {
         self.changing.insert(variable.to_owned());
     }
 
-    /// Whether the graph breaks at each condition on values which differ from call to call.
+    /// True if the graph breaks at each condition on values which differ from call to call.
     pub fn branches_much(&self) -> bool {
         self.branching
     }
 
-    /// From here on it does.
+    /// Makes the graph break at each condition on values which differ from call to call.
     pub fn note_branching(&mut self) {
         self.branching = true;
     }

@@ -1,5 +1,5 @@
-//! What is known of the sizes of one code object's tensors: those that somebody asked to be left open, those that calls
-//! have shown to differ, and those that have mattered in a translation.
+//! What is known of the sizes of one code object's tensors: those that the user asked to leave open, those that
+//! differed between calls, and those that have mattered in a translation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,25 +10,25 @@ use crate::value_path::ValuePath;
 /// The sizes that translations of one code object leave open.
 #[derive(Default)]
 pub struct OpenSizes {
-    /// Whether somebody asked for it.
+    /// True if the user asked for open sizes.
     asked: bool,
     wanted: HashSet<ValuePath>,
-    /// What has mattered.
+    /// Open values that turned out to matter.
     closed: HashSet<Matters>,
-    /// Whether the graph broke where sizes were left open early.
+    /// True if the graph broke where sizes were opened early.
     wait: bool,
-    /// Whether sizes and numbers are left open, as was asked.
+    /// The dynamic-shape setting of the function.
     pub(super) dynamic: Option<bool>,
-    /// The shapes of arguments in the first call that was left to CPython for the stance.
+    /// Shapes of arguments in the first call that the stance left to CPython.
     first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
-    /// Those that later calls have shown to differ.
+    /// Sizes that differed in later calls.
     shown: HashSet<ValuePath>,
-    /// The sizes that the first translation leaves open, if that was asked for.
+    /// The sizes that are left open from the first translation on, if the user asked for that.
     at_first: OpenAtFirst,
 }
 
 impl OpenSizes {
-    /// Forgets what calls have shown, but not what was asked for.
+    /// Forgets what calls have shown, but keeps what the user asked for.
     pub(super) fn forget(&mut self) {
         self.closed.clear();
         self.shown.clear();
@@ -36,19 +36,19 @@ impl OpenSizes {
         self.at_first = OpenAtFirst::All;
     }
 
-    /// Asks that sizes be left open, and, behind a break, those that differ.
+    /// Leaves these sizes open and, behind a break, all sizes that differ.
     pub fn leave_open(&mut self, sizes: &[ValuePath]) {
         self.asked = true;
         self.wanted.extend(sizes.iter().cloned());
     }
 
-    /// Whether somebody asked for sizes to be left open.
+    /// True if the user asked for open sizes.
     pub fn is_asked(&self) -> bool {
         self.asked
     }
 
-    /// Shapes of arguments in a call that is left to CPython: the sizes that differ from those shown
-    /// before are left open. Whether none was shown before.
+    /// Notes the shapes of arguments in a call that is left to CPython. Sizes that differ from those of the first
+    /// such call are left open. Returns whether this is the first such call.
     pub fn show(&mut self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
         let OpenSizes { first_shapes, shown, .. } = self;
         let Some(first) = first_shapes else {
@@ -65,9 +65,9 @@ impl OpenSizes {
         false
     }
 
-    /// The sizes that the next translation is to leave open; `is_resumed`: the code is that of a resume function;
-    /// `differing` are those that were others in earlier ones,
-    /// and in how many; `dynamic` is what was asked for.
+    /// Returns the sizes that the next translation is to leave open. `is_resumed`: the code is that of a resume
+    /// function. `differing` are the sizes that had another value in earlier translations, with the number of these.
+    /// `dynamic` is the dynamic-shape setting.
     pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
         let mut wanted: HashSet<_> = self.wanted.union(&self.shown).cloned().collect();
         let asked = self.asked && is_resumed;
@@ -87,12 +87,12 @@ impl OpenSizes {
         }
     }
 
-    /// From here on sizes are left open only where they differ often.
+    /// Opens sizes from now on only where they differ often.
     pub fn let_wait(&mut self) {
         self.wait = true;
     }
 
-    /// From here on this is assumed.
+    /// Specialises from now on on what has turned out to matter.
     pub fn close(&mut self, matters: Vec<Matters>) {
         for what in matters {
             match what {

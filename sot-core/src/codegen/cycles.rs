@@ -1,5 +1,5 @@
-//! New values that lead back to themselves: a container among them is made empty, and filled when all that was being
-//! made is there.
+//! New values in reference cycles: a container in a cycle is created empty, and filled when all objects in progress
+//! exist.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,20 @@ use crate::machine::executor::OpcodeExecutor;
 use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
-/// Kinds that refer to what they are made of. Others are made by calls that look into it, or copy it.
+/// Forms whose objects keep references to their parts. Objects of other forms are made by calls that read or copy
+/// their parts.
 const REFERRING: [Form; 7] =
     [Form::List, Form::Dict, Form::Tuple, Form::Cell, Form::Function, Form::Method, Form::MappingProxy];
 
-/// What is to be filled.
+/// Part of an object that is still to be filled.
 pub(super) enum Unfilled {
     Contents(VarId),
     Attributes(VarId),
 }
 
 impl CodeGen<'_, '_> {
-    /// Whether a new container leads back to what is being made, itself included: then it is left empty until that is
-    /// there.
+    /// True if a new container refers back to an object in progress, itself included. It is then left empty until
+    /// that object exists.
     pub fn leaves_empty(&mut self, container: VarId) -> bool {
         let empty = !self.whole.contains(&container) && self.leads_back(container);
         if empty {
@@ -30,13 +31,13 @@ impl CodeGen<'_, '_> {
         empty
     }
 
-    /// A container that is only copied into an object that is there already is not to be left empty: what leads back
-    /// leads to that.
+    /// Marks a container as one that is only copied into an existing object. It is not left empty, because references
+    /// back lead to the existing object.
     pub fn makes_whole(&mut self, container: VarId) {
         self.whole.push(container);
     }
 
-    /// Gives an object that was just made its attributes, or leaves that until what they lead back to is there.
+    /// Sets the attributes of a new object, or postpones that if they refer back to an object in progress.
     pub(super) fn fill_attributes_in_time(&mut self, object: VarId) -> Flow<()> {
         if self.leads_back(object) {
             self.unfilled.push(Unfilled::Attributes(object));
@@ -45,7 +46,7 @@ impl CodeGen<'_, '_> {
         self.fill_attributes(object)
     }
 
-    /// Fills what was left empty.
+    /// Fills the objects that were left empty.
     pub(super) fn fill(&mut self) -> Flow<()> {
         while self.in_progress.is_empty() && self.classes_in_progress == 0 {
             match self.unfilled.pop() {
@@ -72,7 +73,7 @@ impl CodeGen<'_, '_> {
     }
 }
 
-/// The new values that lead to themselves, with the cycle that each is in: those in one cycle lead to each other.
+/// Returns the new values that are in a reference cycle, each with the number of its cycle.
 fn find(cx: &OpcodeExecutor<'_>) -> HashMap<VarId, usize> {
     let mut attributes: HashMap<VarId, Vec<VarId>> = HashMap::new();
     for effect in cx.effects.log() {
@@ -97,7 +98,7 @@ fn find(cx: &OpcodeExecutor<'_>) -> HashMap<VarId, usize> {
     components.cycles
 }
 
-/// Tarjan's strongly connected components, those of one value alone left out.
+/// Tarjan's strongly connected components, without components of a single value that does not refer to itself.
 #[derive(Default)]
 struct Components {
     indices: HashMap<VarId, usize>,
@@ -155,7 +156,7 @@ impl Components {
         let members = self.open.split_off(at);
         self.closed += 1;
         for member in &members {
-            // No longer open.
+            // A value without an entry in `lowest` is not open any more.
             self.lowest.remove(member);
             if members.len() > 1 || self.cycles.contains_key(member) {
                 self.cycles.insert(*member, self.closed);

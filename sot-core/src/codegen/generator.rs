@@ -1,5 +1,5 @@
-//! A generator that has started and outlives the graph is made anew, suspended where it was: from code that lays out
-//! its frame, as a resume function does, and goes on at its last `yield`.
+//! Recreates a generator that has started and outlives the graph. Like a resume function, its code lays out the frame
+//! and continues at the last `yield`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::resume::ResumeSource;
 use crate::resume::{Entry, ResumeKey, ResumeTarget};
 
 impl CodeGen<'_, '_> {
-    /// Leaves a generator on the stack that is suspended where the frame is.
+    /// Loads a generator that is suspended where the frame is.
     pub fn load_suspended(&mut self, frame: &Frame) -> Flow<()> {
         let py = self.cx.py;
         let saved = Checkpoint::of_suspended(frame);
@@ -44,7 +44,7 @@ impl CodeGen<'_, '_> {
             self.load(hidden)?;
         }
         self.load_stack(&stack)?;
-        // What it yields to be where it is.
+        // The value it yields on its way to that place.
         self.load_const(py.None())?;
         self.end_call((1 + saved.cells.len() + locals.len() + key.values()) as u32)
     }

@@ -1,5 +1,5 @@
-//! The end of new code that breaks: what the frame holds is given to a resume function. An exception that comes back
-//! has an entry of the new code in its traceback, above those of what the program did; it is taken off again.
+//! The end of new code that breaks: the frame's live values are handed over to a resume function. An exception that
+//! comes back has a traceback entry of the new code above the program's entries; this entry is removed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,23 +27,23 @@ pub(super) struct Break<'a, 'py> {
     pub(super) details: &'a BreakDetails,
 }
 
-/// A side of the hand-over: where the innermost frame goes on, and with what on its stack.
+/// One side of a hand-over: where the innermost frame continues, and with which stack.
 pub(super) struct Side<'a> {
     pub(super) place: Label,
     pub(super) entry: Entry,
     pub(super) stack: &'a [Item],
-    /// The exception that it starts by raising.
+    /// The exception that the side starts by raising.
     pub(super) raised: Option<Value>,
 }
 
-/// What the resume function of a frame is given, and the code it is made of.
+/// The resume function of a frame, and the values it is given.
 struct Resumed {
     target: Arc<ResumeTarget>,
     locals: Vec<Option<VarId>>,
     hidden: Vec<Option<VarId>>,
     stack: Vec<Item>,
     cells: usize,
-    /// How many arguments it takes.
+    /// Number of its arguments.
     arguments: usize,
 }
 
@@ -53,17 +53,17 @@ pub(super) fn instruction_at(frame: &Checkpoint) -> Instruction {
 }
 
 impl CodeGen<'_, '_> {
-    /// The lower `depth` items of a frame's stack, and what begins there.
+    /// The lowest `depth` items of a frame's stack, with the blocks and handlers that begin there.
     pub(super) fn layout(&self, frame: &Checkpoint, depth: usize) -> Vec<Item> {
         layout::of_stack(self.cx, frame, depth)
     }
 
-    /// A value or NULL of the innermost frame.
+    /// The item of a value or NULL.
     pub(super) fn item(&self, variable: VarId) -> Item {
         layout::item(self.cx, variable)
     }
 
-    /// Calls the hand-over with the cells, locals and stack of each frame, and returns what it gives.
+    /// Calls the hand-over with cells, locals and stack of each frame, and returns its result.
     pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<()> {
         let py = self.cx.py;
         let frames = self.resumed_frames(of, side)?;
@@ -96,7 +96,8 @@ impl CodeGen<'_, '_> {
         if let Some(exception) = side.raised {
             self.load_raised(exception)?;
         }
-        // What is handed over dies when the program drops it: the frame waits for the rest, or a traceback keeps it.
+        // The values handed over have to die when the program drops them, so this frame gives them up. If an
+        // exception is raised, its traceback keeps this frame with the variables it shows.
         if side.raised.is_some() {
             self.keep_shown(of)?;
         } else if driving {
@@ -110,7 +111,7 @@ impl CodeGen<'_, '_> {
         self.op(Op::RETURN_VALUE, 0)
     }
 
-    /// Leaves the locals of a resume function, `None` for those without a value.
+    /// Loads the locals of a resume function; `None` stands for an unbound one.
     pub(super) fn load_locals(&mut self, locals: &[Option<VarId>]) -> Flow<()> {
         for local in locals {
             match local {
@@ -121,7 +122,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Variables and values of the new code are no longer held by its frame.
+    /// Clears the locals of the new code's frame: variables of the function, and values of the new code.
     fn forget_locals(&mut self) -> Flow<()> {
         let code = &self.root.code;
         let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
@@ -130,17 +131,17 @@ impl CodeGen<'_, '_> {
         self.forget_values()
     }
 
-    /// Values of the new code are no longer held by its frame.
+    /// Clears the locals that hold values of the new code.
     pub(super) fn forget_values(&mut self) -> Flow<()> {
         self.forget(self.value_slots().collect())
     }
 
-    /// Where the new code holds values.
+    /// Slots of the locals that hold values of the new code.
     pub(super) fn value_slots(&self) -> Range<usize> {
         self.root.code.varnames.len()..self.emitter.locals()
     }
 
-    /// The frame of the new code no longer holds what was in these slots.
+    /// Sets these slots to `None`, so that the frame drops their values.
     pub(super) fn forget(&mut self, slots: Vec<usize>) -> Flow<()> {
         let none = self.emitter.none();
         for slot in slots {
@@ -150,7 +151,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The slots have no value, whether they had one or not.
+    /// Unbinds these slots, whether they are bound or not.
     pub(super) fn unset(&mut self, slots: Vec<usize>) -> Flow<()> {
         let none = self.emitter.none();
         for slot in slots {
@@ -161,7 +162,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The resume function of each frame, the outermost first.
+    /// Returns the resume function of each frame, the outermost first.
     fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<Vec<Resumed>> {
         let mut resumed: Vec<Resumed> = Vec::new();
         for (level, frame) in of.at.frames.iter().enumerate().rev() {
@@ -198,14 +199,14 @@ impl CodeGen<'_, '_> {
         Ok(resumed)
     }
 
-    /// The stack of a frame that is about to call the next one: without the operands of the instruction, with what it
-    /// leaves below the result.
+    /// The stack of a frame that calls the next one: without the operands of the calling instruction, and with the
+    /// items that the instruction keeps below the result.
     fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
         let taken = self.consumed(&call, frame);
         let mut frame = Cow::Borrowed(frame);
         if source.finish_at(frame.at) == Some(Finish::Next) {
-            // The block of the prologue's own, where it has one.
+            // Removes the block that the prologue itself begins around the call.
             frame.to_mut().blocks.pop();
         }
         let below =
@@ -213,14 +214,13 @@ impl CodeGen<'_, '_> {
         self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
-    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for
-    /// the
-    /// `super()` that looks for it there.
+    /// The locals of the original code. The first argument of a method stays in its slot even if a closure captured
+    /// it, because `super()` looks for it there.
     pub(super) fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
         let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
         let code = &frame.unit.code;
         for cell in self.hidden(frame).0 {
-            // It is in the cell's slot, which is another one here.
+            // The variable is in the cell's slot, which is another slot in a resume function.
             if let Some(local) = locals.get_mut(code.deref_arg(cell) as usize) {
                 *local = None;
             }
@@ -232,7 +232,7 @@ impl CodeGen<'_, '_> {
         locals
     }
 
-    /// The cells that an inlined comprehension has cleared, and what it keeps in their slots.
+    /// Cells that an inlined comprehension has cleared, and the variables it keeps in their slots.
     pub(super) fn hidden(&self, frame: &Checkpoint) -> (Vec<usize>, Vec<Option<VarId>>) {
         let is_cleared = |cell: &usize| frame.cells[*cell] == self.cx.stack.null();
         let cleared: Vec<usize> = (0..frame.cells.len()).filter(is_cleared).collect();
@@ -241,7 +241,7 @@ impl CodeGen<'_, '_> {
         (cleared, hidden)
     }
 
-    /// The cell itself, or one that a resume function has no use for.
+    /// Loads the cell, or an empty cell where the resume function does not use it.
     pub(super) fn load_cell(&mut self, cell: VarId) -> Flow<()> {
         if cell != self.cx.stack.null() {
             return self.load(cell);
@@ -250,8 +250,9 @@ impl CodeGen<'_, '_> {
         self.call_bare(make)
     }
 
-    /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the
-    /// receiver of its own `__call__`; of a class that is for its instances, and other objects may have none.
+    /// Loads the values of a stack. Before 3.11 there is no `PUSH_NULL`: the resume function pushes a callable with a
+    /// NULL as the receiver of its own `__call__`. That fails for a class, whose `__call__` is for its instances, and
+    /// for an object without `__call__`; such objects are wrapped.
     pub(super) fn load_stack(&mut self, stack: &[Item]) -> Flow<()> {
         let mut is_called = false;
         for item in stack {
@@ -271,7 +272,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Whether the value is known to be called by its own `__call__`.
+    /// True if the value is known to be callable by its own `__call__`.
     fn has_own_call(&self, value: Value) -> bool {
         let Value::Known(variable) = value else { return false };
         let ty = self.cx.vars.get(variable).python_type(self.cx);
@@ -288,7 +289,8 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// Leaves what raising the exception again takes: itself, or before 3.11 its traceback, itself and its class.
+    /// Loads the stack items of an exception that is raised again: the exception, or before 3.11 traceback, exception
+    /// and class.
     pub(super) fn load_raised(&mut self, exception: Value) -> Flow<()> {
         let width = self.emitter.raised_width();
         if width > 1 {
@@ -297,7 +299,7 @@ impl CodeGen<'_, '_> {
         }
         self.load_value(exception)?;
         if let Value::Left(local) = exception {
-            // A frame that is in the traceback of what it holds would keep it alive.
+            // A frame in the exception's traceback that held the exception would keep it alive.
             self.op(Op::DELETE_FAST, local)?;
         }
         if width > 1 {
@@ -307,7 +309,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The handler of hand-overs and second runs.
+    /// Writes the handler of hand-overs and second runs.
     pub(super) fn handle_driven(&mut self) -> Flow<()> {
         let calls = std::mem::take(&mut self.driven);
         if calls.is_empty() {

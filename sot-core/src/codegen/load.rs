@@ -1,4 +1,4 @@
-//! Bytecode that loads a value by its tracker.
+//! Loads a value by its tracker.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
 }
 
 impl CodeGen<'_, '_> {
-    /// Leaves an object's `__dict__` on the stack. A `__getattribute__` of the program's is not asked.
+    /// Loads an object's `__dict__` without calling a `__getattribute__` of the program's.
     pub fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
         let py = self.cx.py;
         let ty = self.cx.vars.get(object).python_type(self.cx);
@@ -32,7 +32,7 @@ impl CodeGen<'_, '_> {
         self.call(|cg| cg.load_const(read), [object.into(), name])
     }
 
-    /// Leaves the tracker's value on the stack.
+    /// Loads the tracker's value.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
         let py = self.cx.py;
         match &*self.cx.trackers.share(id) {
@@ -95,7 +95,7 @@ impl CodeGen<'_, '_> {
                 let reader = readers::foreign(py, how)?;
                 self.load_once(id, |cg| cg.call_on(reader, *of, []))
             }
-            // Guards alone ask what an iterator goes over.
+            // Only guards use the iterables of an iterator.
             Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
             }
@@ -112,7 +112,7 @@ impl CodeGen<'_, '_> {
         self.end_call(1 + N as u32)
     }
 
-    /// Loads what is another object each time it is made, and asked for again and again, as it was made the first time.
+    /// Loads a value that would be another object at each load: it is made at the first load and kept.
     fn load_once(&mut self, id: TrackerId, load: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         if let Some(&temp) = self.computed.get(&id) {
             return self.op(Op::LOAD_FAST, temp);
@@ -135,7 +135,7 @@ impl CodeGen<'_, '_> {
         match how {
             Computation::Binary(op) => self.binary(*op),
             Computation::Call(_) => self.end_call(of.len() as u32),
-            // Its outcome is assumed.
+            // The result of a comparison is assumed, so it is never loaded.
             Computation::Compare(_) => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a comparison of the guards was loaded").into())
             }
@@ -165,8 +165,8 @@ impl CodeGen<'_, '_> {
         if let Key::Str(name) = key {
             let is_found = match self.cx.trackers.get(of) {
                 Tracker::Globals => true,
-                // A function of another module may have found it there, where the frame's own globals have something
-                // else.
+                // A function of another module may have found the name in the builtins, while the frame's own globals
+                // define it.
                 Tracker::Builtins => {
                     let globals = self.cx.trackers.find(&Tracker::Globals);
                     let lacks = |globals| self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))));
@@ -191,7 +191,7 @@ impl CodeGen<'_, '_> {
         self.op(Op::BINARY_SUBSCR, 0)
     }
 
-    /// Leaves a key on the stack. The guards have seen that one that is referred to weakly is alive.
+    /// Loads a key. If it is held weakly, the guards have just seen it alive.
     fn load_key(&mut self, key: &Bound<'_, PyAny>) -> Flow<()> {
         if !is_held_weakly(key) {
             return self.load_const(key.clone().unbind());

@@ -1,6 +1,6 @@
-//! Code generation: from the result of a simulation to a code object that loads the graph's inputs by their trackers,
-//! calls the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and
-//! lines stay those of the original code; its signature becomes flat (see `cpython`).
+//! Code generation: writes a code object from a finished trace. It loads the graph's inputs by their trackers, calls
+//! the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and lines
+//! are those of the original code; its signature becomes flat (see `cpython`).
 
 mod break_graph;
 mod cycles;
@@ -33,57 +33,58 @@ use cycles::Unfilled;
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
-/// A finished translation of a frame.
+/// Result of code generation for a frame.
 pub struct NewCode {
     /// The code object.
     pub code: Py<PyAny>,
-    /// The graphs it calls.
+    /// The graphs that the code calls.
     pub graphs: Vec<StatementIR>,
-    /// Where the codes are that it goes on in.
+    /// Addresses of the codes of its resume functions.
     pub resumes: Vec<usize>,
 }
 
-/// Writes the new code of one frame.
+/// The generator of new code for one frame.
 pub struct CodeGen<'a, 'py> {
-    /// The trace that is written down.
+    /// The simulation that the code is written from.
     pub cx: &'a OpcodeExecutor<'py>,
     root: Rc<CodeUnit>,
     emitter: Emitter,
     temps: HashMap<VarId, u32>,
-    // What is taken from where it is before the writes, which may put something else there.
+    // Locals that hold values loaded before the writes, which may change the place a value is loaded from.
     taken: HashMap<TrackerId, u32>,
-    // Arguments that are no longer in their slots: where they are now, if the frame still has them.
+    // Arguments that are no longer in their slots, with their present slots; `None` if the frame has dropped the
+    // argument.
     moved: HashMap<u32, Option<u32>>,
     computed: HashMap<TrackerId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
-    // Cells made while a class is being made, and how many are.
+    // Cells made while a class is being made, and the number of classes being made.
     open_cells: Vec<VarId>,
     classes_in_progress: usize,
-    // What was made empty, as it leads back to what was being made; and the values that lead back to themselves.
+    // Objects made empty, because they lead back to an object in progress; they are filled later.
     unfilled: Vec<Unfilled>,
-    // What is made with all that is in it, though that leads back.
+    // Containers that are made with all their contents, even if these lead back to them.
     whole: Vec<VarId>,
     cycles: Option<HashMap<VarId, usize>>,
-    // The calls whose exceptions are to lose their first traceback entry: of hand-overs, and of the frame run again.
+    // Calls whose exceptions lose their first traceback entry: hand-overs, and the second run of the frame.
     driven: Vec<(Label, Label)>,
-    // From where to where nothing of the frame has happened: its first instruction, or the call of the graph.
+    // Range in which nothing of the frame has happened yet: from its first instruction, or the call of the graph.
     begun: Option<Label>,
     graph_call: Option<(Label, Label)>,
-    /// The tensors that the graph gives.
+    /// Tensors that the graph returns.
     outputs: Vec<VarId>,
-    // Where the codes are that it goes on in.
+    // Addresses of the codes of its resume functions.
     resumes: Vec<usize>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
-    /// A generator of new code for `root`.
+    /// Creates a generator of new code for `root`.
     pub fn new(cx: &'a OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
-        // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it
-        // catches it.
+        // A signal handler may raise as soon as the frame begins. If the resumed frame begins within a `try`, the
+        // program has to catch that exception.
         let catches = cx.history.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
         let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
@@ -110,7 +111,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         })
     }
 
-    /// Code that returns from the frame: graph, restored values, writes, return.
+    /// Writes code that returns from the frame: graph, restored values, writes, return.
     pub fn compile_return(mut self, end: ReturnTrace<'_, 'py>) -> Flow<NewCode> {
         let (value, dying) = (end.value, end.dying);
         let graphs = self.call_graph(end.trace.graph)?;
@@ -131,8 +132,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
-    /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same
-    /// object.
+    /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
     pub fn load(&mut self, variable: VarId) -> Flow<()> {
         if let Some(&temp) = self.temps.get(&variable) {
             return self.emitter.op(Op::LOAD_FAST, temp);
@@ -145,7 +145,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
         if self.cx.trackers.is_loadable(tracker) && !known {
             self.load_tracker(tracker)?;
-            // A getter in C may make another object at each read.
+            // A getter implemented in C may return another object at each read, so the first one is kept.
             if !matches!(self.cx.trackers.get(tracker), Tracker::Getattr { .. }) {
                 return Ok(());
             }
@@ -172,24 +172,24 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.op(Op::LOAD_FAST, temp)
     }
 
-    /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the
-    /// first, so that the later ones may refer to the object.
+    /// Takes the top of the stack as the variable's object. A kind that makes its object in steps calls this after
+    /// the first step, so that later steps may refer to the object.
     pub fn define(&mut self, variable: VarId) -> Flow<()> {
         let temp = self.temp(variable);
         self.emitter.op(Op::STORE_FAST, temp)
     }
 
-    /// Whether the variable's object has been made.
+    /// True if the variable's object has been made.
     pub fn is_defined(&self, variable: VarId) -> bool {
         self.temps.contains_key(&variable)
     }
 
-    /// A class begins to be made: cells of functions in it stay empty until it is there.
+    /// Begins making a class. Cells of functions in it stay empty until the class exists.
     fn begin_class(&mut self) {
         self.classes_in_progress += 1;
     }
 
-    /// The class is made, and the cells are filled.
+    /// Ends making a class. The last one to end fills the cells.
     fn end_class(&mut self) -> Flow<()> {
         self.classes_in_progress -= 1;
         while self.classes_in_progress == 0 {
@@ -199,7 +199,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         Ok(())
     }
 
-    /// Whether a new cell is to be left empty, to be filled later.
+    /// True if a new cell has to be left empty and filled later.
     pub fn leaves_open(&mut self, cell: VarId) -> bool {
         let later = self.classes_in_progress > 0;
         if later {
@@ -208,7 +208,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         later
     }
 
-    /// `object.name = value`, or its deletion.
+    /// `object.name = value`, or `del object.name`.
     pub fn store_attr(&mut self, object: VarId, name: &str, value: Option<Argument>) -> Flow<()> {
         if let Some(value) = value {
             self.load_argument(value)?;
@@ -221,7 +221,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.op(Op::DELETE_ATTR, index)
     }
 
-    /// Leaves a globals dict on the stack.
+    /// Loads a globals dict.
     pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
         if let Some(&temp) = self.taken.get(&tracker) {
             return self.emitter.op(Op::LOAD_FAST, temp);
@@ -229,19 +229,19 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.load_tracker(tracker)
     }
 
-    /// Starts a call whose arguments are loaded one by one.
+    /// Begins a call whose arguments are loaded one by one.
     pub fn begin_call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         self.emitter.begin_call()?;
         callable(self)?;
         self.emitter.callable_loaded()
     }
 
-    /// Ends a call with so many arguments.
+    /// Ends a call with this many arguments.
     pub fn end_call(&mut self, argc: u32) -> Flow<()> {
         self.emitter.call(argc)
     }
 
-    /// Makes the value now, so that a later load gives it as it is at this point.
+    /// Makes the value now, so that later loads give it in its present state.
     pub fn keep(&mut self, variable: VarId) -> Flow<()> {
         if self.temps.contains_key(&variable) {
             return Ok(());
@@ -254,7 +254,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.op(Op::STORE_FAST, temp)
     }
 
-    /// Takes globals that are found by way of what may be written to.
+    /// Saves globals whose tracker leads through objects that may be written to.
     fn keep_globals(&mut self, tracker: TrackerId) -> Flow<()> {
         let stable = matches!(self.cx.trackers.get(tracker), Tracker::Globals | Tracker::Constant(_));
         if stable || self.taken.contains_key(&tracker) {
@@ -272,12 +272,12 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         temp
     }
 
-    /// Leaves a constant on the stack.
+    /// Loads a constant.
     pub fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
         self.emitter.load_const(value)
     }
 
-    /// Leaves on the stack what is given to a call. Containers are new ones.
+    /// Loads an argument of a call. Containers are created anew.
     pub fn load_argument(&mut self, argument: Argument) -> Flow<()> {
         match argument {
             Argument::Variable(variable) => self.load(variable),
@@ -302,7 +302,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.op(op, count)
     }
 
-    /// `callable(*args)` with all of them given as values or code.
+    /// `callable(*args)`, with the callable given by the code that loads it.
     pub fn call<A: Into<Argument>>(
         &mut self,
         callable: impl FnOnce(&mut Self) -> Flow<()>,
@@ -337,12 +337,12 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.call_with_keywords(self.cx.py, given, &names)
     }
 
-    /// Emits one instruction with its plain argument.
+    /// Writes one instruction with its plain operand.
     pub fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
         self.emitter.op(op, arg)
     }
 
-    /// The operator on the two items on top of the stack.
+    /// Applies an operator to the two topmost stack items.
     pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
         self.emitter.binary(op)
     }

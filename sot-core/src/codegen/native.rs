@@ -1,5 +1,6 @@
-//! The breaking instruction of a function that was followed runs in a frame with that function's name, globals and
-//! lines, called by frames like those of its callers: what it raises, and what it calls, sees the program's own stack.
+//! Runs the breaking instruction of an inlined function in a frame with that function's name, globals and lines. This
+//! frame is called by similar frames for its callers. So an exception, and any function that is called, sees the
+//! program's own stack.
 
 use std::rc::Rc;
 
@@ -17,8 +18,8 @@ use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
 use crate::resume;
 
-/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below
-/// it, the last what it holds itself.
+/// Writes the code of the frames below the outermost one. The first arguments of each frame are the functions of the
+/// frames below it, the last ones its own variables.
 pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
     null: VarId,
@@ -26,18 +27,18 @@ pub(super) struct NativeFrames<'a, 'py> {
     shown: Vec<FrameVariables>,
 }
 
-/// The variables of a frame below the outermost one: the frame that stands for it has them, too, as a traceback may
-/// keep it.
+/// Variables of a frame below the outermost one. The frame that stands for it has them as well, because a traceback
+/// may keep that frame.
 #[derive(Default)]
 pub(super) struct FrameVariables {
     names: Vec<String>,
-    /// Of those that are in no cell.
+    /// Values of the variables that are in no cell.
     pub(super) values: Vec<VarId>,
-    /// The names of the cells.
+    /// Names of the cells.
     pub(super) cells: Vec<String>,
 }
 
-/// Those of each frame that an exception may leave.
+/// The variables of each frame that an exception may leave; empty for the other frames.
 pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariables> {
     let of_frame = |frame: &Checkpoint| {
         let code = &frame.unit.code;
@@ -57,7 +58,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         NativeFrames { py: cx.py, null: cx.stack.null(), at, shown }
     }
 
-    /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
+    /// Codes of frames that run the instruction and return the items it leaves: a single item as it is, several as a
+    /// tuple.
     pub(super) fn run(&self, operands: &[VarId], left: usize) -> Flow<Vec<Py<PyAny>>> {
         let frame = self.at.innermost();
         let instruction = frame.unit.code.instructions[frame.at.index()];
@@ -78,7 +80,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Frames that say whether the branch jumps.
+    /// Codes of frames that return whether the branch jumps.
     pub(super) fn ask(&self, operands: &[VarId], branch: &Instruction) -> Flow<Vec<Py<PyAny>>> {
         let left = |jump| {
             stack_effect(self.py, branch.opcode, branch.arg, jump)
@@ -106,7 +108,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Frames that raise what they are given, or raise it again.
+    /// Codes of frames that raise the exception they are given, or raise it again.
     pub(super) fn raise(&self, operands: &[VarId], raising: bool) -> Flow<Vec<Py<PyAny>>> {
         self.write(operands, |e| {
             if !raising {
@@ -123,7 +125,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Frames that call the first of so many values with the others.
+    /// Codes of frames that call the first of this many values with the others.
     pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(values as usize, |e| {
             e.begin_call()?;
@@ -134,7 +136,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Frames that enter the manager they are given, and return its `__exit__` and what entering gave (3.8 to 3.10).
+    /// Codes of frames that enter a context manager, and return its `__exit__` and the result of `__enter__` (3.8 to
+    /// 3.10).
     pub(super) fn enter(&self) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(1, |e| {
             move_out(e, 0)?;
@@ -143,7 +146,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Frames that advance the iterator they are given.
+    /// Codes of frames that advance the iterator they are given.
     pub(super) fn advance(&self) -> Flow<Vec<Py<PyAny>>> {
         let advance = resume::advance(self.py)?;
         let operands = &self.at.innermost().stack;
@@ -156,8 +159,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is
-    /// first.
+    /// For an instruction that leaves a pair of a callable and a NULL: whether the NULL is first (below). `None` for
+    /// other instructions.
     pub(super) fn leaves_pair(&self, instruction: &Instruction) -> Option<bool> {
         opcode::describe(instruction.opcode).is_pair(instruction.arg).then(null_first)
     }
@@ -175,12 +178,12 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         Ok(())
     }
 
-    /// All frames, the innermost of which does what is written.
+    /// Writes the codes of all frames; `innermost` writes the body of the innermost one.
     fn write(&self, operands: &[VarId], innermost: impl FnOnce(&mut Emitter) -> Flow<()>) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(operands.iter().filter(|operand| **operand != self.null).count(), innermost)
     }
 
-    /// The same with so many operands that are no NULL.
+    /// Like `write`, with the number of operands that are no NULL.
     fn write_given(&self, operands: usize, innermost: impl FnOnce(&mut Emitter) -> Flow<()>) -> Flow<Vec<Py<PyAny>>> {
         let frames = &self.at.frames[1..];
         let mut codes = Vec::new();
@@ -206,8 +209,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         Ok(codes)
     }
 
-    /// Code with the names and lines of a frame, which returns what is written. It is given so many values that it
-    /// moves out, and the variables of the frame.
+    /// Writes code with the names and lines of a frame. Its arguments are `moved` values, which it moves to the
+    /// stack, and the variables of the frame. It returns the value that `write` leaves.
     fn frame(
         &self,
         frame: &Checkpoint,
@@ -237,7 +240,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     }
 }
 
-/// Moves an argument to the stack: a traceback may keep the frame, which is to have its own variables alone.
+/// Moves an argument to the stack. A traceback may keep the frame, which should then hold only its own variables.
 fn move_out(e: &mut Emitter, slot: u32) -> Flow<()> {
     e.op(Op::LOAD_FAST, slot)?;
     e.op(Op::DELETE_FAST, slot)

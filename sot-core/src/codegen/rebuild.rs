@@ -1,4 +1,4 @@
-//! The code generator as variable kinds see it.
+//! The interface of the code generator to variable kinds.
 
 use pyo3::prelude::*;
 

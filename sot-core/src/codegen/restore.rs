@@ -1,4 +1,4 @@
-//! What the new code does around the graph: which values must come out of it, the call, and the replay of the writes.
+//! Writes what surrounds the graph in new code: the call of the graph, and the replay of the writes.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use crate::trace::{self, FinishedGraph};
 use crate::tracker::{Tracker, TrackerId};
 
 impl CodeGen<'_, '_> {
-    /// Calls the graph, if there is one, with its inputs, and keeps its outputs.
+    /// Calls the graph, if there is one, and stores its outputs into locals.
     pub(super) fn call_graph(&mut self, graph: Option<FinishedGraph>) -> Flow<Vec<StatementIR>> {
         let Some(FinishedGraph { callable, inputs, outputs, ir }) = graph else { return Ok(Vec::new()) };
         let start = if self.begun.is_none() { Some(self.emitter.begin_try()?) } else { None };
@@ -34,7 +34,8 @@ impl CodeGen<'_, '_> {
         Ok(vec![ir])
     }
 
-    /// Leaves what the variables `dying` hold to them alone, so that it dies when they let it go, one after the other.
+    /// Moves the values `dying` into locals that own them alone, so that they die one after the other when the frame
+    /// ends.
     pub(super) fn leave_to(&mut self, dying: &[VarId]) -> Flow<()> {
         if dying.is_empty() {
             return Ok(());
@@ -52,7 +53,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Replays the writes. All values are made first, from the state before the writes.
+    /// Replays the writes. All values are made first, in the state before the writes.
     pub(super) fn restore_effects(&mut self) -> Flow<()> {
         let outputs = std::mem::take(&mut self.outputs);
         let put_on_them = |cg: &Self| -> Vec<VarId> {
@@ -93,7 +94,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Gives an object that was just made, of whatever kind, the attributes that it has in the trace.
+    /// Sets the attributes of a new object, of any kind, as they are in the trace.
     pub(super) fn fill_attributes(&mut self, object: VarId) -> Flow<()> {
         for (name, value) in self.cx.effects.attributes_of(object) {
             self.restore_attribute(object, &name, Some(value))?;
@@ -101,7 +102,8 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The entry that the program wrote, be it directly or in a `__setattr__` of its own: no hook is asked again.
+    /// Writes an attribute where the program wrote it, directly or by a `__setattr__` of its own. The hook is not
+    /// called again.
     fn restore_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let py = self.cx.py;
         if let Some(key) = key_of_entry(name) {

@@ -1,6 +1,7 @@
-//! What a graph raises comes from an operation in the middle of the frame, where handlers and `finally` bodies may be
-//! active and writes were made before it. None of these has happened when the graph runs, which is first of all: the
-//! frame runs a second time, in CPython from its first instruction on, and the operation raises where it stands.
+//! Handles exceptions of the graph. The operation that raises is in the middle of the frame, where exception handlers
+//! and `finally` bodies may be active, and after writes. But the graph runs first of all, when none of this has
+//! happened. So the frame runs a second time, in CPython from its first instruction on, and the operation raises
+//! where it stands.
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
@@ -11,7 +12,7 @@ use crate::error::Flow;
 use crate::resume::SecondRun;
 
 impl CodeGen<'_, '_> {
-    /// From here on something of the frame has happened.
+    /// Ends the range in which nothing of the frame has happened.
     pub(super) fn end_beginning(&mut self) -> Flow<()> {
         if let Some(start) = self.begun.take() {
             self.graph_call = Some((start, self.emitter.end_try()?));
@@ -19,7 +20,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The handler of the graph's call, or of all that comes before anything of the frame has happened.
+    /// Writes the handler of the graph's call, or of the whole range in which nothing of the frame has happened.
     pub(super) fn handle_graph_error(&mut self) -> Flow<()> {
         let Some(graph_call) = self.graph_call else { return Ok(()) };
         let (py, code) = (self.cx.py, &self.root.code);
@@ -42,7 +43,7 @@ impl CodeGen<'_, '_> {
                 None => self.op(Op::LOAD_FAST, slot as u32)?,
             }
         }
-        // They die when the program drops them.
+        // The arguments have to die when the program drops them.
         self.forget((0..arguments).filter(|slot| cells[*slot].is_none()).collect())?;
         self.end_call((1 + free + arguments) as u32)?;
         let end = self.emitter.end_try()?;

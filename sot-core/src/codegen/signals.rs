@@ -1,5 +1,6 @@
-//! Where handlers of signals may run in new code. Between its graph and the breaking instruction, and between that and
-//! the hand-over, a frame is in no state that a handler of the program's could find; where one is active, they wait.
+//! Deferral of signal handlers in new code. Between the graph and the breaking instruction, and between that
+//! instruction and the hand-over, the frame is in no state that exists in the program. If an exception handler is
+//! active there, signal handlers are deferred.
 
 use super::CodeGen;
 use crate::bytecode::Op;
@@ -7,14 +8,14 @@ use crate::error::Flow;
 use crate::resume;
 
 impl CodeGen<'_, '_> {
-    /// Handlers of signals wait from here on.
+    /// Defers signal handlers from here on.
     pub(super) fn hold_signals(&mut self) -> Flow<()> {
         let hold = resume::hold_signals(self.cx.py)?;
         self.call_bare(hold)?;
         self.op(Op::POP_TOP, 0)
     }
 
-    /// Those that wait run here.
+    /// Runs the deferred signal handlers.
     pub(super) fn release_signals(&mut self) -> Flow<()> {
         let release = resume::release_signals(self.cx.py)?;
         self.call_bare(release)?;

@@ -1,8 +1,10 @@
-//! The one module that knows CPython's insides: the frame hook (PEP 523), state kept with code objects, and the object
-//! model where Python attribute access would run user code. All `unsafe` of the project is here, behind a safe face.
+//! The only module that knows CPython's internals: the frame hook (PEP 523), state attached to code objects, and the
+//! object model where Python's attribute access would run user code. All `unsafe` of the project is here, behind safe
+//! functions.
 //!
-//! One file per minor version (`layout/v38.rs` … `v313.rs`) holds the struct layouts under the same item names;
-//! `hook/heap_frame.rs` (to 3.10) and `hook/stack_frame.rs` (from 3.11) work on them. [`self_test`] compares them with
+//! Each minor version has a file of struct layouts (`layout/v38.rs` … `v313.rs`) with the same item names.
+//! `hook/heap_frame.rs` (up to 3.10) and `hook/stack_frame.rs` (from 3.11 on) use them. [`self_test`] compares the
+//! layouts with what Python reports.
 //! what Python says.
 #![allow(unsafe_code, reason = "the hook and the layouts live here, and nowhere else")]
 

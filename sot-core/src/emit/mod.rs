@@ -1,4 +1,4 @@
-//! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
+//! Writes instructions of the running interpreter. Differences between versions are left to the [`Target`].
 
 mod handlers;
 mod target;
@@ -28,23 +28,23 @@ pub struct Emitter {
     none: u32,
     names: Vec<String>,
     varnames: Vec<String>,
-    // Instructions that name a cell: their operand depends on how many locals there are in the end (3.11+).
+    // Instructions that name a cell: in 3.11+ their operand depends on the final number of locals.
     cells: Vec<(usize, usize)>,
     position: Position,
     handlers: Vec<Handler>,
-    // Start of the instructions whose exceptions are caught, or their end once it is known.
+    // Start of the instructions whose exceptions are caught, and their end once it is known.
     guarded: Option<(Label, Option<Label>)>,
     last_guarded: Option<u32>,
 }
 
 impl Emitter {
-    /// An empty emitter for code with the locals and cells of `code`.
+    /// Creates an empty emitter for code with the locals and cells of `code`.
     pub(crate) fn new(py: Python<'_>, code: &Code, position: Position) -> Self {
         Emitter {
             target: Selected::for_version(PyVersion::BUILT_FOR),
             opcodes: Opcodes::get(py),
             instructions: Vec::new(),
-            // Constant 0 is the docstring's place.
+            // Constant 0 is reserved for the docstring.
             consts: vec![py.None()],
             none: 0,
             names: Vec::new(),
@@ -57,7 +57,7 @@ impl Emitter {
         }
     }
 
-    /// One of the running interpreter, for code that goes on using the constants and names of `code`.
+    /// Creates an emitter for code that continues to use the constants and names of `code`.
     pub(crate) fn beside(py: Python<'_>, code: &Code, position: Position) -> Self {
         let mut emitter = Self::new(py, code, position);
         emitter.consts = code.consts.iter().map(|constant| constant.clone_ref(py)).collect();
@@ -66,7 +66,7 @@ impl Emitter {
         emitter
     }
 
-    /// The jump at `at` goes to `target`.
+    /// Makes the jump at `at` go to `target`.
     pub fn set_target(&mut self, at: Label, target: Label) {
         self.instructions[at.index()].target = Some(target);
     }
@@ -75,7 +75,7 @@ impl Emitter {
         self.target
     }
 
-    /// One instruction.
+    /// Writes an instruction.
     pub fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
         let opcode = self.opcode(op)?;
         self.write(opcode, arg);
@@ -90,24 +90,24 @@ impl Emitter {
         self.opcodes.find(op).ok_or_else(|| no_opcode(op.name()))
     }
 
-    /// An instruction as it is.
+    /// Writes a ready instruction.
     pub fn push(&mut self, instruction: Instruction) {
         self.instructions.push(instruction);
     }
 
-    /// The instruction that was written there.
+    /// Returns the instruction at a label.
     pub fn instruction(&self, at: Label) -> Instruction {
         self.instructions[at.index()]
     }
 
-    /// A jump forward takes the place of an instruction.
+    /// Replaces an instruction by a forward jump.
     pub fn replace_by_jump(&mut self, at: Label, target: Label) -> Flow<()> {
         let opcode = self.opcode(Op::JUMP_FORWARD)?;
         self.instructions[at.index()] = Instruction::jump(opcode, target, self.instructions[at.index()].position);
         Ok(())
     }
 
-    /// Whether this interpreter has the instruction.
+    /// True if this interpreter has the opcode.
     pub fn knows(&self, op: Op) -> bool {
         self.opcodes.find(op).is_some()
     }
@@ -117,19 +117,19 @@ impl Emitter {
         self.none
     }
 
-    /// The source position of what is written next.
+    /// Sets the source position of the following instructions.
     pub fn set_position(&mut self, position: Position) {
         self.position = position;
     }
 
-    /// The source position of what is written now.
+    /// The source position of the instructions being written.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// An instruction of the original code, in the form in which it runs outside of its frame. Of the pair of a
-    /// callable and the NULL of a call it leaves the callable alone; then the answer says whether CPython's pair would
-    /// have its NULL first.
+    /// Writes an instruction of the original code in the form in which it runs outside its frame. An instruction that
+    /// pushes the pair of a callable and the NULL of a call pushes only the callable. In this case the result says
+    /// whether CPython's pair has the NULL first (below); otherwise it is `None`.
     pub fn native(&mut self, py: Python<'_>, unit: &CodeUnit, instruction: &Instruction) -> Flow<Option<bool>> {
         let description = describe(instruction.opcode);
         let (opcode, shift) = match description.native {
@@ -161,7 +161,8 @@ impl Emitter {
                 self.cells.push((self.instructions.len(), cell));
                 self.write(opcode, 0);
             }
-            // What is handed over are the locals as they were.
+            // An instruction that binds a local cannot run here: the locals were handed over with their values before
+            // it.
             _ if description.binds() => return Err(self.cannot_run(instruction)),
             _ => self.write(opcode, instruction.arg),
         }
@@ -172,12 +173,12 @@ impl Emitter {
         cannot_run(self.opcodes.name(instruction.opcode))
     }
 
-    /// Before a branch on any value.
+    /// Writes what has to precede a branch on an arbitrary value.
     pub fn before_branch(&mut self) -> Flow<()> {
         self.target().before_branch(self)
     }
 
-    /// A branch of the original code; `land` says where it goes.
+    /// Writes a branch of the original code. Returns its index; `land` sets its target.
     pub fn native_jump(&mut self, instruction: &Instruction) -> Flow<usize> {
         let description = describe(instruction.opcode);
         let opcode = match description.native {
@@ -189,13 +190,13 @@ impl Emitter {
         Ok(self.instructions.len() - 1)
     }
 
-    /// A jump; `land` says where it goes.
+    /// Writes a jump. Returns its index; `land` sets its target.
     pub fn jump(&mut self, op: Op) -> Flow<usize> {
         self.op(op, 0)?;
         Ok(self.instructions.len() - 1)
     }
 
-    /// A branch on a `bool`, which goes; `land` says where to.
+    /// Writes a branch that pops a `bool`. Returns its index; `land` sets its target.
     pub fn jump_if(&mut self, truth: bool) -> Flow<usize> {
         let names = if truth {
             [Op::POP_JUMP_IF_TRUE, Op::POP_JUMP_FORWARD_IF_TRUE]
@@ -205,7 +206,8 @@ impl Emitter {
         self.jump(if self.knows(names[0]) { names[0] } else { names[1] })
     }
 
-    /// A branch that is taken if the top of the stack, which stays, is the very constant.
+    /// Writes a branch that is taken if the top of the stack is the constant (compared by identity). The item stays
+    /// on the stack.
     pub fn jump_if_is(&mut self, constant: Py<PyAny>) -> Flow<usize> {
         self.duplicate()?;
         self.load_const(constant)?;
@@ -213,7 +215,7 @@ impl Emitter {
         self.jump_if(true)
     }
 
-    /// A jump back that does not look for signals.
+    /// Writes a backward jump that does not check for signals.
     pub fn jump_back(&mut self, target: Label) -> Flow<()> {
         let names = [Op::JUMP_BACKWARD_NO_INTERRUPT, Op::JUMP_ABSOLUTE];
         let jump = self.jump(if self.knows(names[0]) { names[0] } else { names[1] })?;
@@ -221,41 +223,41 @@ impl Emitter {
         Ok(())
     }
 
-    /// The branch goes to what is written next.
+    /// Makes the branch go to the next instruction.
     pub fn land(&mut self, branch: usize) {
         self.instructions[branch].target = Some(self.here());
     }
 
-    /// Moves the top of the stack into a new local.
+    /// Pops the top of the stack into a new local, and returns the local's slot.
     pub fn store_new(&mut self) -> Flow<u32> {
         let local = self.new_local(&format!("___l{}", self.varnames.len()));
         self.op(Op::STORE_FAST, local)?;
         Ok(local)
     }
 
-    /// The NULL of a call, where calls have one that can be pushed.
+    /// Pushes the NULL of a call, if this version has one that can be pushed.
     pub fn push_null(&mut self) -> Flow<()> {
         self.target().push_null(self)
     }
 
-    /// Keyword names for the next call, where they are no stack item.
+    /// Sets the keyword names of the next call, in versions where they are not a stack item.
     pub fn keyword_names(&mut self, py: Python<'_>, names: &[Rc<str>]) -> Flow<()> {
         let names = pyo3::types::PyTuple::new(py, names.iter().map(|name| &**name))?.into_any().unbind();
         let index = self.const_index(names);
         self.op(Op::KW_NAMES, index)
     }
 
-    /// Where the next instruction will stand.
+    /// Label of the next instruction.
     pub fn here(&self) -> Label {
         Label(self.instructions.len() as u32)
     }
 
-    /// What a fresh frame must run first: it makes cells, and that of a generator makes the generator.
+    /// Writes the first instructions of a new frame: they create the cells and, for a generator, the generator.
     pub fn prologue(&mut self, code: &Code, generator: bool) -> Flow<()> {
         self.target().prologue(self, code, generator)
     }
 
-    /// The frame begins to run: tracebacks show it from here on, and signals are looked for.
+    /// Begins the frame's execution: from here on tracebacks show the frame, and signals are checked for.
     pub fn begin(&mut self) -> Flow<()> {
         if self.knows(Op::RESUME) {
             self.op(Op::RESUME, 0)?;
@@ -263,7 +265,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Leaves a constant on the stack.
+    /// Loads a constant.
     pub fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
         let index = self.consts.iter().position(|known| known.is(&value)).unwrap_or_else(|| {
             self.consts.push(value);
@@ -272,7 +274,7 @@ impl Emitter {
         self.op(Op::LOAD_CONST, index as u32)
     }
 
-    /// Index of a name in `co_names`.
+    /// Returns the index of a name in `co_names`, adding the name if need be.
     pub fn name(&mut self, name: &str) -> u32 {
         let index = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -281,39 +283,39 @@ impl Emitter {
         index as u32
     }
 
-    /// A new local variable.
+    /// Adds a local variable, and returns its slot.
     pub fn new_local(&mut self, name: &str) -> u32 {
         self.varnames.push(name.to_owned());
         self.varnames.len() as u32 - 1
     }
 
-    /// How many locals there are by now.
+    /// Number of locals so far.
     pub fn locals(&self) -> usize {
         self.varnames.len()
     }
 
-    /// Before the callable of a call is loaded.
+    /// Writes what precedes the callable of a call.
     pub fn begin_call(&mut self) -> Flow<()> {
         self.target().begin_call(self)
     }
 
-    /// After the callable of a call is loaded.
+    /// Writes what follows the callable of a call.
     pub fn callable_loaded(&mut self) -> Flow<()> {
         self.target().callable_loaded(self)
     }
 
-    /// Calls with so many positional arguments.
+    /// Calls with this many positional arguments.
     pub fn call(&mut self, argc: u32) -> Flow<()> {
         self.target().call(self, argc)
     }
 
-    /// Calls with arguments of which the last ones have these names.
+    /// Calls with `argc` arguments, of which the last ones have these names.
     pub fn call_with_keywords(&mut self, py: Python<'_>, argc: u32, names: &[&str]) -> Flow<()> {
         let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
         self.target().call_with_keywords(self, argc, names)
     }
 
-    /// Calls a function with the top of the stack, the place of which the result takes.
+    /// Calls a function with the top of the stack, which the result replaces.
     pub fn call_on_top(&mut self, function: Py<PyAny>) -> Flow<()> {
         self.below_top(Self::begin_call)?;
         self.below_top(|e| e.load_const(function))?;
@@ -321,7 +323,7 @@ impl Emitter {
         self.call(1)
     }
 
-    /// What is pushed, if anything is, goes below the top of the stack.
+    /// Runs `push`, and moves the item it pushes, if any, below the former top of the stack.
     fn below_top(&mut self, push: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         let start = self.here();
         push(self)?;
@@ -331,7 +333,7 @@ impl Emitter {
         self.swap()
     }
 
-    /// Makes what is on top of the stack, and no method, the pair that a method load leaves of it.
+    /// Turns the top of the stack, which is no method, into the pair of callable and NULL that a method load leaves.
     pub fn pair(&mut self) -> Flow<()> {
         if !self.knows(Op::PUSH_NULL) {
             return self.own_call();
@@ -343,30 +345,30 @@ impl Emitter {
         Ok(())
     }
 
-    /// A callable as the receiver of its own `__call__`: a method pair where no NULL can be pushed.
+    /// Loads the callable's own `__call__` as a method pair, for versions where no NULL can be pushed.
     pub fn own_call(&mut self) -> Flow<()> {
         let name = self.name("__call__");
         self.op(Op::LOAD_METHOD, name)
     }
 
-    /// A comparison that has a number of its own.
+    /// Writes a comparison that is named by its number in `COMPARE_OP`.
     pub fn compare(&mut self, name: &str) -> Flow<()> {
         let number =
             self.opcodes.comparisons().iter().position(|known| known == name).ok_or_else(|| cannot_run(name))?;
         self.op(Op::COMPARE_OP, number as u32)
     }
 
-    /// The two items on top of the stack change places.
+    /// Swaps the two topmost stack items.
     pub fn swap(&mut self) -> Flow<()> {
         self.target().swap(self)
     }
 
-    /// The top goes below the two items under it, which may change places.
+    /// Moves the top of the stack below the two items under it, which may swap places.
     pub fn bury(&mut self) -> Flow<()> {
         self.target().bury(self)
     }
 
-    /// A binary operator.
+    /// Writes a binary operator.
     pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
         self.target().binary(self, op)
     }
@@ -383,13 +385,13 @@ impl Emitter {
         self.target().load_attr(self, index)
     }
 
-    /// An instruction on a cell, given by its index into cell and free variables.
+    /// Writes an instruction on a cell, given by its index among cell and free variables.
     pub fn cell_op(&mut self, op: Op, cell: usize) -> Flow<()> {
         self.cells.push((self.instructions.len(), cell));
         self.op(op, 0)
     }
 
-    /// The cell object (not its contents) with an index into cell and free variables.
+    /// Loads the cell object (not its contents), given by its index among cell and free variables.
     pub fn load_closure(&mut self, cell: usize) -> Flow<()> {
         self.target().load_closure(self, cell)
     }
@@ -399,13 +401,13 @@ impl Emitter {
         self.target().duplicate(self)
     }
 
-    /// Index the constant would be loaded by.
+    /// Adds a constant, and returns its index.
     pub fn const_index(&mut self, value: Py<PyAny>) -> u32 {
         self.consts.push(value);
         self.consts.len() as u32 - 1
     }
 
-    /// Puts everything written into `code`.
+    /// Moves all that was written into `code`.
     pub fn finish(mut self, code: &mut Code) {
         code.varnames = self.varnames;
         for (at, cell) in self.cells {
@@ -418,22 +420,23 @@ impl Emitter {
     }
 }
 
-/// How many stack items raising an exception again takes: traceback, itself and class, or itself alone.
+/// Number of stack items of an exception that is raised again: 3 (traceback, exception and class), or 1 (the
+/// exception).
 pub(crate) fn raised_width() -> u32 {
     Selected::for_version(PyVersion::BUILT_FOR).raised_width()
 }
 
-/// Whether the pair that a method load leaves has its NULL below the callable.
+/// True if a method load leaves its NULL below the callable.
 pub(crate) fn null_first() -> bool {
     Selected::for_version(PyVersion::BUILT_FOR).null_first()
 }
 
-/// What a call's frame has on its stack for the callable, from the bottom up.
+/// The stack items that a call has for its callable, from the bottom up.
 pub(crate) fn callable(callable: VarId, null: VarId) -> Vec<VarId> {
     Selected::for_version(PyVersion::BUILT_FOR).callable(callable, null)
 }
 
-/// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
+/// Label where execution continues when the iterator of a loop is exhausted, behind the clean-up of the loop head.
 pub(crate) fn after_loop(head: &Instruction) -> Flow<Label> {
     let target = head.target.ok_or_else(|| cannot_run("a loop without an end"))?;
     Ok(Label(target.0 + Selected::for_version(PyVersion::BUILT_FOR).loop_cleanup()))

@@ -1,4 +1,4 @@
-//! A graph as reports show it: its operations with their places, and what is known of its values.
+//! A graph as reports show it: operations with their places in the source, and the metas of its values.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,20 @@ use super::{unit, FunctionGraph, SymbolId};
 use crate::ir::StatementIR;
 use crate::report::{GraphReport, StatementReport, ValueReport};
 
-/// Where a statement was made, and what it calls as a whole.
+/// Where a statement was made, and the object that it calls as a whole.
 pub(crate) struct StatementPlace {
     pub(crate) place: u32,
     pub(crate) object: Option<String>,
 }
 
 impl FunctionGraph<'_> {
-    /// Notes where the last statement was made.
+    /// Notes the place of the last statement.
     pub(crate) fn note_place(&mut self, place: StatementPlace) {
         self.places.push(place);
     }
 
-    /// Keeps what reports show of the graph, if the places of its statements were noted. No error is the program's.
+    /// Keeps the report of the graph, if the places of its statements were noted. An error does not reach the
+    /// program.
     pub(super) fn draw(&mut self, ir: &StatementIR) {
         if self.places.is_empty() || self.places.len() != ir.statements.len() {
             return;
@@ -31,7 +32,7 @@ impl FunctionGraph<'_> {
         }
     }
 
-    /// What reports show of the finished graph.
+    /// Takes the report of the finished graph.
     pub(crate) fn take_drawn(&mut self, ir: &StatementIR) -> Option<GraphReport> {
         let folded = (!ir.parts.is_empty()).then(|| ir.to_string());
         Some(GraphReport { name: ir.name.clone(), replayed: ir.replayed, folded, ..self.drawn.take()? })

@@ -1,5 +1,5 @@
-//! Graphs as files: each finished graph is written as text into the folder that `SOT_EXPORT` names, for users to read
-//! and to run on its own. The backend writes the text.
+//! Graphs as files. Each finished graph is written as text into the folder that `SOT_EXPORT` names, for users to read
+//! and to run by itself. The backend writes the text.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use pyo3::types::{PyList, PyTuple};
 use super::{FunctionGraph, SymbolId};
 use crate::ir::{Exported, StatementIR, TensorMeta};
 
-/// Where graphs are exported to, if the user asks for it. Asked each time, as tests switch it.
+/// The folder that graphs are exported to, if the user wants it. Read each time, because tests change it.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("SOT_EXPORT").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Symbols and what is known of them.
+/// Symbol names with their metas.
 type Described = Vec<(String, TensorMeta)>;
 
 impl<'py> FunctionGraph<'py> {
-    /// Notes what the result of a statement would be assigned to.
+    /// Notes the target that the result of a statement is assigned to in an exported graph.
     pub(crate) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
         if self.export_to.is_some() {
             let target = self.target(result, &mut outputs.iter())?;
@@ -43,7 +43,7 @@ impl<'py> FunctionGraph<'py> {
         Ok(format!("[{}]", items.join(", ")))
     }
 
-    /// Hands the graph over. What cannot be written is no error of the program's.
+    /// Exports the graph. An error does not reach the program.
     pub(super) fn export(&mut self, ir: &StatementIR) {
         let Some(folder) = self.export_to.take() else { return };
         let exported = self.with_metas().and_then(|(inputs, parameters)| {
@@ -55,7 +55,7 @@ impl<'py> FunctionGraph<'py> {
         }
     }
 
-    /// The inputs, and the parameters.
+    /// The described inputs, and the described parameters.
     fn with_metas(&mut self) -> PyResult<(Described, Described)> {
         let inputs: Vec<SymbolId> = self.inputs.iter().map(|(symbol, _)| *symbol).collect();
         let mut parameters: Vec<SymbolId> =

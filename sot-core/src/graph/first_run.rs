@@ -1,6 +1,6 @@
-//! What a backend has said of a graph's results is compared with what comes: how many there are at each run, and what
-//! they are at the first. Only where the callable is one of Python's: one that [`cpython::graph_function`] has made is
-//! believed.
+//! Compares a graph's results with the metas that the backend promised while the graph was built: their number at
+//! each run, shapes and element types at the first run. A callable made by [`cpython::graph_function`] is trusted and
+//! not checked.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::cpython::{self, GraphFailure};
 use crate::fault;
 use crate::stats;
 
-/// The results of a graph, as the backend has said while it was built.
+/// The results of a graph, as the backend promised them.
 #[derive(Clone)]
 pub(super) struct PromisedResults {
     backend: &'static dyn Backend,
@@ -23,7 +23,7 @@ pub(super) struct PromisedResults {
     results: Vec<Option<PromisedTensor>>,
 }
 
-/// The meta of a tensor, apart from gradients.
+/// The meta of a tensor without gradients.
 #[derive(Clone)]
 struct PromisedTensor {
     shape: Vec<Option<i64>>,
@@ -39,7 +39,7 @@ impl PromisedTensor {
 }
 
 impl PromisedResults {
-    /// What the builder says of these values.
+    /// Returns the builder's promises about these values.
     pub(super) fn of(
         backend: &'static dyn Backend,
         builder: &dyn GraphBuilder,
@@ -53,8 +53,7 @@ impl PromisedResults {
         Ok(PromisedResults { backend, graph: graph.to_owned(), results: results.collect::<PyResult<_>>()? })
     }
 
-    /// The callable of the graph, which tells where the backend's does not keep a promise. Then the frame runs in
-    /// CPython.
+    /// Wraps the graph's callable, so that a broken promise raises an error and the frame runs in CPython.
     pub(super) fn watch(self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<Py<PyAny>> {
         if cpython::is_graph_function(callable.bind(py)) {
             return Ok(callable);
@@ -73,7 +72,7 @@ impl PromisedResults {
         })
     }
 
-    /// What looks at the results of another callable for the graph.
+    /// Returns a check of the results of another callable for this graph, such as the user's compiler makes.
     pub(super) fn check_results(self) -> CheckResults {
         Box::new(move |given, metas_are_kept| self.check_unless_it_panics(given, metas_are_kept))
     }
@@ -112,7 +111,7 @@ impl PromisedResults {
         })
     }
 
-    /// What its callable gives. A panic of the backend's in it is an error like others, and counted.
+    /// Calls the graph's callable. A panic of the backend is counted, and becomes an error.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -129,7 +128,8 @@ impl PromisedResults {
         }
     }
 
-    /// What has changed the program's tensors by now cannot run again.
+    /// The failure for an error. A graph that may have changed the program's tensors must not be run again: its
+    /// failure is final.
     fn failure(&self, error: PyErr) -> GraphFailure {
         if self.backend.value_memory().is_some() {
             GraphFailure::Final(error)
@@ -138,7 +138,7 @@ impl PromisedResults {
         }
     }
 
-    /// The error, of which the program is warned.
+    /// Warns the program of a broken promise, and returns the error.
     fn broken(&self, py: Python<'_>, why: &str) -> PyErr {
         let backend = fault::backend().map_or_else(|| self.backend.name().to_owned(), |linked| linked.to_string());
         let text = format!("graph {} of the {backend} {why}", self.graph);

@@ -1,38 +1,40 @@
-//! Graphs whose values have memory: the builder takes back what an abandoned stretch of the trace has left.
+//! Rollback of graphs whose values have memory: the builder takes back the operations of an abandoned part of the
+//! trace.
 
 use pyo3::prelude::*;
 
 use super::FunctionGraph;
 use crate::backend::GraphBuilder;
 
-/// What is noted of the builder.
+/// State of the builder, as far as rollback needs it.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// How many operations it has.
+    /// Number of operations the builder holds.
     operations: usize,
-    /// What it raised when it was to take some back.
+    /// Error that the builder raised during a rollback.
     error: Option<PyErr>,
 }
 
 impl Memory {
-    /// What the builder raised, once.
+    /// Takes the error of the last rollback.
     pub(super) fn error(&mut self) -> Option<PyErr> {
         self.error.take()
     }
 }
 
 impl FunctionGraph<'_> {
-    /// Whether values have memory.
+    /// True if the backend's values have memory.
     pub(crate) fn has_memory(&self) -> bool {
         self.memory.is_some()
     }
 
-    /// How many operations the builder has that may be taken back.
+    /// Number of operations of the builder that may be taken back; 0 if values have no memory.
     pub(super) fn operations(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.operations)
     }
 
-    /// Lets the backend make a statement. Where values have memory, one that is refused leaves nothing behind.
+    /// Lets the backend build a statement. Where values have memory, operations of a refused statement are taken
+    /// back.
     pub(crate) fn make_statement<T>(
         &mut self,
         append: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>,
@@ -48,8 +50,8 @@ impl FunctionGraph<'_> {
         made
     }
 
-    /// Lets the builder take back all operations but the first so many, where values have memory. What it raises is
-    /// raised when the builder is asked for something next.
+    /// Makes the builder take back all operations behind the first `operations`, where values have memory. An error
+    /// is raised at the next use of the builder.
     pub(super) fn take_back(&mut self, operations: usize) {
         let (Some(memory), Some(builder)) = (&mut self.memory, &mut self.builder) else { return };
         match builder.roll_back(operations) {
@@ -58,7 +60,7 @@ impl FunctionGraph<'_> {
         }
     }
 
-    /// Whether it must run though none of its tensors lives on.
+    /// True if the graph must run even if none of its tensors is live.
     pub fn has_effects(&self) -> bool {
         self.writes_outside() || self.has_memory() && self.builder.as_ref().is_some_and(|builder| builder.has_effects())
     }

@@ -1,4 +1,4 @@
-//! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
+//! FunctionGraph: records tensor work as statements, and hands each statement to the backend's builder at once.
 
 mod drawn;
 mod export;
@@ -36,7 +36,7 @@ pub use replay::said_min_size;
 pub(crate) struct Symbol {
     pub(crate) name: String,
     pub(crate) value: Py<PyAny>,
-    /// The memory it has, once that was asked for.
+    /// Memory of the value, once it was asked for.
     pub(crate) memory: Option<u64>,
 }
 
@@ -51,51 +51,53 @@ pub struct FunctionGraph<'py> {
     pub(crate) ir: StatementIR,
     units: Vec<unit::Unit>,
     building: Duration,
-    /// Smaller graphs are made again one by one.
+    /// Minimum size of a graph that is compiled. A smaller graph is called operation by operation.
     min_size: MinSize,
-    /// How many inputs are numbers.
+    /// Number of inputs that are numbers.
     pub(crate) numbers: usize,
-    /// How many arguments of statements are open sizes, or computed from such; one more if any tensor enters with one.
+    /// Number of arguments of statements that are open sizes or computed from these, and one more for each tensor
+    /// that enters with an open size.
     sizes_taken: usize,
-    /// The first statements, or all of them, as they are made again; `None` for one that cannot be.
+    /// For each statement the call that replays it; `None` for a statement that cannot be replayed.
     calls: Vec<Option<Call>>,
     values: Values,
     pub(crate) parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
-    /// Tensors from outside that are changed in place.
+    /// Writes in place to tensors from outside.
     pub(crate) writes: Vec<Write>,
-    /// Where values have memory.
+    /// State of the memory protocol, if the backend's values have memory.
     memory: Option<Memory>,
-    /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
+    /// True if one value entered the graph as several symbols. Only a program keeps these apart, replay does not.
     ambiguous: bool,
-    /// Whether some statement gives one of its arguments, as a module does that leaves its input alone.
+    /// True if a statement returns one of its arguments, as a module does that leaves its input unchanged.
     gives_argument: bool,
-    /// Whether making a statement has changed what the trace had seen before: it is made anew when it ends.
+    /// True if making a statement changed an object that the trace had looked at. The trace is then repeated when it
+    /// ends.
     pub is_stale: bool,
-    /// The sizes that are values of the graph, by the name of the tensor and the axis.
+    /// Variables of the sizes that are values of the graph, by name of the tensor and axis.
     sizes: HashMap<(String, usize), VarId>,
-    /// The folder the graph is exported to.
+    /// The folder that the graph is exported to.
     export_to: Option<PathBuf>,
-    /// The framework's program of the finished graph, where somebody may ask for it.
+    /// The framework's program of the finished graph, if the user's compiler may ask for it.
     pub(crate) program: Option<Py<PyAny>>,
-    /// What looks at the results of a finished graph that the program's own compiler runs.
+    /// Checks the results of a finished graph that the user's compiler runs.
     pub(crate) check: Option<CheckResults>,
-    /// Of an exported graph: what the result of each statement is assigned to.
+    /// For an exported graph: the target that each statement's result is assigned to.
     targets: Vec<String>,
-    /// Where the statements were made, if reports are to show it.
+    /// Where each statement was made, if reports show it.
     places: Vec<StatementPlace>,
     drawn: Option<GraphReport>,
 }
 
-/// What a statement did to a tensor from outside.
+/// A write of a statement to a tensor from outside.
 pub(crate) struct Write {
     pub(crate) input: SymbolId,
     pub(crate) after: SymbolId,
-    /// The number of statements before it.
+    /// Number of statements before the write.
     pub(crate) at: usize,
 }
 
-/// A point the graph can be rolled back to. The builder keeps the statements, which reach no output and are dropped, or
-/// takes them back where values have memory.
+/// A point that the graph can be rolled back to. Statements behind it reach no output; the builder keeps them and
+/// drops them at the end. Only where values have memory does the builder take them back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GraphMark {
     pub(crate) statements: usize,
@@ -103,7 +105,7 @@ pub struct GraphMark {
 }
 
 impl<'py> FunctionGraph<'py> {
-    /// An empty graph; the backend is asked for a builder at the first statement.
+    /// Creates an empty graph. The backend is asked for a builder at the first statement.
     pub fn new(py: Python<'py>, backend: &'static dyn Backend) -> Self {
         FunctionGraph {
             py,
@@ -149,7 +151,7 @@ impl<'py> FunctionGraph<'py> {
         }
     }
 
-    /// Lets the backend work, and counts the time it takes.
+    /// Lets the backend's builder work, and measures its time.
     pub(crate) fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
         let start = Instant::now();
         let result = self.builder().and_then(|builder| fault::in_backend(|| work(builder)));
@@ -157,31 +159,31 @@ impl<'py> FunctionGraph<'py> {
         result
     }
 
-    /// What is known of a value of the graph; nothing of what is none.
+    /// Returns the meta of a value of the graph; `None` if the object is no such value.
     pub(crate) fn value_meta(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorMeta>> {
         self.builder().and_then(|builder| fault::of_backend(|| builder.value_meta(object)))
     }
 
-    /// Time the backend took so far for the statements.
+    /// Time that the backend has spent on the statements so far.
     pub fn building(&self) -> Duration {
         self.building
     }
 
-    /// The symbol of what enters the graph.
+    /// Adds a symbol for a value that enters the graph.
     pub(crate) fn add_input(&mut self, value: Py<PyAny>) -> SymbolId {
         let (id, is_new) = self.add_symbol(value);
         self.ambiguous |= !is_new;
         id
     }
 
-    /// The symbol of a statement's result.
+    /// Adds a symbol for a statement's result.
     pub(crate) fn add_result(&mut self, value: Py<PyAny>) -> SymbolId {
         let (id, is_new) = self.add_symbol(value);
         self.gives_argument |= !is_new;
         id
     }
 
-    /// A symbol, and whether no other one is this value.
+    /// Adds a symbol. Returns also whether no earlier symbol has this value.
     fn add_symbol(&mut self, value: Py<PyAny>) -> (SymbolId, bool) {
         let id = SymbolId(self.symbols.len() as u32);
         let is_new = self.values.insert(&value, id);
@@ -189,28 +191,28 @@ impl<'py> FunctionGraph<'py> {
         (id, is_new)
     }
 
-    /// The name of a symbol in the StatementIR.
+    /// Returns the name of a symbol in the StatementIR.
     pub fn name(&self, symbol: SymbolId) -> &str {
         &self.symbols[symbol.0 as usize].name
     }
 
-    /// The backend's value of a symbol.
+    /// Returns the backend's value of a symbol.
     pub fn value(&self, symbol: SymbolId) -> Bound<'py, PyAny> {
         self.symbols[symbol.0 as usize].value.bind(self.py).clone()
     }
 
-    /// Whether no earlier symbol is the same value.
+    /// True if no earlier symbol has the same value.
     pub fn is_first(&self, symbol: SymbolId) -> bool {
         self.values.get(&self.value(symbol)) == Some(symbol)
     }
 
-    /// What a method of the value gives, where that is known before the graph runs.
+    /// Returns the result of a method of the value, if it is known before the graph runs.
     pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<Py<PyAny>>> {
         let value = self.value(symbol);
         self.builder()?.answer(&value, method)
     }
 
-    /// Whether the graph holds no statement.
+    /// True if the graph holds no statement.
     pub fn is_empty(&self) -> bool {
         self.ir.statements.is_empty()
     }
@@ -220,17 +222,17 @@ impl<'py> FunctionGraph<'py> {
         &self.ir
     }
 
-    /// The variables that must be given at each call, in the order of the graph's inputs.
+    /// Variables that new code passes to the graph, in the order of the graph's inputs.
     pub fn inputs(&self) -> Vec<VarId> {
         self.inputs.iter().map(|(_, variable)| *variable).collect()
     }
 
-    /// The present length.
+    /// The present length, to roll back to.
     pub fn mark(&self) -> GraphMark {
         GraphMark { statements: self.ir.statements.len(), operations: self.operations() }
     }
 
-    /// Forgets the statements after a mark, and the inputs whose variables are gone.
+    /// Removes the statements behind a mark, and the inputs whose variables are gone.
     pub fn roll_back(&mut self, mark: GraphMark, first_gone: VarId) {
         self.take_back(mark.operations);
         self.ir.statements.truncate(mark.statements);
@@ -245,22 +247,22 @@ impl<'py> FunctionGraph<'py> {
         self.sizes.retain(|_, variable| *variable < first_gone);
     }
 
-    /// The size of a tensor's dimension, if it is a value of the graph already.
+    /// Returns the variable of a dimension's size, if the size is a value of the graph already.
     pub(crate) fn known_size(&self, tensor: &str, axis: usize) -> Option<VarId> {
         self.sizes.get(&(tensor.to_owned(), axis)).copied()
     }
 
-    /// Notes that a statement is given an open size, or that a tensor with one enters.
+    /// Counts an open size that is given to a statement, or a tensor that enters with an open size.
     pub(crate) fn note_size_taken(&mut self) {
         self.sizes_taken += 1;
     }
 
-    /// Notes the value that is the size of a dimension.
+    /// Notes the variable that holds the size of a dimension.
     pub(crate) fn note_size(&mut self, tensor: String, axis: usize, value: VarId) {
         self.sizes.insert((tensor, axis), value);
     }
 
-    /// Makes one unit of the statements since a mark: the call of a function that stays together.
+    /// Makes a unit of the statements since a mark: they belong to one call of a translated function.
     pub fn end_unit(&mut self, function: &str, since: GraphMark) {
         let (start, end) = (since.statements, self.ir.statements.len());
         if start < end {
@@ -268,17 +270,17 @@ impl<'py> FunctionGraph<'py> {
         }
     }
 
-    /// Whether any tensor from outside was used.
+    /// True if a tensor from outside was used.
     pub fn has_inputs(&self) -> bool {
         !self.external.is_empty()
     }
 
-    /// Whether it changes tensors from outside.
+    /// True if the graph changes tensors from outside.
     pub fn writes_outside(&self) -> bool {
         !self.writes.is_empty()
     }
 
-    /// Ends the graph: the callable, and its StatementIR.
+    /// Finishes the graph. Returns its callable and its StatementIR.
     pub fn finish(&mut self, name: &str, outputs: &[SymbolId]) -> PyResult<(Py<PyAny>, StatementIR)> {
         let inputs: Vec<Py<PyAny>> = self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
         let values: Vec<Py<PyAny>> = outputs.iter().map(|symbol| self.value(*symbol).unbind()).collect();
@@ -290,7 +292,7 @@ impl<'py> FunctionGraph<'py> {
         self.draw(&ir);
         let statements = ir.statements.len();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
-        // Calls one by one would leave behind what they did before one of them raises.
+        // No replay where values have memory: if a call raises, the effects of earlier calls would remain.
         let replay = if self.has_memory() { None } else { self.replay(statements, outputs)? };
         self.builder()?;
         let mut builder = self
@@ -318,7 +320,7 @@ impl<'py> FunctionGraph<'py> {
         Ok((callable, ir))
     }
 
-    /// The statements to be made again one by one, if all of them were kept and can be, and what they weigh.
+    /// Returns the replay of the statements and its weight; `None` if a statement was not kept or cannot be replayed.
     fn replay(&mut self, statements: usize, outputs: &[SymbolId]) -> PyResult<Option<(Replay, usize)>> {
         let weight: Option<usize> = self.calls.iter().map(|call| Some(call.as_ref()?.weight)).sum();
         let Some(weight) = weight.filter(|_| self.tells_values_apart()) else { return Ok(None) };
@@ -354,7 +356,7 @@ impl<'py> FunctionGraph<'py> {
         Ok(false)
     }
 
-    /// Tells the backend what tensors from outside have in the end, and says how many there are.
+    /// Tells the backend the final value of each written tensor from outside. Returns the number of these tensors.
     pub(crate) fn write_back(&self, builder: &mut dyn GraphBuilder) -> usize {
         let is_last = |at: usize, write: &Write| self.writes[at + 1..].iter().all(|later| later.input != write.input);
         let last = self.writes.iter().enumerate().filter(|(at, write)| is_last(*at, write));
@@ -362,19 +364,19 @@ impl<'py> FunctionGraph<'py> {
         last.map(|(_, write)| builder.write_back(value(write.input), value(write.after))).count()
     }
 
-    /// Whether the statements so far can be made again one by one.
+    /// True if all statements so far can be replayed.
     pub(crate) fn can_be_called(&self) -> bool {
         self.tells_values_apart() && self.calls.iter().all(Option::is_some)
     }
 
-    /// Whether a call knows by a value which tensor it is given. What is given back and then changed in place would be
-    /// two.
+    /// True if a value identifies its tensor in a replay. It does not if one value entered as several symbols, or if
+    /// a statement returned its argument and some call writes in place.
     fn tells_values_apart(&self) -> bool {
         let changes = |call: &Option<Call>| call.as_ref().is_some_and(|call| call.in_place);
         !(self.ambiguous || self.gives_argument && self.calls.iter().any(changes))
     }
 
-    /// Keeps a statement as it was made.
+    /// Keeps a statement for replay.
     pub(crate) fn record(
         &mut self,
         callee: (CallKind, &Bound<'py, PyAny>),

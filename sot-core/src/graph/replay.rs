@@ -1,6 +1,5 @@
-//! The calls of a graph, kept so that they can be made one by one on eager tensors. A graph of a few statements runs
-//! that way, since running a program costs more than its calls do. Objects of the user's are held by weak references
-//! only.
+//! The calls of a graph, kept for replay on eager tensors. A graph of a few statements runs that way, because a run
+//! of a program costs more than the calls. Objects of the user's are held by weak references only.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -14,23 +13,23 @@ use super::SymbolId;
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
 
-/// From which size on a graph is made into a program: the sum of what its statements weigh (see
-/// [`GraphBuilder::weight`]).
+/// Minimum weight of a graph that is made into a program. The weight of a graph is the sum of its statements' weights
+/// ([`GraphBuilder::weight`]).
 #[derive(Clone, Copy)]
 pub(super) struct MinSize {
     inference: usize,
     training: usize,
-    /// By how much it is more for each input that is a number, of which a tensor is made.
+    /// Added for each input that is a number, because a tensor is made of it.
     number: usize,
-    /// By how much it is more for each tensor from outside that is written back.
+    /// Added for each tensor from outside that is written back.
     write: usize,
-    /// By how much it is more for each result after the first.
+    /// Added for each result after the first.
     result: usize,
-    /// By how much it is more for each size that a statement is given: a program computes with it in operations.
+    /// Added for each size that is given to a statement, because a program computes with it in operations.
     size: usize,
 }
 
-/// The number in `MIN_GRAPH_SIZE`.
+/// Returns the value of `MIN_GRAPH_SIZE`, if it is set to a number.
 pub fn said_min_size() -> Option<usize> {
     std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok())
 }
@@ -39,33 +38,33 @@ impl MinSize {
     /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
     const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 };
 
-    /// What `MIN_GRAPH_SIZE` says, for all graphs.
+    /// Returns the minimum sizes: `MIN_GRAPH_SIZE` for all graphs, or the measured ones.
     pub(super) fn now() -> MinSize {
         let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0, size: 0 };
         said_min_size().map_or(MinSize::MEASURED, said)
     }
 
-    /// The size, by whether a backward pass may follow, how many inputs are numbers, how many tensors are written back
-    /// and how many results there are.
+    /// Minimum weight, depending on whether a backward pass may follow, and on the number of inputs that are numbers,
+    /// of tensors written back, and of results.
     pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
         let size = if training { self.training } else { self.inference };
         size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
     }
 
-    /// How much more it is for so many open sizes that are arguments.
+    /// Weight added for this many arguments that are open sizes.
     pub(super) fn of_sizes(self, taken: usize) -> usize {
         taken * self.size
     }
 }
 
-/// Which symbol a value of the backend is, the first one, by its address. A graph keeps its values.
+/// First symbol of each value of the backend, by address. The graph keeps the values alive.
 #[derive(Default)]
 pub(super) struct Values {
     symbols: FxHashMap<usize, SymbolId>,
 }
 
 impl Values {
-    /// Whether no other symbol is this very value.
+    /// Adds a value. Returns whether no earlier symbol has this value.
     pub(super) fn insert(&mut self, value: &Py<PyAny>, symbol: SymbolId) -> bool {
         match self.symbols.entry(value.as_ptr() as usize) {
             Entry::Vacant(entry) => {
@@ -81,16 +80,16 @@ impl Values {
     }
 }
 
-/// One call.
+/// One call of a replay.
 pub(super) struct Call {
-    /// The global state it is made under, if it is not that of the whole graph.
+    /// Global state that the call is made under, if it differs from the state of the whole graph.
     pub(super) state: Option<Arc<dyn StateTest>>,
     callee: ReplayedCallee,
     arguments: Vec<ReplayArgument>,
-    /// Names of the last arguments.
+    /// Names of the keyword arguments, which come last.
     keywords: Option<Py<PyTuple>>,
     result: Pattern,
-    /// Whether the first argument is the result.
+    /// True if the first argument is the result.
     pub(super) in_place: bool,
     pub(super) weight: usize,
 }
@@ -98,13 +97,13 @@ pub(super) struct Call {
 #[derive(Debug)]
 enum ReplayedCallee {
     Function(Py<PyAny>),
-    /// Of the first argument.
+    /// A method of the first argument.
     Method(Py<PyString>),
-    /// Of an object that is not part of the graph.
+    /// A method of an object that is not part of the graph.
     MethodOf(WeakRef, &'static str, Py<PyString>),
 }
 
-/// How an argument is made.
+/// How an argument is built.
 #[derive(Debug)]
 enum ReplayArgument {
     Symbol(SymbolId),
@@ -114,7 +113,7 @@ enum ReplayArgument {
     Slice(Box<[ReplayArgument; 3]>),
 }
 
-/// Where the symbols are in a result.
+/// Positions of the symbols in a result.
 #[derive(Debug)]
 enum Pattern {
     Symbol(SymbolId),
@@ -123,8 +122,8 @@ enum Pattern {
 }
 
 impl Call {
-    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part
-    /// of it.
+    /// Returns the call; `None` if it cannot be replayed. Only tensors, constants and objects of the framework may be
+    /// part of a call, no other objects of the user's.
     pub(super) fn new(
         backend: &dyn Backend,
         builder: &dyn GraphBuilder,
@@ -218,7 +217,7 @@ fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -
     None
 }
 
-/// Whether tensors of a result may be in a dict, where they are not looked for.
+/// True if the result contains a dict: tensors are not looked for in dicts.
 fn holds_dict(result: &Bound<'_, PyAny>) -> bool {
     if let Ok(tuple) = result.cast::<PyTuple>() {
         return tuple.iter().any(|item| holds_dict(&item));
@@ -299,7 +298,7 @@ impl Pattern {
     }
 }
 
-/// The tensors of one run, by symbol.
+/// Tensors of one run, by symbol.
 struct ReplayRegisters<'py>(Vec<Option<Bound<'py, PyAny>>>);
 
 impl<'py> ReplayRegisters<'py> {
@@ -309,7 +308,7 @@ impl<'py> ReplayRegisters<'py> {
     }
 }
 
-/// The calls of a graph, ready to be made again.
+/// The calls of a graph, ready for replay.
 pub(super) struct Replay {
     /// The global state of the whole graph.
     pub(super) state: Box<dyn StateTest>,
@@ -321,7 +320,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// The callable: inputs in their order, a tuple of the outputs.
+    /// Returns the callable: it takes the inputs in order and returns a tuple of the outputs.
     pub(super) fn callable(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let released = self.last_uses();
         cpython::graph_function(py, move |py, inputs| {
@@ -360,7 +359,7 @@ impl Replay {
         Ok(PyTuple::new(py, outputs)?.into_any())
     }
 
-    /// Makes the global state what a call was built under, from what it is.
+    /// Switches the global state to the state that a call was built under.
     fn switch<'a>(
         &self,
         py: Python<'_>,
@@ -378,7 +377,7 @@ impl Replay {
         wanted.unwrap_or(&*self.state).restore(py)
     }
 
-    /// For each call the tensors nobody needs after it.
+    /// For each call, the tensors that are not needed after it.
     fn last_uses(&self) -> Vec<Vec<SymbolId>> {
         let mut needed = self.outputs.clone();
         let mut released: Vec<Vec<SymbolId>> = Vec::new();

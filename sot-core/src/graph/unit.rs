@@ -1,12 +1,12 @@
-//! Units: functions that are translated themselves and are called in the trace. Their operations are built into the
-//! caller's program like all others. The StatementIR shows each call as one `call_sir` of another StatementIR; calls
-//! with the same statements share one.
+//! Units: calls of functions that are translated themselves. Their operations are built into the caller's program
+//! like all others. The StatementIR shows each such call as a `call_sir` of another StatementIR; calls with equal
+//! statements share one.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Statement, StatementIR, StatementKind};
 
-/// A stretch of statements that one call made.
+/// A range of statements that one call made.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) name: String,
@@ -14,7 +14,7 @@ pub(super) struct Unit {
     pub(super) end: usize,
 }
 
-/// Makes one `call_sir` of each unit. Units come in the order their calls ended: inner ones before outer ones.
+/// Replaces each unit by one `call_sir`. Units come in the order in which their calls ended: inner before outer.
 pub(super) fn fold(ir: &mut StatementIR, units: &[Unit]) {
     if units.is_empty() {
         return;
@@ -32,7 +32,7 @@ struct Folding {
 }
 
 impl Folding {
-    /// The statements of a range with its outermost units folded; `after` is what is used behind the range.
+    /// Folds the outermost units of a range. `after` holds the symbols used behind the range.
     fn range(
         &mut self,
         all: &[Statement],
@@ -57,7 +57,7 @@ impl Folding {
         folded
     }
 
-    /// The statement for a unit, whose own inner units are given.
+    /// Returns the `call_sir` of a unit. `units` holds the unit's own inner units.
     fn call(&mut self, all: &[Statement], units: &[Unit], unit: &Unit, after: &HashSet<String>) -> Statement {
         let body = &all[unit.start..unit.end];
         let defined: HashSet<&String> = body.iter().flat_map(|statement| &statement.outputs).collect();
@@ -77,7 +77,7 @@ impl Folding {
         Statement { kind: StatementKind::Sir, callee, args: inputs, kwargs: Vec::new(), outputs }
     }
 
-    /// The name of a part: that of an equal one, if there is one.
+    /// Names a part. A part equal to an earlier one gets the earlier part's name.
     fn name_of(&mut self, mut part: StatementIR, function: &str) -> String {
         for known in &self.parts {
             part.name.clone_from(&known.name);
@@ -95,7 +95,7 @@ impl Folding {
 }
 
 impl StatementIR {
-    /// Numbers the symbols anew, in the order they come in.
+    /// Renumbers the symbols in the order of their first appearance.
     fn rename(&mut self) {
         let mut names: HashMap<String, String> = HashMap::new();
         let defined = self.statements.iter().flat_map(|statement| &statement.outputs);
@@ -112,7 +112,7 @@ impl StatementIR {
     }
 }
 
-/// The symbols a statement is given.
+/// The symbols that a statement uses.
 pub(super) fn uses(statement: &Statement) -> Vec<String> {
     let mut found = Vec::new();
     for text in statement.args.iter().chain(&statement.kwargs) {
@@ -124,7 +124,7 @@ pub(super) fn uses(statement: &Statement) -> Vec<String> {
     found
 }
 
-/// The text of an argument with its symbols replaced; what stands in quotes is no symbol.
+/// Replaces the symbols in the text of an argument; a name within quotes is no symbol.
 fn replace_symbols(text: &str, mut replace: impl FnMut(&str) -> Option<String>) -> String {
     let mut result = String::new();
     let mut rest = text;

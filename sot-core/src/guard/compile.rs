@@ -1,5 +1,5 @@
-//! Compiles guards to steps. No value is fetched twice and no test is made twice. Once the type of an object is known,
-//! what guards ask of that type is asked once for all objects of the type.
+//! Compiles guards to steps. No value is fetched twice, and no test is made twice. Once the type of an object is
+//! tested, conditions on that type are tested once for all objects of the type.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,12 +23,13 @@ pub(super) struct Compiler<'a, 'py> {
     by_fetch: HashMap<FetchKey, Register>,
     /// Registers that hold a type, by its address.
     types: HashMap<usize, Register>,
-    /// Address of the type of what a register holds, where it has been tested.
+    /// Address of the type of a register's value, if that type has been tested.
     type_of: HashMap<Register, usize>,
     tested: HashSet<(Register, CheckKey)>,
 }
 
-/// What makes two fetches the same. Names are interned and held by the step that uses them first, so addresses tell.
+/// Identifies a fetch; fetches with equal keys fetch the same value. Names are interned and held by the first step
+/// that uses them, so their addresses identify them.
 #[derive(PartialEq, Eq, Hash)]
 enum FetchKey {
     InstanceDict(Register),
@@ -37,7 +38,7 @@ enum FetchKey {
     DictItem(Register, usize),
 }
 
-/// What makes two tests of one register the same.
+/// Identifies a test of a register.
 #[derive(PartialEq, Eq, Hash)]
 enum CheckKey {
     Is(usize),
@@ -68,12 +69,12 @@ impl<'a, 'py> Compiler<'a, 'py> {
         self.steps.len()
     }
 
-    /// The steps and the number of registers they fill.
+    /// Returns the steps and the number of registers they fill.
     pub(super) fn finish(self) -> (Vec<Step>, usize) {
         (self.steps, self.registers)
     }
 
-    /// Appends what checks one guard.
+    /// Appends the steps that check one guard.
     pub(super) fn add(&mut self, guard: Guard) -> PyResult<()> {
         let subject = self.fetch(guard.subject)?;
         let (subject, check) = self.check(subject, guard.test)?;
@@ -87,7 +88,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
         Ok(())
     }
 
-    /// The register that will hold the tracker's value.
+    /// Returns the register that will hold the tracker's value, appending the steps that fetch it.
     pub(super) fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
         if let Some(&register) = self.by_tracker.get(&id) {
             return Ok(register);
@@ -183,7 +184,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
         })
     }
 
-    /// The native test, and the register it is made on.
+    /// Returns the native test, and the register it is applied to.
     fn check(&mut self, subject: Register, test: Test) -> PyResult<(Register, Check)> {
         let py = self.py;
         let check = match test {

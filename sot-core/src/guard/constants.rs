@@ -1,5 +1,5 @@
-//! When a constant is the one that a guard has seen: equal, of the same type, and with the same parts. Asking runs none
-//! of the program's code.
+//! Equality of constants as guards see it: same type, equal value and equal parts. The comparison never runs the
+//! program's code.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyRange, PyStrin
 
 use crate::cpython;
 
-/// Whether hashing or comparing the object may run the program's code.
+/// True if hashing or comparing the object may run the program's code.
 pub(super) fn may_run_code(object: &Bound<'_, PyAny>) -> bool {
     match object.cast_exact::<PyTuple>() {
         Ok(tuple) => tuple.iter().any(|item| may_run_code(&item)),
@@ -15,7 +15,7 @@ pub(super) fn may_run_code(object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// Equality of constants: one type, and the same value bit for bit where floats are concerned.
+/// True if two constants have one type and the same value; floats are compared bit for bit.
 #[inline]
 pub fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
     value.is(constant) || equal_constants(value, constant)
@@ -31,11 +31,11 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyTuple>(), constant.cast_exact::<PyTuple>()) {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
     }
-    // An equal one may hold other elements, and iterate in another order.
+    // An equal frozenset may hold other (equal) elements, and iterate in another order.
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyFrozenSet>(), constant.cast_exact::<PyFrozenSet>()) {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
     }
-    // Code that is equal may still have other lines.
+    // Equal code objects may still differ in their lines.
     if value.is_exact_instance_of::<pyo3::types::PyCode>() {
         return false;
     }
@@ -52,8 +52,8 @@ fn is_told_by_equality(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyBytes>()
 }
 
-/// Whether two equal values of one type have the same parts: ranges of the same numbers have other ends, times of one
-/// moment are in other zones, and numbers of numpy's have a sign and a unit.
+/// True if two equal values of one type have the same parts. Equal ranges can have different ends, equal times
+/// different zones, and equal numpy numbers different signs and units.
 fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = a.py();
     let parts = if a.is_exact_instance_of::<PyRange>() {
@@ -75,8 +75,8 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Whether a key does for another one: as a constant does, but what is not even equal to itself (`nan`) is told by its
-/// identity.
+/// True if a key can stand for the expected one. Keys are compared as constants are, except that a key which is not
+/// equal to itself (`nan`) has to be the same object.
 pub(super) fn same_key(key: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> bool {
     if let (Ok(items), Ok(others)) = (key.cast_exact::<PyTuple>(), expected.cast_exact::<PyTuple>()) {
         return items.len() == others.len() && items.iter().zip(others.iter()).all(|(a, b)| same_key(&a, &b));

@@ -1,4 +1,4 @@
-//! Which guard of a translation does not hold for a frame, for people: what was expected, and what is there.
+//! Explains to people which guard of a translation fails for a frame: what was expected, and what was found.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -7,22 +7,22 @@ use super::program::{FrameView, GuardProgram};
 use super::steps::{Check, Registers, Step};
 use crate::tracker::repr;
 
-/// A guard that does not hold.
+/// A guard that does not hold for a frame.
 pub struct UnmetGuard {
-    /// Its text.
+    /// Text of the guard.
     pub guard: String,
-    /// What it expects, where the text does not say it alone.
+    /// The expected value, if the guard's text alone does not say it.
     pub expected: Option<String>,
-    /// What is there in its place.
+    /// The value found instead.
     pub seen: Option<String>,
-    /// The step of the program; none of a test of the framework's state.
+    /// Index of the step in the program; `None` for a test of the framework's state.
     pub(crate) step: Option<usize>,
-    /// The Rust type of the test, if it is one that a backend or a kind has made.
+    /// Rust type of the test, if a backend or a variable kind defines it.
     pub(crate) tested_by: Option<&'static str>,
 }
 
 impl GuardProgram {
-    /// The first guard that does not hold for `frame`.
+    /// Returns the first guard that fails for `frame`; `None` if all guards hold.
     pub fn unmet<'py>(&self, frame: &impl FrameView<'py>) -> Option<UnmetGuard> {
         let py = frame.py();
         if let Some(test) = self.state.iter().find(|test| !test.check(py)) {
@@ -75,7 +75,7 @@ fn tested_by(check: &Check) -> Option<&'static str> {
     }
 }
 
-/// What a test expects, in the words in which `seen` says what it has found.
+/// The value a test expects, in the form in which `seen` shows the value found.
 fn expected(py: Python<'_>, check: &Check) -> Option<String> {
     match check {
         Check::Is(object) | Check::TypeIs(object) => Some(object.text(py)),
@@ -90,7 +90,7 @@ fn expected(py: Python<'_>, check: &Check) -> Option<String> {
     }
 }
 
-/// What a test has found instead of what it expects.
+/// The value found where a test fails.
 fn seen(check: &Check, value: &Bound<'_, PyAny>) -> String {
     let py = value.py();
     match check {

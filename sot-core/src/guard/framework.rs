@@ -1,48 +1,49 @@
-//! Tests that only a framework can make: of its tensors, and of its global state.
+//! Tests that only a framework (or a plug-in) can define: tests of its objects, and of its global state.
 
 use pyo3::prelude::*;
 
 use crate::cpython::{Place, Recorder};
 
-/// A test of one object, made from an example object that passed. It must be cheap and must not run Python code.
+/// A test of one object, made from an example that passed. It must be cheap, and must not run Python code.
 pub trait ObjectTest: Send + Sync {
-    /// Whether `object` passes; an object of any type may be asked about.
+    /// True if `object` passes. The object may be of any type.
     fn check(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// Records the memory that the answer for what is in the place rests on. `false`, and it is asked anew each time.
+    /// Records the memory that the test's answer for the object in the place depends on. Returns `false` if memory
+    /// does not determine the answer: then the object is tested at each call.
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
         let _ = (place, recorder);
         false
     }
-    /// The dimensions whose sizes, and nothing else, keep a tensor from passing.
+    /// The axes of a tensor, if their sizes are the only reason why the tensor does not pass.
     fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
         let _ = object;
         Vec::new()
     }
-    /// What of `object` the condition is about, for people, if the object's own text does not say it.
+    /// The property of `object` that the test looks at, for people; `None` if the object's own text shows it.
     fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
         let _ = object;
         None
     }
-    /// What the test expects, as `seen` says it.
+    /// The expected property, in the form in which `seen` shows it.
     fn expected(&self) -> Option<String> {
         None
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
-    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    /// Name of the Rust type. Its first segment is the crate, which tells whose test it is.
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()
     }
 }
 
-/// A test of several objects and how they are related, made from objects that passed. It must be cheap and must not run
+/// A test of several objects and of their relation, made from objects that passed. It must be cheap, and must not run
 /// Python code.
 pub trait ObjectsTest: Send + Sync {
-    /// Whether the objects pass, which come in the order of those it was made from; they may be of any type.
+    /// True if the objects pass. They come in the order of the examples, and may be of any type.
     fn check(&self, objects: &[&Bound<'_, PyAny>]) -> bool;
     /// The condition as a Python-like expression over the texts that load the objects.
     fn describe(&self, subjects: &[String]) -> String;
-    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    /// Name of the Rust type. Its first segment is the crate, which tells whose test it is.
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()
     }
@@ -50,18 +51,19 @@ pub trait ObjectsTest: Send + Sync {
 
 /// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
 pub trait StateTest: Send + Sync {
-    /// Whether the state still is what it was.
+    /// True if the state is still as it was when the test was made.
     fn check(&self, py: Python<'_>) -> bool;
-    /// Makes the state what it was, as far as calls of the program may change it in a trace.
+    /// Restores the state of the time when the test was made, as far as calls of a traced program can change the
+    /// state.
     fn restore(&self, py: Python<'_>) -> PyResult<()>;
-    /// The state as it is now, for people.
+    /// The present state, for people.
     fn seen(&self, py: Python<'_>) -> Option<String> {
         let _ = py;
         None
     }
     /// The condition as a Python-like expression.
     fn describe(&self) -> String;
-    /// The name of the Rust type, which begins with that of its crate: whose test it is.
+    /// Name of the Rust type. Its first segment is the crate, which tells whose test it is.
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()
     }

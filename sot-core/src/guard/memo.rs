@@ -1,8 +1,10 @@
-//! The guard memory: makes guards cheap that held before. The words of memory that they rested on (see [`Snapshot`])
-//! are compared with what they were; only what memory does not tell is fetched and tested again. If a word has
-//! changed, the guards decide, and the words are recorded anew. Two cases change all the time and have rules of their
-//! own: a dict that is written to between calls (the globals of a script) is read by key, and an object that differs
-//! in each call (an argument) is fetched and tested.
+//! The guard memory: makes guards cheap that have held before. A [`Snapshot`] records the words of memory that the
+//! guards depended on. While these words are unchanged, only the steps that memory does not decide are run. If a word
+//! has changed, all guards run, and the words are recorded again.
+//!
+//! Two kinds of memory change at nearly every call. Once they have made notes useless, they are treated differently:
+//! a dict that is written to between calls (the globals of a script) is read by key, and an object that differs from
+//! call to call (an argument) is fetched and tested.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,64 +18,64 @@ use super::steps::{Check, Fetch, Register, Registers, Step};
 use crate::cpython::{self, Changed, Objects, Place, Reading, Recorder, Snapshot};
 use crate::env;
 
-/// A note that served so often before something changed was worth while.
+/// Number of calls that a note has to serve before a change, to count as useful.
 const WORTHWHILE: u32 = 8;
-/// So many useless notes because of one thing, and that thing is left out.
+/// Number of useless notes after which the culprit of their failure is no longer recorded.
 const BLAMED: u8 = 2;
-/// After so many useless notes no more are taken.
+/// Number of useless notes after which no more notes are taken.
 const MOST: u32 = 32;
 
-/// What guards remember of the calls they held for.
+/// Memory of the calls for which the guards of a program held.
 #[derive(Default)]
 pub(super) struct GuardMemory(Mutex<MemoState>);
 
 #[derive(Default)]
 struct MemoState {
     note: Option<Arc<Note>>,
-    /// Times the guards held by themselves.
+    /// Number of times that the guards held when they were run in full.
     held: u32,
     useless: u32,
     blamed: HashMap<Culprit, u8>,
 }
 
-/// What may change all the time.
+/// A cause of changes that make notes useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Culprit {
-    /// Which object a register holds.
+    /// The identity of the object in a register.
     Identity(Register),
-    /// What is in it.
+    /// The contents of the object in a register.
     Contents(Register),
 }
 
-/// What a look at memory says.
+/// Result of comparing memory with the note.
 pub(super) enum Seen {
     /// The guards hold.
     Same,
     /// The step at this position fails.
     Fails(usize),
-    /// The guards must tell.
+    /// Memory has changed: the guards have to be run.
     Changed(Option<Change>),
 }
 
-/// Something that is not as it was noted.
+/// A difference between memory and the note.
 pub(super) struct Change(Culprit);
 
-/// One time that the guards held.
+/// A note of one call for which the guards held.
 struct Note {
     snapshot: Snapshot,
-    /// The steps that fetch the roots.
+    /// Indices of the steps that fetch the roots.
     roots: Vec<usize>,
-    /// The steps memory does not tell about.
+    /// Indices of the steps that memory does not decide, which still run at each call.
     rest: Vec<usize>,
-    /// Where each register is among those filled here.
+    /// For each register its index among the values that this note fills in.
     places: Vec<u32>,
-    /// Up to which position what was recorded stands for what.
+    /// For each culprit the index of the snapshot's probe up to which (exclusive) the probes belong to this culprit.
     culprits: Vec<(usize, Culprit)>,
     root_registers: Vec<Register>,
     served: AtomicU32,
 }
 
-/// The few registers that a note fills.
+/// The registers that a note fills in.
 struct Few<'a, 'py> {
     places: &'a [u32],
     values: Objects<'py>,
@@ -87,7 +89,7 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
 }
 
 impl GuardMemory {
-    /// None with `SOT_GUARD_MEMORY=0`, to tell the two ways of checking apart.
+    /// Returns a guard memory, or `None` with `SOT_GUARD_MEMORY=0`, which serves to compare the two ways of checking.
     pub(super) fn unless_switched_off() -> Option<GuardMemory> {
         env::is_on("SOT_GUARD_MEMORY").unwrap_or(true).then(GuardMemory::default)
     }
@@ -96,27 +98,28 @@ impl GuardMemory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at memory, and does what it does not tell.
+    /// Compares memory with the note, and runs the steps that memory does not decide.
     pub(super) fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
         let Some(note) = self.lock().note.clone() else { return Seen::Changed(None) };
         note.ask(steps, frame)
     }
 
-    /// Notes that the guards held though memory had changed, with what they fetched.
+    /// Takes a note of a call for which the guards held although memory had changed. `registers` are the fetched
+    /// values.
     pub(super) fn learn(&self, steps: &[Step], registers: &[Bound<'_, PyAny>], change: Option<Change>) {
-        // The program's code may run while a note is taken, and when an old one goes: not with the lock held.
+        // Taking a note and dropping an old one may run the program's code: the lock must not be held.
         let Some((old, blamed)) = self.prepare(change) else { return };
         let note = Noting::new(&blamed, registers).all(steps);
         let older = self.lock().note.replace(Arc::new(note));
         drop((old, older));
     }
 
-    /// Takes the old note away and finds what is to blame for it; `None` if a new one is not worth while.
+    /// Removes the old note and blames a culprit for its failure. Returns `None` if a new note is not worthwhile.
     fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
         if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
-            // Most translations that are used once are never used again.
+            // Most translations that have been used once are never used again.
             return None;
         }
         let old = state.note.take();
@@ -168,12 +171,12 @@ impl Note {
     }
 }
 
-/// Takes a note.
+/// Builds a note.
 struct Noting<'a, 'py> {
     blamed: &'a HashMap<Culprit, u8>,
     values: &'a [Bound<'py, PyAny>],
     recorder: Recorder,
-    /// Where memory says each register is, as far as it does.
+    /// Place in memory of each register's value; `None` where memory does not determine the value.
     known: Vec<Option<Place<'py>>>,
     roots: Vec<usize>,
     root_registers: Vec<Register>,
@@ -224,7 +227,7 @@ impl<'a, 'py> Noting<'a, 'py> {
         self.finish(steps)
     }
 
-    /// Where memory says the value is; `None` if it does not.
+    /// Records where the value is in memory. Returns `None` if memory does not determine the value.
     fn fetch(&mut self, at: usize, register: Register, fetch: &Fetch) -> Option<Place<'py>> {
         let value = &self.values[register as usize];
         let py = value.py();
@@ -286,12 +289,12 @@ impl<'a, 'py> Noting<'a, 'py> {
         }
     }
 
-    /// Names what is to blame if one of the latest probes fails.
+    /// Blames this culprit for failures of the probes recorded since the last call.
     fn stands_for(&mut self, culprit: Culprit) {
         self.culprits.push((self.recorder.len(), culprit));
     }
 
-    /// Records what the test rests on; whether memory tells.
+    /// Records the memory that a test depends on. Returns whether memory decides the test.
     fn test(&mut self, register: Register, place: &Place<'py>, check: &Check) -> bool {
         let value = &self.values[register as usize];
         let py = value.py();
@@ -392,7 +395,8 @@ impl<'a, 'py> Noting<'a, 'py> {
     }
 }
 
-/// Arguments that tests look into in ways of their own, such as tensors: they are other objects in each call.
+/// Registers of arguments that are tested by value or by a backend's test, such as tensors. These arguments are
+/// usually other objects at each call.
 fn loose_roots(steps: &[Step]) -> Vec<Register> {
     let tested = steps.iter().filter_map(|step| match step {
         Step::Test(register, Check::Object(_) | Check::Equals(_)) => Some(*register),
@@ -406,7 +410,7 @@ fn loose_roots(steps: &[Step]) -> Vec<Register> {
     tested.filter(|register| arguments[*register as usize]).collect()
 }
 
-/// The registers a fetch reads.
+/// The registers that a fetch reads.
 pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
     match fetch {
         Fetch::Argument(_)
@@ -435,7 +439,8 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
     }
 }
 
-/// Whether the value equals what it equals now as long as it lives, and may be kept.
+/// True if the value is immutable in depth, so that it equals the same constant for ever, and if it may be kept
+/// alive.
 fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
     cpython::is_atom(value)
         || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))

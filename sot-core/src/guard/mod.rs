@@ -1,5 +1,5 @@
-//! Guards: what a translation assumes of the values it looked at. A guard is a tracker, which says where the value is,
-//! and a test of the value. Its native check (`program`) and its text are made from that one description.
+//! Guards: what a translation assumes of the values it looked at. A guard is a tracker, which says where the value is
+//! found, and a test of the value. Its native check (`program`) and its text are both made from this one description.
 
 mod compile;
 mod constants;
@@ -27,63 +27,65 @@ pub use framework::{ObjectTest, ObjectsTest, StateTest};
 pub use object_state::ObjectState;
 pub use program::{Differing, FrameView, GuardProgram, GuardSubjects};
 
-/// What must hold of a value.
+/// The condition that a guard puts on its subject.
 pub enum Test {
-    /// It is this very object.
+    /// The subject is this very object.
     Is(Identity),
-    /// Its type is this very type.
+    /// The type of the subject is exactly this type.
     TypeIs(Identity),
-    /// It has the type of this constant and equals it (`nan` equals itself).
+    /// The subject has the type of this constant and equals it (`nan` equals itself).
     Equals(Py<PyAny>),
-    /// The list, tuple, dict, set or deque holds so many items.
+    /// The list, tuple, dict, set or deque holds this many items.
     Length(usize),
     /// The dict has exactly these keys in this order.
     Keys(Vec<Key>),
-    /// The dict has no such key.
+    /// The dict does not have this key.
     LacksKey(Key),
-    /// The object's own `__dict__` has no such entry.
+    /// The object's own `__dict__` does not have this entry.
     LacksAttribute(std::rc::Rc<str>),
-    /// The type's method resolution order has no such entry.
+    /// The type's method resolution order does not have this entry.
     LacksLookup(std::rc::Rc<str>),
-    /// Reading an attribute of the type's instances does what `object` does.
+    /// Attributes of the type's instances are read as `object` does: no `__getattribute__` or `__getattr__` of a
+    /// class.
     PlainReads,
-    /// The type is, or is not, a subclass of this one.
+    /// The type is (or, if false, is not) a subclass of this class.
     Subclass(Identity, bool),
-    /// The slot of that name holds nothing.
+    /// The slot of this name (`__slots__`) is empty.
     EmptySlot(std::rc::Rc<str>),
-    /// The function has no such part.
+    /// The function or method does not have this part.
     LacksPart(Part),
     /// The cell is empty.
     EmptyCell,
-    /// The iterator of C code has no item left after so many.
+    /// The iterator, which is implemented in C, has no item left after this many.
     Exhausted {
-        /// How many.
+        /// Number of items.
         after: usize,
     },
-    /// It is the same object as the other tracker's.
+    /// The subject is the same object as the other tracker's value.
     SameAs(TrackerId),
-    /// It is another object than the other tracker's.
+    /// The subject is another object than the other tracker's value.
     DiffersFrom(TrackerId),
-    /// The written objects, of which the subject is the first, are other ones than each other and than the others.
+    /// The written objects are all different, and different from the objects that were only read. The subject is the
+    /// first written object.
     Apart {
-        /// Written in the trace,
+        /// Objects written in the trace.
         written: Rc<[TrackerId]>,
-        /// and only looked at.
+        /// Objects only read in the trace.
         others: Rc<[TrackerId]>,
     },
-    /// A backend's own test.
+    /// A test that the backend or a plug-in defines.
     Object(Box<dyn ObjectTest>),
-    /// A backend's own test of several objects, of which the subject is the first.
+    /// A test of several objects that the backend or a plug-in defines. The subject is the first object.
     Objects {
-        /// The others.
+        /// The other objects.
         others: Rc<[TrackerId]>,
-        /// What is asked.
+        /// The test.
         test: Box<dyn ObjectsTest>,
     },
 }
 
-/// An object a guard compares by identity. Held weakly if the object allows it, so that no translation keeps it alive;
-/// an address is trusted only while the referent lives.
+/// An object that a guard compares by identity. The reference is weak if the object allows it, so that no translation
+/// keeps the object alive. The address is trusted only while the referent lives.
 pub struct Identity {
     address: usize,
     holder: Holder,
@@ -94,8 +96,9 @@ enum Holder {
     Strong(Py<PyAny>),
 }
 
-/// Whether a translation refers to a key weakly: an object of a class in Python, which nothing but its identity tells
-/// from others where its methods are not asked.
+/// True if a translation refers to a key weakly: the key's class is written in Python and allows weak references.
+/// Such a key equals no other object where its own methods are not asked, so a weak reference is enough to recognise
+/// it.
 pub fn is_held_weakly(key: &Bound<'_, PyAny>) -> bool {
     cpython::is_heap_type(&key.get_type()) && cpython::supports_weakref(key)
 }
@@ -108,7 +111,8 @@ impl Identity {
         Identity { address: object.as_ptr() as usize, holder }
     }
 
-    /// That of a key: of an object in whose place an equal one would do, the object itself.
+    /// The identity of a dict key. The reference is strong unless `is_held_weakly`: an equal object could stand in
+    /// for the key, so the key itself has to stay alive.
     pub fn of_key(key: &Bound<'_, PyAny>) -> Identity {
         if is_held_weakly(key) {
             return Identity::of(key);
@@ -116,7 +120,7 @@ impl Identity {
         Identity { address: key.as_ptr() as usize, holder: Holder::Strong(key.clone().unbind()) }
     }
 
-    /// The referent, if it is alive.
+    /// Returns the referent, if it is alive.
     #[inline]
     pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match &self.holder {
@@ -125,7 +129,7 @@ impl Identity {
         }
     }
 
-    /// Whether `object` is the referent.
+    /// True if `object` is the referent.
     #[inline]
     pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
         match &self.holder {
@@ -134,7 +138,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent is the type of `object`.
+    /// True if the referent is the type of `object`.
     #[inline]
     pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
         match &self.holder {
@@ -143,7 +147,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent is in the method resolution order of a type.
+    /// True if the referent is in the method resolution order of `object`, which is a type.
     pub fn is_base_of(&self, object: &Bound<'_, PyAny>) -> bool {
         let py = object.py();
         let Ok(ty) = object.cast::<PyType>() else { return false };
@@ -154,7 +158,7 @@ impl Identity {
         class.is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(ty, class)))
     }
 
-    /// Records that the referent stays alive; where it is.
+    /// Records that the referent stays alive. Returns where the memory of the reference is.
     fn place<'py>(&self, referent: &Bound<'py, PyAny>, recorder: &mut Recorder) -> Place<'py> {
         match &self.holder {
             Holder::Weak(weak) => recorder.referent(referent, weak),
@@ -162,27 +166,27 @@ impl Identity {
         }
     }
 
-    /// Records that what is in the place stays the referent.
+    /// Records that the object in the place stays the referent.
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) {
         if let Holder::Weak(weak) = &self.holder {
             recorder.is_referent(place, weak);
         }
     }
 
-    /// Records that the referent stays the type of what is in the place.
+    /// Records that the type of the object in the place stays the referent.
     fn note_type(&self, place: &Place<'_>, recorder: &mut Recorder) {
         let ty = recorder.type_of(place);
         self.note(&ty, recorder);
     }
 
-    /// Records that the referent stays there.
+    /// Records that the referent stays alive.
     fn note_alive(&self, py: Python<'_>, recorder: &mut Recorder) {
         if let Holder::Weak(weak) = &self.holder {
             recorder.refers(py, weak);
         }
     }
 
-    /// The referent for people.
+    /// The referent as text for people.
     pub fn text(&self, py: Python<'_>) -> String {
         match &self.holder {
             Holder::Weak(weak) => weak
@@ -192,7 +196,7 @@ impl Identity {
         }
     }
 
-    /// Whether the referent still lives.
+    /// True if the referent is alive.
     pub fn is_alive(&self, py: Python<'_>) -> bool {
         match &self.holder {
             Holder::Weak(weak) => weak.is_alive(py),
@@ -201,16 +205,16 @@ impl Identity {
     }
 }
 
-/// One assumption.
+/// One assumption of a translation.
 pub struct Guard {
-    /// The value it is about.
+    /// Tracker of the value that is tested.
     pub subject: TrackerId,
-    /// What must hold.
+    /// The test.
     pub test: Test,
 }
 
 impl Test {
-    /// What the subject is compared with.
+    /// Trackers of the values that the subject is compared with.
     fn compared(&self) -> Vec<TrackerId> {
         match self {
             Test::SameAs(other) | Test::DiffersFrom(other) => vec![*other],
@@ -222,7 +226,7 @@ impl Test {
 }
 
 impl Guard {
-    /// Whether it is about a value that is written as a program runs, and not about what code there is.
+    /// True if the guard depends on data that changes while the program runs, and not on which code exists.
     pub fn asks_for_data(&self, trackers: &Trackers) -> bool {
         match &self.test {
             Test::Is(_)
@@ -236,19 +240,20 @@ impl Guard {
             | Test::LacksLookup(_)
             | Test::LacksPart(_)
             | Test::PlainReads => false,
-            Test::LacksKey(_) => !trackers.is_globals(self.subject), // else the name is one of the builtins
+            Test::LacksKey(_) => !trackers.is_globals(self.subject), // of globals: the name is a builtin
             _ => true,
         }
     }
 
-    /// Whether it compares with a class that a function made, which may make another one at its next call.
+    /// True if the guard compares with a class that is made within a function. Such a function may make another class
+    /// at its next call.
     fn asks_for_made_class(&self, py: Python<'_>) -> bool {
         let (Test::Is(object) | Test::TypeIs(object)) = &self.test else { return false };
         let class = object.get(py).and_then(|object| object.cast_into::<PyType>().ok());
         class.and_then(|class| cpython::qualified_name(&class)).is_some_and(|name| name.contains("<locals>"))
     }
 
-    /// The guard as a Python expression, for people.
+    /// The guard as a Python expression for people.
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
         let subject = trackers.text(py, self.subject);
         match &self.test {
@@ -284,8 +289,8 @@ impl Guard {
         }
     }
 
-    /// Whether it is about a value that programs change as they run, such as a number, what is computed from such, or
-    /// what is in a container; it may be about sizes.
+    /// True if the guard depends on a value that programs change while they run: a number, a value computed from
+    /// numbers, or the contents of a container. A size counts, too.
     fn asks_for_contents(&self) -> bool {
         matches!(&self.test, Test::Equals(_) | Test::Length(_) | Test::Keys(_) | Test::Object(_))
     }
@@ -319,8 +324,9 @@ impl Guard {
     }
 }
 
-/// What two tests of one subject have in common that ask for the same. A value equals one constant and has one length,
-/// so that these need not be told apart. Tests of a backend's are told apart by what they say.
+/// Identifies a test within the tests of one subject; tests with equal keys ask for the same. A value equals only one
+/// constant and has only one length, so these keys have no operand. A backend's tests are distinguished by their
+/// description.
 #[derive(PartialEq, Eq, Hash)]
 enum GuardKey {
     Is(usize),
@@ -344,7 +350,7 @@ enum GuardKey {
     Objects(Rc<[TrackerId]>, String),
 }
 
-/// The guards of one translation, each once, in the order they were earned.
+/// The guards of one translation, without duplicates, in the order in which they were added.
 #[derive(Default)]
 pub struct Guards {
     list: Vec<Guard>,
@@ -355,13 +361,13 @@ pub struct Guards {
 }
 
 impl Guards {
-    /// Whether there is such a guard.
+    /// True if the guard has been added.
     #[must_use]
     pub fn has(&self, subject: TrackerId, test: Test) -> bool {
         self.seen.contains(&Guard { subject, test }.key())
     }
 
-    /// Adds a guard unless it is there already.
+    /// Adds a guard, unless it has been added already.
     pub fn add(&mut self, subject: TrackerId, test: Test) {
         let guard = Guard { subject, test };
         if self.seen.insert(guard.key()) {
@@ -369,12 +375,12 @@ impl Guards {
         }
     }
 
-    /// Assumes that there is something where the tracker leads, whatever it is.
+    /// Requires that the tracker's value exists; nothing is assumed about the value.
     pub fn require(&mut self, subject: TrackerId) {
         self.required.push(subject);
     }
 
-    /// Those of the required trackers that no test fetches on the way to its subject.
+    /// Returns the required trackers that no other guard fetches on the way to its subject.
     fn untested(&self, trackers: &Trackers) -> Vec<TrackerId> {
         let mut tested = FxHashSet::default();
         let others = self.list.iter().flat_map(|guard| guard.test.compared());
@@ -393,7 +399,7 @@ impl Guards {
         self.state.push(test);
     }
 
-    /// The guards in the order in which they are tested, with the trackers they are about.
+    /// The texts of the guards in the order in which they are tested, each with its tracker.
     pub fn described(&self, py: Python<'_>, trackers: &Trackers) -> Vec<(String, Option<TrackerId>)> {
         let state = self.state.iter().map(|test| (test.describe(), None));
         let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
@@ -407,17 +413,17 @@ impl Guards {
         self.list.len()
     }
 
-    /// What was assumed after a checkpoint.
+    /// The guards added after a checkpoint.
     pub fn since(&self, len: usize) -> &[Guard] {
         self.list.get(len..).unwrap_or_default()
     }
 
-    /// Whether nothing was assumed.
+    /// True if nothing was assumed.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.state.is_empty()
     }
 
-    /// Forgets the guards after a checkpoint.
+    /// Removes the guards added after a checkpoint.
     pub fn truncate(&mut self, len: usize) {
         for guard in self.list.drain(len..) {
             self.seen.remove(&guard.key());
@@ -429,9 +435,9 @@ impl Guards {
         self.described(py, trackers).into_iter().map(|(text, _)| text).collect()
     }
 
-    /// The native check, and what its steps are about.
+    /// Compiles the guards. Returns the native check and the trackers that its steps are about.
     pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<(GuardProgram, GuardSubjects)> {
-        // What the trace made is the same at each call.
+        // Values made in the trace are the same at each call.
         self.list.retain(|guard| !trackers.is_made(guard.subject));
         let required = self.untested(trackers);
         GuardProgram::new(py, self.state, self.list, &required, trackers)

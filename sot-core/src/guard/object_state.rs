@@ -1,5 +1,5 @@
-//! What an object holds, down to what cannot be looked into: for functions that become one statement of a graph as they
-//! are, and may read anything of the objects that they are given.
+//! The contents of an object in depth. A function that becomes one statement of a graph without being traced may read
+//! anything of its arguments, so their contents are guarded.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use super::{Identity, ObjectTest};
 use crate::cpython;
 use crate::policy::MAX_STATE_PARTS;
 
-/// Passes for an object that holds the same: containers and instances are looked into, atoms are compared by value,
-/// everything else by identity. An object that cannot be looked into, as a tensor, is an input or a parameter of its
-/// own.
+/// Passes for an object with equal contents. Containers and instances are compared in depth, atoms by value, and all
+/// other objects by identity. The walk stops at opaque objects such as tensors, which are inputs or parameters of the
+/// graph themselves.
 pub struct ObjectState {
     root: StatePart,
 }
@@ -32,8 +32,8 @@ enum StatePart {
 }
 
 impl ObjectState {
-    /// What the object holds now, and the addresses of all that was looked into; `None` if that is too much to compare
-    /// at each call.
+    /// Returns the present contents of the object, and the addresses of all objects looked into. Returns `None` if
+    /// the contents are too large to be compared at each call.
     pub fn of(
         object: &Bound<'_, PyAny>,
         is_opaque: &dyn Fn(&Bound<'_, PyAny>) -> bool,
@@ -43,7 +43,7 @@ impl ObjectState {
     }
 }
 
-/// A walk through what an object holds.
+/// A walk through the contents of an object.
 struct StateWalk<'a> {
     is_opaque: &'a dyn Fn(&Bound<'_, PyAny>) -> bool,
     seen: HashSet<usize>,
@@ -59,7 +59,7 @@ impl StateWalk<'_> {
         if cpython::is_atom(object) {
             return Some(StatePart::Atom(object.clone().unbind()));
         }
-        // What is looked into already is compared there.
+        // An object met for the second time is compared in depth where it was met first.
         if (self.is_opaque)(object) || is_code(object) || !self.seen.insert(object.as_ptr() as usize) {
             return Some(StatePart::Opaque(Identity::of(object)));
         }
@@ -80,7 +80,7 @@ impl StateWalk<'_> {
     }
 }
 
-/// Functions, classes and modules: what they hold is not what a function reads of its arguments.
+/// True for functions, classes and modules: what they hold is not counted as contents of a function's arguments.
 fn is_code(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>() || object.is_instance_of::<PyModule>() || object.is_instance_of::<PyFunction>()
 }

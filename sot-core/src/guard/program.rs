@@ -1,6 +1,6 @@
-//! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dicts are
-//! read by text or constant keys, attributes from dicts and descriptor slots. `memo` spares most of it for guards that
-//! hold repeatedly.
+//! Native form of guards: a linear program of fetches and tests over registers. It runs no Python code: dicts are
+//! read by text or constant keys, attributes are read from dicts and descriptor slots. `memo` skips most of the
+//! program for guards that hold repeatedly.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::stats;
 use crate::tracker::{TrackerId, Trackers};
 use crate::value_path::ValuePath;
 
-/// What guards may ask of a frame about to run.
+/// What guards may read of a frame that is about to run.
 pub trait FrameView<'py> {
-    /// The interpreter token.
+    /// Returns the interpreter token.
     fn py(&self) -> Python<'py>;
     /// Argument `slot`; `None` if unbound.
     fn argument(&self, slot: usize) -> Option<Bound<'py, PyAny>>;
@@ -30,28 +30,28 @@ pub trait FrameView<'py> {
     fn builtins(&self) -> Bound<'py, PyAny>;
 }
 
-/// Why guards do not hold.
+/// Why the guards of a program do not hold.
 enum Failure {
-    /// Something in the framework's global state.
+    /// The framework's global state differs.
     State,
-    /// The step at this position.
+    /// The step at this index fails.
     Step(usize),
 }
 
-/// What was another value in earlier calls, by path.
+/// Values that differed from what earlier translations assume, by path.
 #[derive(Default)]
 pub struct Differing {
-    /// Numbers, texts and containers with other contents, and in how many translations.
+    /// Numbers, texts and containers: number of translations that assume another value.
     pub numbers: HashMap<ValuePath, usize>,
-    /// Sizes of tensors, and in how many translations.
+    /// Sizes of tensors: number of translations that assume another size.
     pub sizes: HashMap<ValuePath, usize>,
 }
 
-/// Where a number comes from, and what it is computed from.
+/// Paths of a tested number.
 struct Numbers {
-    /// The number that is asked for.
+    /// Path of the tested number itself.
     asked: ValuePath,
-    /// What it is computed from in the end.
+    /// Paths of the numbers it is computed from.
     leaves: Vec<ValuePath>,
 }
 
@@ -60,22 +60,22 @@ pub struct GuardProgram {
     pub(super) state: Vec<Box<dyn StateTest>>,
     pub(super) steps: Vec<Step>,
     registers: usize,
-    /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
+    /// For each test of a value's contents, by step: the paths of the tested number or tensor.
     numbers: HashMap<usize, Numbers>,
-    /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
-    /// them.
+    /// For each test against a class that was made within a function, by step: the path of the class or of its
+    /// instance.
     made_classes: HashMap<usize, ValuePath>,
-    /// By step.
+    /// Texts of the guards, by step.
     pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
     rejection: Rejection,
 }
 
-/// The values that the guards of a program are about, as long as the trace is there that has found them.
+/// Tracker of each step's guard. Valid only while the trace exists.
 pub struct GuardSubjects(Vec<TrackerId>);
 
 impl GuardSubjects {
-    /// What the guard at a step is about.
+    /// Tracker of the guard at a step.
     pub(crate) fn at(&self, step: usize) -> Option<TrackerId> {
         self.0.get(step).copied()
     }
@@ -128,9 +128,9 @@ impl GuardProgram {
         Ok((program, GuardSubjects(subjects)))
     }
 
-    /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
-    /// An answer that is another one now tells of another way through the code: the numbers behind it are looked at,
-    /// too.
+    /// Collects the sizes and numbers that now differ. Stops at a guard that fails for any other reason. Stops also
+    /// behind the first number, unless the number is the answer of a comparison (`True` or `False`): then the program
+    /// takes another branch, and numbers tested behind the comparison are collected too.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
@@ -169,7 +169,7 @@ impl GuardProgram {
         }
     }
 
-    /// Whether everything assumed holds for `frame`.
+    /// True if all assumptions hold for `frame`.
     pub fn check<'py>(&self, frame: &impl FrameView<'py>) -> bool {
         if self.rejection.holds(&self.steps, frame) || !self.state_holds(frame.py()) {
             return false;
@@ -191,7 +191,7 @@ impl GuardProgram {
         }
     }
 
-    /// What all fetches gave; if a step fails, it is the one to ask first from now on.
+    /// Runs all steps. Returns the fetched values, or `None` if a step fails; that step is asked first from now on.
     fn walk<'py>(&self, frame: &impl FrameView<'py>) -> Option<Vec<Bound<'py, PyAny>>> {
         match self.run_steps(frame) {
             Ok(registers) => Some(registers),
@@ -214,7 +214,7 @@ impl GuardProgram {
         self.run_steps(frame).map(drop)
     }
 
-    /// What all fetches gave.
+    /// Runs all steps. Returns the fetched values, or the failing step.
     fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
         let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
         for (at, step) in self.steps.iter().enumerate() {
@@ -230,17 +230,17 @@ impl GuardProgram {
         Ok(registers)
     }
 
-    /// Number of tests and fetches.
+    /// Number of fetches and tests, with the tests of the state.
     pub fn len(&self) -> usize {
         self.steps.len() + self.state.len()
     }
 
-    /// Whether the program assumes nothing.
+    /// True if the program assumes nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether some object compared by identity has died: the guards can never hold again.
+    /// True if an object that the guards compare by identity has died: the guards can never hold again.
     pub fn is_dead(&self, py: Python<'_>) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Test(_, Check::Is(object) | Check::TypeIs(object) | Check::LacksKey(object))
@@ -252,7 +252,7 @@ impl GuardProgram {
         })
     }
 
-    /// The arguments through which objects were found that have died since.
+    /// Slots of the arguments through which objects were reached that have died since.
     pub fn dead_arguments(&self, py: Python<'_>) -> HashSet<usize> {
         let dead = self.steps.iter().filter_map(|step| match step {
             Step::Test(register, Check::Is(object)) if !object.is_alive(py) => Some(*register),
@@ -261,7 +261,7 @@ impl GuardProgram {
         self.arguments_of(dead.collect())
     }
 
-    /// Where classes come from, or their objects, that functions made and that have died since.
+    /// Paths of classes made within functions, or of their instances, if the class has died since.
     pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a ValuePath> {
         let dead = move |at: &usize| match self.steps.get(*at) {
             Some(Step::Test(_, Check::Is(class) | Check::TypeIs(class))) => !class.is_alive(py),
@@ -270,8 +270,8 @@ impl GuardProgram {
         self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, path)| path)
     }
 
-    /// Where another class comes from now than one that a function made, or an object of another, if that is the first
-    /// thing that keeps the guards from holding.
+    /// Path of a class that was made within a function, or of its instance, if another class in its place is the
+    /// first reason why the guards fail.
     pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&ValuePath> {
         match self.run(frame).err()? {
             Failure::Step(at) => self.made_classes.get(&at),
@@ -279,9 +279,9 @@ impl GuardProgram {
         }
     }
 
-    /// Whether the first thing that keeps the guards from holding is one of which a program has few: the framework's
-    /// state, another object than one that is alive, where `lasts` holds of both, or a tensor that differs in more than
-    /// sizes.
+    /// True if the first failing guard concerns something of which a program has only few: the framework's state, a
+    /// tensor that differs in more than its sizes, or another long-lived object in place of a living one. `lasts`
+    /// tells which objects are long-lived.
     pub fn is_for_another<'py>(
         &self,
         frame: &impl FrameView<'py>,
@@ -315,8 +315,8 @@ impl GuardProgram {
         false
     }
 
-    /// The arguments through which another object comes now, if that is the first thing that keeps the guards from
-    /// holding.
+    /// Slots of the arguments through which another object is reached now, if a test of identity is the first that
+    /// fails.
     pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
         match self.run(frame).err() {
             Some(Failure::Step(at)) => match self.steps.get(at) {
@@ -327,7 +327,7 @@ impl GuardProgram {
         }
     }
 
-    /// The arguments from which these registers are fetched.
+    /// Slots of the arguments that these registers are fetched from.
     fn arguments_of(&self, mut registers: Vec<Register>) -> HashSet<usize> {
         let mut arguments = HashSet::new();
         if registers.is_empty() {

@@ -1,6 +1,5 @@
-//! The test that failed last, asked before all others. Where a function has several translations, what tells a call for
-//! one of them from those for the others is mostly the same: most translations that are not the one then cost a test
-//! each.
+//! Runs the test that failed last before all others. The entries of one function usually differ in the same test, so
+//! most entries that do not fit are rejected by a single test.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +11,14 @@ use super::program::FrameView;
 use super::steps::{Check, Fetch, Register, Registers, Step};
 use crate::cpython::Objects;
 
-/// A test that takes more steps than this is not asked first.
+/// Maximum number of steps that a test may need to be asked first.
 const MOST_STEPS: usize = 12;
-/// So many tests are tried in this place, one after the other.
+/// Maximum number of tests that are tried as the first test of one program.
 const MOST_TESTS: u32 = 16;
-/// A test that has passed so often in a row is not asked first any more.
+/// Maximum number of passes in a row after which a test is no longer asked first.
 const MOST_PASSES: u32 = 64;
 
-/// The test of a guard program that failed last, with all that comes before it on the same values.
+/// The test of a guard program that failed last, with the steps that it needs.
 #[derive(Default)]
 pub(super) struct Rejection {
     is_known: AtomicBool,
@@ -33,13 +32,13 @@ struct AskedFirst {
     passes: u32,
 }
 
-/// The steps to a test, as positions in the program, and the registers they fill in that order.
+/// The steps up to a test, as indices in the program, and the registers they fill, in that order.
 struct Way {
     steps: Vec<usize>,
     registers: Vec<Register>,
 }
 
-/// The registers that a way fills.
+/// The registers filled by the steps of a [`Way`].
 struct Filled<'a, 'py> {
     registers: &'a [Register],
     values: Objects<'py>,
@@ -58,7 +57,7 @@ impl Rejection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the test that failed last fails again.
+    /// True if the test that failed last fails again.
     #[inline]
     pub(super) fn holds<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> bool {
         self.is_known.load(Ordering::Relaxed) && self.ask(steps, frame)
@@ -76,7 +75,7 @@ impl Rejection {
         fails
     }
 
-    /// The step at this position has failed.
+    /// Notes that the step at this index has failed.
     pub(super) fn note(&self, steps: &[Step], at: usize) {
         let mut state = self.lock();
         if state.tried == MOST_TESTS || state.way.as_ref().is_some_and(|way| way.steps.last() == Some(&at)) {
@@ -90,9 +89,11 @@ impl Rejection {
 }
 
 impl Way {
-    /// The way to the step at a position. `None` if it is long, or if something on it may run code of the program's.
+    /// Returns the steps needed for the step at an index. Returns `None` if they are many, or if one may run the
+    /// program's code.
     fn to(steps: &[Step], at: usize) -> Option<Way> {
-        // Which registers are needed is known from behind; tests of those in between show what the later ones rely on.
+        // The needed registers are found backwards. Earlier tests of these registers are included, because later
+        // steps rely on them.
         let fetched: Vec<usize> = (0..=at).filter(|at| matches!(steps[*at], Step::Fetch(_))).collect();
         let (mut needed, mut todo) = (Vec::new(), of_step(&steps[at], fetched.len()));
         while let Some(register) = todo.pop() {
@@ -131,7 +132,7 @@ impl Way {
     }
 }
 
-/// The registers that a step needs; a fetch fills the last of so many.
+/// The registers that a step needs. For a fetch this is the register it fills, the last of `fetched` ones.
 fn of_step(step: &Step, fetched: usize) -> Vec<Register> {
     match step {
         Step::Fetch(_) => vec![fetched as Register - 1],
@@ -140,7 +141,7 @@ fn of_step(step: &Step, fetched: usize) -> Vec<Register> {
 }
 
 impl Step {
-    /// Whether nothing of the program's can run, and nothing is used up.
+    /// True if the step cannot run the program's code and uses nothing up (such as an item of an iterator).
     fn runs_no_code(&self) -> bool {
         match self {
             Step::Fetch(

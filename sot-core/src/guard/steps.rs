@@ -1,4 +1,4 @@
-//! The steps of a guard program: fetches, which fill one register after another, and tests of what a register holds.
+//! Steps of a guard program: fetches, each of which fills the next register, and tests of a register.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::foreign::Foreign;
 use crate::tracker::Computation;
 
-/// Index of a value fetched.
+/// Index of a fetched value.
 pub(super) type Register = u32;
 
 pub(super) enum Step {
@@ -26,23 +26,25 @@ pub(super) enum Fetch {
     Globals,
     Builtins,
     Constant(Py<PyAny>),
-    /// A key, as long as it is alive.
+    /// An object referenced weakly; the fetch fails if the object has died.
     Found(Identity),
-    /// The object's own dict; `None` if it has no such thing.
+    /// The object's own `__dict__`; `None` (Python's) if it has no dict.
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
     Getattr(Register, Py<PyString>),
-    /// As above, and no method of the program's is asked.
+    /// An attribute as `object.__getattribute__` finds it, so that no method of the program's runs.
     Own(Register, Py<PyString>),
-    /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where
-    /// that drops another value, only if it is asked for the first time: which one that is depends on the calls before.
+    /// The cached result of a `functools.lru_cache` function for a key, positional and keyword arguments. A result
+    /// that the cache has dropped is computed again. In a full cache this would drop another result, and which one
+    /// depends on earlier calls. So in a full cache it is done only if the flag is set, for the first fetch from this
+    /// cache.
     Cached(Register, [Py<PyAny>; 3], bool),
     Type(Register),
     Index(Register, usize),
-    /// Counted from the end of a list.
+    /// An item, counted from the end of a list.
     Last(Register, usize),
     DictItem(Register, Identity),
-    /// As above, for a key whose methods are the program's: found by its identity.
+    /// A dict item whose key may run the program's code when it is hashed or compared: found by the key's identity.
     DictEntry(Register, Identity),
     CellContents(Register),
     Part(Register, Part),
@@ -60,7 +62,7 @@ pub(super) enum Check {
     Length(usize),
     Keys(Vec<Identity>),
     LacksKey(Identity),
-    /// As above, but passes for what is no dict.
+    /// Like `LacksKey`, but passes for an object that is no dict.
     LacksEntry(Py<PyString>),
     LacksLookup(Py<PyString>),
     PlainReads,
@@ -71,16 +73,16 @@ pub(super) enum Check {
     Exhausted(usize),
     SameAs(Register),
     DiffersFrom(Register),
-    /// The first so many differ from each other and from the rest.
+    /// The first objects, as many as the number says, differ from each other and from all the others.
     Apart(Box<[Register]>, usize),
     Object(Box<dyn ObjectTest>),
-    /// The others, besides the one that is tested.
+    /// The other objects, besides the tested one.
     Objects(Box<[Register]>, Box<dyn ObjectsTest>),
 }
 
-/// The values fetched so far.
+/// The fetched values.
 pub(super) trait Registers<'py> {
-    /// One of them.
+    /// The value of a register.
     fn at(&self, register: Register) -> &Bound<'py, PyAny>;
 }
 
@@ -92,7 +94,7 @@ impl<'py> Registers<'py> for Vec<Bound<'py, PyAny>> {
 }
 
 impl Fetch {
-    /// The value, or `None` if it can no longer be reached: the guard fails.
+    /// Fetches the value. `None` if it cannot be reached any more: the guard fails.
     #[inline]
     pub(super) fn run<'py>(
         &self,
@@ -165,13 +167,13 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> 
     }
 }
 
-/// The dict, or the one behind a proxy.
+/// The dict itself, or the dict behind a `MappingProxyType`.
 fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     of.cast::<PyDict>().ok().cloned().or_else(|| cpython::proxied_dict(of))
 }
 
 impl Check {
-    /// Whether it asks which of two answers a comparison gives.
+    /// True if the test expects `True` or `False`, which is usually the answer of a comparison.
     pub(super) fn is_of_answer(&self, py: Python<'_>) -> bool {
         matches!(self, Check::Equals(constant) if constant.bind(py).is_instance_of::<PyBool>())
     }
@@ -218,7 +220,7 @@ impl Check {
         }
     }
 
-    /// The registers that the value is compared with.
+    /// The registers that the tested value is compared with.
     pub(super) fn compared(&self) -> &[Register] {
         match self {
             Check::SameAs(other) | Check::DiffersFrom(other) => std::slice::from_ref(other),

@@ -1,12 +1,12 @@
-//! What is known of tensors while tracing, and how statements name what they call.
+//! Metas of tensors, and how a statement names its callee.
 
 use std::fmt;
 use std::rc::Rc;
 
-/// What is known of a tensor without computing it.
+/// Properties of a tensor that are known without computing it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorMeta {
-    /// Size of each dimension; `None` where only the run tells.
+    /// Size of each dimension; `None` if it is not known before run time.
     pub shape: Vec<Option<i64>>,
     /// The framework's name of the element type, such as `float32`.
     pub dtype: Rc<str>,
@@ -14,21 +14,21 @@ pub struct TensorMeta {
     pub gradient: GradientFlow,
 }
 
-/// Whether a gradient may flow through a tensor, and how the framework spells that.
+/// Whether a gradient may flow through a tensor, and how the framework expresses it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GradientFlow {
-    /// Whether it may.
+    /// True if a gradient may flow.
     pub flows: bool,
-    /// The attribute of tensors that says so, with its value where a gradient may flow. `None`: the framework has no
-    /// gradients.
+    /// The attribute of tensors that tells it, with the attribute's value if a gradient may flow. `None` if the
+    /// framework has no gradients.
     pub attribute: Option<(&'static str, bool)>,
 }
 
 impl GradientFlow {
-    /// What tensors of a framework without gradients have.
+    /// Gradient flow of tensors of a framework without gradients.
     pub const NONE: GradientFlow = GradientFlow { flows: false, attribute: None };
 
-    /// The same framework's spelling of another answer.
+    /// Returns the same framework's description with another `flows`.
     #[must_use]
     pub fn with(self, flows: bool) -> Self {
         GradientFlow { flows, ..self }
@@ -51,16 +51,16 @@ impl fmt::Display for TensorMeta {
     }
 }
 
-/// How a statement names what it calls; with the arguments it is all a builder needs.
+/// How a statement names its callee. With the arguments this is all that a builder needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
     /// A function of the framework: `callee(*args, **kwargs)`.
     Api,
     /// A method: `getattr(args[0], callee)(*args[1:], **kwargs)`; `callee` is a `str`.
     Method,
-    /// An object of the framework, called as a whole. The word is the framework's for such objects.
+    /// An object of the framework, called as a whole. The word is the framework's name for such objects.
     Object(&'static str),
-    /// What changes its first argument, and no value but that: a method (a `str`) or a function. The builder gives the
-    /// value the argument has from then on.
+    /// A method (a `str`) or a function that changes its first argument and nothing else. The builder returns the
+    /// value that the argument has from then on.
     InPlace,
 }

@@ -1,5 +1,5 @@
-//! The intermediate representation: the tensor work of a translation as statements, with what is known of the tensors.
-//! It is data; `graph` records it, `backend` builds it.
+//! The intermediate representation: tensor work of a translation as statements, and metas of tensors. It is plain
+//! data; `graph` records it, `backend` builds it.
 
 mod meta;
 mod statement_ir;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{CallKind, TensorMeta};
 
-/// What a statement calls.
+/// Kind of a statement's callee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatementKind {
     /// `call_api`: a function of the framework.
@@ -13,9 +13,9 @@ pub enum StatementKind {
     Method,
     /// `call_sir`: another StatementIR.
     Sir,
-    /// An object of the framework as a whole, by the framework's word for it.
+    /// An object of the framework, called as a whole. The word is the framework's name for such objects.
     Object(&'static str),
-    /// `call_inplace`: a method or function whose first argument is from then on what it gives.
+    /// `call_inplace`: a method or function that gives its first argument a new value.
     InPlace,
 }
 
@@ -31,7 +31,7 @@ impl From<CallKind> for StatementKind {
 }
 
 impl StatementKind {
-    /// How a statement prints it.
+    /// The word that a printed statement begins with.
     pub fn word(self) -> &'static str {
         match self {
             StatementKind::Api => "api",
@@ -46,9 +46,9 @@ impl StatementKind {
 /// One call in the graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
-    /// What is called.
+    /// Kind of the callee.
     pub kind: StatementKind,
-    /// Its name.
+    /// Name of the callee.
     pub callee: String,
     /// Positional arguments: symbols and literals.
     pub args: Vec<String>,
@@ -67,16 +67,16 @@ pub struct StatementIR {
     pub inputs: Vec<String>,
     /// Symbols returned.
     pub outputs: Vec<String>,
-    /// The calls in order.
+    /// The statements in order.
     pub statements: Vec<Statement>,
-    /// Why the calls are made one by one, if they are.
+    /// Why the statements are called one by one, if they are.
     pub replayed: Option<&'static str>,
-    /// The `StatementIR`s that `call_sir` statements call, before those that call them.
+    /// The `StatementIR`s that `call_sir` statements call. A part comes before the parts that call it.
     pub parts: Vec<StatementIR>,
 }
 
 impl StatementIR {
-    /// How many operations it comes to, those of called `StatementIR`s included.
+    /// Number of operations, with those of called `StatementIR`s.
     #[must_use]
     pub fn operations(&self) -> usize {
         self.count(&self.parts)
@@ -126,14 +126,14 @@ impl fmt::Display for StatementIR {
     }
 }
 
-/// A graph as it is exported. Symbols are in the order they were made.
+/// A graph as it is exported. Symbols are in the order in which they were made.
 pub struct Exported<'a> {
-    /// Its statements; those of calls that stay together are among them.
+    /// The statements, without units folded to `call_sir`.
     pub ir: &'a StatementIR,
-    /// What each statement's result is assigned to.
+    /// For each statement the target that its result is assigned to.
     pub targets: &'a [String],
-    /// The symbols given at each call.
+    /// Symbols given at each call, with metas.
     pub inputs: Vec<(String, TensorMeta)>,
-    /// The symbols of parameters and buffers.
+    /// Symbols of parameters and buffers, with metas.
     pub parameters: Vec<(String, TensorMeta)>,
 }

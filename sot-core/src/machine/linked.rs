@@ -1,4 +1,4 @@
-//! What is linked into the program and takes part in translations: every registration, with its place.
+//! All registrations that are linked into the program, with the places of their source code.
 
 use crate::machine::builtin::{BUILTINS, BUILTIN_OVERRIDES};
 use crate::machine::observer::ObserverRegistration;
@@ -10,7 +10,7 @@ use crate::version::PyVersion;
 
 pub use crate::origin::Linked;
 
-/// All of them, sorted; of opcodes those that are for `version`.
+/// Returns all registrations, sorted; of opcodes only those for `version`.
 pub fn linked(version: PyVersion) -> Vec<Linked> {
     let opcodes = inventory::iter::<OpcodeHandler>.into_iter().filter(|opcode| opcode.versions.contains(version));
     let of_opcodes = inventory::iter::<OpcodeOverride>.into_iter().filter(|one| one.versions.contains(version));

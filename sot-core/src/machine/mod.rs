@@ -1,9 +1,9 @@
 //! The machine that simulates frames: the executor, the protocol of the variables that it works on, the registries of
 //! opcode handlers, variable kinds and builtins, and the runtime that holds them once they are frozen.
 //!
-//! The five need each other by nature, as an interpreter and its objects do: a handler and a variable are given the
-//! executor, and the executor asks them. Nothing below this module knows of it, and what is above asks it and is never
-//! asked.
+//! The five depend on each other, as an interpreter and its objects do: handlers and variables are given the
+//! executor, and the executor calls them. No module below this one knows of it. Modules above call it and are never
+//! called by it.
 
 pub mod builtin;
 pub mod executor;

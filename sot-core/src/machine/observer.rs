@@ -1,5 +1,5 @@
-//! Observers: who watches translations without taking part in them. A hit has no observer, and where none is linked an
-//! instruction costs one question.
+//! Observers watch translations without taking part in them. A hit is not observed. Where no observer is linked, the
+//! cost is one comparison per instruction.
 
 use crate::bytecode::CodeUnit;
 use crate::error::{Flow, Reason};
@@ -10,22 +10,22 @@ use crate::machine::executor::OpcodeExecutor;
 use crate::machine::opcode::{Next, Operand};
 use crate::origin::{Linked, Registered, RegistrationOrigin};
 
-/// What became of a translation.
+/// The outcome of a translation.
 #[derive(Clone, Copy, Debug)]
 pub enum TranslationOutcome<'a> {
-    /// The frame is one graph, or several, to its end.
+    /// The frame is translated to its end, as one graph or several.
     Whole,
-    /// The graph ends there, and a resume function goes on.
+    /// The frame is translated up to a graph break, and a resume function continues the frame.
     Broken(&'a Reason),
     /// The frame is left to CPython.
     LeftAlone(&'a Reason),
 }
 
-/// Watches translations. All methods are told of what has happened, and change nothing; the code of the program that
-/// they may run is not translated. A frame is simulated anew where an attempt has shown that it must be, so steps,
-/// statements and guards may be told again or be taken back; what [`Observer::ends`] is told stands.
+/// Watches translations. Methods report what has happened and change nothing; code of the program that they run is
+/// not translated. A simulation may be repeated, so steps, statements and guards may be reported again, and may
+/// belong to an attempt that was abandoned. What [`Observer::ends`] is given is final.
 pub trait Observer: Sync {
-    /// A frame is about to be simulated, once more perhaps.
+    /// A frame is about to be simulated, perhaps not for the first time.
     fn begins(&self, cx: &OpcodeExecutor<'_>, code: &CodeUnit) {
         let _ = (cx, code);
     }
@@ -35,25 +35,25 @@ pub trait Observer: Sync {
         let _ = (cx, instruction);
     }
 
-    /// A statement has been put into the graph.
+    /// A statement was added to the graph.
     fn statement(&self, cx: &OpcodeExecutor<'_>, statement: &Statement) {
         let _ = (cx, statement);
     }
 
-    /// Something was assumed; `guard.text(cx.py, &cx.trackers)` says what.
+    /// A guard was added; `guard.text(cx.py, &cx.trackers)` is its text.
     fn guard(&self, cx: &OpcodeExecutor<'_>, guard: &Guard) {
         let _ = (cx, guard);
     }
 
-    /// The translation is done. It is not told of where a bug has ended it, which `stats` counts.
+    /// The translation is complete. Not called if a bug has ended the translation, which `stats` counts.
     fn ends(&self, cx: &OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
         let _ = (cx, outcome);
     }
 }
 
-/// A registration.
+/// The registration of an observer.
 pub struct ObserverRegistration {
-    /// The name of the item.
+    /// Name of the static item.
     pub name: &'static str,
     /// The observer.
     pub observer: &'static dyn Observer,
@@ -101,26 +101,26 @@ macro_rules! observer {
     };
 }
 
-/// All that are linked, in the order of their crates, files and lines.
+/// Returns all linked observers, in the order of their crates, files and lines.
 pub(crate) fn all() -> Vec<&'static ObserverRegistration> {
     let mut all: Vec<_> = inventory::iter::<ObserverRegistration>.into_iter().collect();
     all.sort_by_key(|one| one.origin);
     all
 }
 
-/// How much of the present attempt has been told.
+/// Numbers of statements and guards of the present attempt that observers have been told of.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Told {
     statements: usize,
     guards: usize,
 }
 
-/// Tells that a frame is about to be simulated.
+/// Tells observers that a frame is about to be simulated.
 pub(crate) fn begins(cx: &OpcodeExecutor<'_>, code: &CodeUnit) {
     each(cx, |observer| observer.begins(cx, code));
 }
 
-/// Simulates an instruction while others watch; `None` if its opcode has no handler.
+/// Simulates an instruction and tells observers of it; `None` if its opcode has no handler.
 pub(crate) fn step(cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Option<Flow<Next>> {
     tell(cx);
     each(cx, |observer| observer.step(cx, operand));
@@ -129,7 +129,7 @@ pub(crate) fn step(cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Option<Flo
     next
 }
 
-/// Tells of the statements and guards that have come since, and of the end.
+/// Tells observers of the statements and guards added since the last instruction, and of the end.
 pub(crate) fn ends(cx: &mut OpcodeExecutor<'_>, outcome: TranslationOutcome<'_>) {
     tell(cx);
     each(cx, |observer| observer.ends(cx, outcome));

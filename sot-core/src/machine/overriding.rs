@@ -1,24 +1,24 @@
-//! The order of overrides, which is the same for opcodes, builtins and kinds: the one with the highest priority is
-//! asked first and is given all the others as `next`; of two with the same priority the order is that of the names of
-//! their crates, then of file and line. What was registered without `override` comes last.
+//! The order of overrides, for opcodes, builtins and kinds alike. The override with the highest priority is called
+//! first and is given the rest as `next`. Overrides of one priority are ordered by the name of their crate, then by
+//! file and line. The registration without `override` comes last.
 
 use std::cmp::Reverse;
 
 use crate::error::RegistrationError;
 use crate::origin::Registered;
 
-/// What is put before a registration.
+/// A registration that overrides another one.
 pub(crate) trait Override: Registered {
-    /// Higher is asked first; 0 unless it says something else.
+    /// Overrides with a higher priority are called first; the default is 0.
     fn priority(&self) -> i32;
 }
 
-/// Sorts overrides of one thing, the first to be asked first.
+/// Sorts the overrides of one registration, the first to be called first.
 pub(crate) fn sort<T: Override>(overrides: &mut [&'static T]) {
     overrides.sort_by_key(|one| (Reverse(one.priority()), one.linked().origin));
 }
 
-/// The error of a registration.
+/// Makes the error of a registration.
 pub(crate) fn error(of: &impl Registered, what: impl Into<String>) -> RegistrationError {
     RegistrationError { what: what.into(), origin: of.linked().origin }
 }

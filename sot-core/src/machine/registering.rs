@@ -1,5 +1,5 @@
-//! What may be registered at run time, on every backend. What cannot be is an error where it is registered, which says
-//! why; what can be is put into the table of [`crate::registered`].
+//! Checks what a program may register at run time, on every backend, and puts it into the table of
+//! [`crate::registered`]. A registration that is not allowed raises an error that says why.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -12,8 +12,8 @@ use crate::machine::runtime::Runtime;
 use crate::registered::{self, Meaning};
 use crate::tracker;
 
-/// Registers a meaning of an object; the result is for [`undo`]. `below` says whether what a disabled function calls is
-/// left alone with it.
+/// Registers a meaning of an object. Returns a token for [`undo`]. `below` is true if the functions that a disabled
+/// function calls are left alone, too.
 pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: Meaning, below: bool) -> PyResult<u64> {
     let object = meant(object, &meaning)?;
     check(runtime, &object, &meaning)?;
@@ -23,7 +23,7 @@ pub fn register(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: Meaning, 
     Ok(token)
 }
 
-/// Takes a registration back; doing so twice is once.
+/// Takes a registration back. Has no effect the second time.
 pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
     let Some(registration) = registered::undo(py, token)? else { return Ok(()) };
     let object = registration.object.bind(py);
@@ -35,7 +35,7 @@ pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
     leave_frames(runtime, object, None)
 }
 
-/// The object that is meant: of a bound method its function.
+/// Returns the object to register: the function of a bound method, else the object.
 fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'py, PyAny>> {
     let shown = || tracker::repr(object.py(), object.as_unbound());
     let word = meaning.word();
@@ -52,7 +52,7 @@ fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'
     if let Some((function, _)) = cpython::bound_method(object) {
         return Ok(function);
     }
-    // What a class body has of such a method: calls find the function in it.
+    // A class body contains these objects; calls find the function inside.
     if matches!(&*cpython::builtin_type_name(object), "staticmethod" | "classmethod") {
         return object.getattr(intern!(object.py(), "__func__"));
     }
@@ -69,7 +69,7 @@ fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'
     Ok(object.clone())
 }
 
-/// Whether a C function is a module's own, and not a method bound when it was looked up.
+/// True if a C function belongs to a module. A C method is bound anew at each lookup.
 fn is_lasting(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     match function.getattr_opt(intern!(function.py(), "__self__"))? {
         Some(receiver) => Ok(receiver.is_none() || receiver.is_instance_of::<PyModule>()),
@@ -109,7 +109,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
         },
         Meaning::Break | Meaning::Disabled => Ok(()),
         Meaning::Pure | Meaning::ConstantResult | Meaning::Statement if suspends(object) => Err(PyTypeError::new_err(
-            format!("{word}({shown}): its calls give generators or coroutines, which run later, each once"),
+            format!("{word}({shown}): its calls return generators or coroutines, which run later and only once"),
         )),
         Meaning::Statement | Meaning::Substitute(_) | Meaning::ConstantResult if object.is_instance_of::<PyType>() => {
             Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
@@ -133,7 +133,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
     }
 }
 
-/// Whether a call of the object runs nothing of its code yet.
+/// True if a call of the object does not run its code, but returns a generator or a coroutine.
 fn suspends(object: &Bound<'_, PyAny>) -> bool {
     const SUSPENDING: i32 = pyo3::ffi::CO_GENERATOR | pyo3::ffi::CO_COROUTINE | pyo3::ffi::CO_ASYNC_GENERATOR;
     let flags = object.cast::<PyFunction>().ok().and_then(|function| {
@@ -142,7 +142,7 @@ fn suspends(object: &Bound<'_, PyAny>) -> bool {
     flags.is_some_and(|flags| flags & SUSPENDING != 0)
 }
 
-/// Whether one function is followed as another, perhaps by way of others still.
+/// True if calls of `from` are followed as calls of `to`, directly or through further substitutes.
 fn leads_to(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> bool {
     let py = from.py();
     let next = |function: &Py<PyAny>| match &registered::call_of(function.bind(py))?.meaning {
@@ -184,7 +184,7 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// What a class is, if the framework's own values are of it.
+/// The text that refuses a class whose instances are values of the framework; `None` for another class.
 fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Ok(class) = object.cast::<PyType>() else { return Ok(None) };
     let tensors = runtime.ask_backend(|backend| backend.tensor_type(object.py()))?;
@@ -196,7 +196,7 @@ fn framework_class(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Opt
     }))
 }
 
-/// Leaves the frames of a registered function to CPython, or no longer does.
+/// Leaves the frames of a registered function to CPython, or undoes that.
 fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<bool>) -> PyResult<()> {
     let Some(code) = own_code(runtime, object)? else { return Ok(()) };
     if let Some(below) = disables {
@@ -206,7 +206,7 @@ fn leave_frames(runtime: &Runtime, object: &Bound<'_, PyAny>, disables: Option<b
     Ok(())
 }
 
-/// The code that a call of the object, or of an object of the class, runs by itself.
+/// Returns the code that a call of the object, or of an instance of the class, runs itself.
 fn own_code<'py>(runtime: &Runtime, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, pyo3::types::PyCode>>> {
     let own = match object.cast::<PyType>() {
         Ok(class) => runtime.backend.models().entry_of(class)?,

@@ -1,4 +1,4 @@
-//! The frozen registries of the running interpreter, and the backend in use.
+//! The frozen registries of the running interpreter, and its backend.
 
 use once_cell::sync::OnceCell;
 use pyo3::exceptions::PyImportError;
@@ -18,11 +18,11 @@ use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::package;
 use crate::version::PyVersion;
 
-/// A backend's registration.
+/// The registration of a backend.
 pub struct BackendRegistration {
     /// Unique name.
     pub name: &'static str,
-    /// Makes the backend, or says why it cannot be used.
+    /// Makes the backend, or fails if it cannot be used.
     pub make: fn(Python<'_>) -> PyResult<Box<dyn Backend>>,
     /// Where it is registered.
     pub origin: RegistrationOrigin,
@@ -46,23 +46,23 @@ macro_rules! backend {
     };
 }
 
-/// Everything that is fixed once the tracer has started.
+/// All that is fixed once the tracer has started.
 pub struct Runtime {
-    /// The interpreter.
+    /// The version of the interpreter.
     pub version: PyVersion,
     /// Opcode handlers.
     pub dispatch: &'static DispatchTable,
     /// Variable kinds.
     pub kinds: KindTable,
-    /// Builtin handlers.
+    /// Handlers of builtins.
     pub builtins: BuiltinTable,
-    /// Who watches translations.
+    /// Observers of translations.
     pub observers: Vec<&'static ObserverRegistration>,
-    /// The kinds the executor makes.
+    /// The kinds that the executor itself makes.
     pub factories: &'static Factories,
-    /// Where graphs go.
+    /// The backend that builds and runs graphs.
     pub backend: Box<dyn Backend>,
-    /// The name of the package of Python's that it is used by, for texts.
+    /// Name of the Python package that uses the tracer, for messages.
     pub package: String,
     backend_name: String,
     skipped_paths: Vec<String>,
@@ -72,17 +72,18 @@ pub struct Runtime {
 static RUNTIME: OnceCell<Runtime> = OnceCell::new();
 
 impl Runtime {
-    /// Freezes the registries and starts the backend; later calls give the same runtime. There is one for each library
-    /// that the tracer is linked into, so another backend is an error: it needs an extension module of its own.
+    /// Freezes the registries and starts the backend. Later calls return the same runtime. Each library that the
+    /// tracer is linked into has one runtime, so another backend is an error: it needs an extension module of its
+    /// own.
     pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
         Self::start_for(py, backend, None)
     }
 
-    /// The same for a package of Python's, in which builtin handlers by paths that begin with a dot are found.
+    /// Like [`Runtime::start`], for a Python package: builtins whose path begins with a dot are looked up in it.
     pub fn start_for(py: Python<'_>, backend: &str, package: Option<&str>) -> PyResult<&'static Runtime> {
         if RUNTIME.get().is_none() {
-            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
-            // this one. Of two that start at once, the first to be done is kept.
+            // Not `get_or_try_init`: starting runs Python code, which may release the GIL to a thread that would wait
+            // for this one. If two threads start at once, the runtime that is complete first is kept.
             fault::watch_panics();
             if let Some(package) = package {
                 package::is_named(package);
@@ -103,7 +104,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// The runtime, if it was started.
+    /// Returns the runtime, if it was started.
     pub fn get() -> Option<&'static Runtime> {
         RUNTIME.get()
     }
@@ -134,18 +135,18 @@ impl Runtime {
         })
     }
 
-    /// Asks the backend for what it has to know: an error is laid at its door.
+    /// Asks the backend for required information. An error counts as a fault of the backend.
     pub fn ask_backend<T>(&self, question: impl FnOnce(&dyn Backend) -> PyResult<T>) -> PyResult<T> {
         fault::of_backend(|| question(&*self.backend))
     }
 
-    /// Whether an object may lead to tensors: it is one, or the framework keeps some in it.
+    /// True if an object is a tensor, or the framework keeps tensors in it.
     pub fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
         self.backend.is_tensor(object) || self.backend.models().may_hold_tensors(object)
     }
 
-    /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What
-    /// is installed beside the standard library is not part of it.
+    /// True if frames of a file are left alone unless the user asks for them: the standard library and the framework.
+    /// Packages installed below the folder of the standard library do not count as part of it.
     pub fn skips(&self, file: &str) -> bool {
         self.skipped_paths
             .iter()
@@ -153,18 +154,18 @@ impl Runtime {
             || self.backend.user_interface().skips(file)
     }
 
-    /// Whether a file belongs to a library: what is installed, and what is left alone.
+    /// True if a file belongs to a library: it is installed, or its frames are left alone.
     pub fn is_library(&self, file: &str) -> bool {
         self.skips(file) || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))
     }
 
-    /// CPython's name of an opcode.
+    /// Returns CPython's name of an opcode.
     pub fn opcode_name(&self, py: Python<'_>, opcode: u8) -> String {
         Opcodes::get(py).name(opcode).to_owned()
     }
 }
 
-/// The text of an error at the start, which is what the program's import of the package raises.
+/// The text of the error at the start, which the program's import of the package raises.
 fn cannot_start(why: impl std::fmt::Display) -> String {
     format!("{} cannot start: {why}", package::name())
 }

@@ -1,6 +1,6 @@
-//! What a program registers while it runs: what calls of a function mean, which classes are values, which modules are
-//! followed. There is one table, asked while a frame is translated; translations do not guard on it. A change makes
-//! caches forget the translations that met what it concerns.
+//! Registrations that a program makes at run time: what a call of a function means, which classes are value types,
+//! which modules are followed. They are in one table, which is consulted while a frame is translated. Translations do
+//! not guard on it. Instead, a change makes caches drop the translations that met an object it concerns.
 
 mod module;
 
@@ -19,17 +19,18 @@ use crate::tracker;
 
 pub use module::{mark_of, module_of, name_of, why_without_effect};
 
-/// How an object that holds others is taken apart and made.
+/// How a container object is flattened and rebuilt.
 #[derive(Debug)]
 pub struct Parts {
-    /// Called with the object: what it holds, and what else there is to it, which is immutable and compared by `==`.
+    /// Called with the object. Returns the objects it holds, and the rest of its state, which is immutable and
+    /// compared by `==`.
     pub flatten: Py<PyAny>,
-    /// Called with what else there is to it and a tuple of what it holds: the object.
+    /// Called with the rest of the state and a tuple of the held objects. Returns the container.
     pub unflatten: Py<PyAny>,
 }
 
 impl Parts {
-    /// What an object holds, as a tuple, and what else there is to it.
+    /// Flattens an object: the objects it holds as a tuple, and the rest of its state.
     pub fn of<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let _quiet = cpython::suspend(object.py());
         let found = self.flatten.bind(object.py()).call1((object,))?;
@@ -40,42 +41,42 @@ impl Parts {
         Ok((PyTuple::new(object.py(), held)?, rest))
     }
 
-    /// The object that holds these.
+    /// Rebuilds the container from the rest of its state and the objects it holds.
     pub fn make<'py>(&self, rest: &Bound<'py, PyAny>, held: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let _quiet = cpython::suspend(rest.py());
         self.unflatten.bind(rest.py()).call1((rest, held))
     }
 }
 
-/// What is said of an object.
+/// What a registration says about an object.
 #[derive(Debug)]
 pub enum Meaning {
-    /// Calls of it end the graph and run for real: of a class, those that make its instances and those of its
-    /// instances.
+    /// Calls of the object end the graph and run natively. For a class, this holds for creating instances and for
+    /// calling them.
     Break,
-    /// The same, and neither its own frames are translated nor, if so asked, those of what it calls.
+    /// Like `Break`. In addition its own frames are not translated and, if requested, neither are those it calls.
     Disabled,
-    /// Its result depends on its arguments alone, and it does nothing else: with known arguments it is called while
+    /// Its result depends only on its arguments, and it has no side effects: with known arguments it is called while
     /// tracing.
     Pure,
-    /// It is called while tracing, and its result is assumed from then on.
+    /// It is called while tracing, and the trace assumes that the result stays the same.
     ConstantResult,
     /// This function is followed in its place.
     Substitute(Py<PyAny>),
-    /// A call of it is one statement of the graph.
+    /// A call of it becomes one statement of the graph.
     Statement,
-    /// Instances of the class are immutable and compared by value.
+    /// Instances of the class are immutable, and compared by value.
     Value,
-    /// Instances of the class hold other objects, and are told by them.
+    /// Instances of the class hold other objects, and are compared by them.
     Container(Parts),
-    /// Functions of the module run for real.
+    /// Functions of the module run natively.
     Skipped,
-    /// Functions of the module are followed, whatever the framework says of them.
+    /// Functions of the module are followed, even where the framework says otherwise.
     Followed,
 }
 
 impl Meaning {
-    /// What the program called to say so, for texts.
+    /// The name of the user's function that makes the registration, for texts.
     pub fn word(&self) -> &'static str {
         match self {
             Meaning::Break => "break_on",
@@ -101,7 +102,8 @@ impl Meaning {
     }
 }
 
-/// The question that a registration answers. Of one object there is one answer, but for breaks, which only add up.
+/// The question that a registration answers. An object has at most one registration for each question, except for
+/// breaks, which do not exclude each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Break,
@@ -115,15 +117,15 @@ enum Role {
 pub struct Registration {
     /// The object, kept alive so that its address stays its own.
     pub object: Py<PyAny>,
-    /// What is said of it.
+    /// What is registered.
     pub meaning: Meaning,
     token: u64,
-    /// Of a module: its name.
+    /// Name of the module, if a module is registered.
     module: Option<String>,
 }
 
 impl Registration {
-    /// As the program has called it.
+    /// Returns the call that made the registration, as text.
     pub fn text(&self, py: Python<'_>) -> String {
         format!("{}.register.{}({})", package::name(), self.meaning.word(), tracker::name(self.object.bind(py)))
     }
@@ -143,7 +145,8 @@ fn lock() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a meaning of an object until [`undo`] is called with the result. An error says why it cannot be.
+/// Registers a meaning of an object until [`undo`] is called with the result. Fails if the object has another meaning
+/// for the same question.
 pub fn register(object: &Bound<'_, PyAny>, meaning: Meaning) -> PyResult<u64> {
     let module = if meaning.role() == Role::Module { Some(name_of(object)?) } else { None };
     let concerned = concerned(object, &meaning, module.as_deref())?;
@@ -172,7 +175,7 @@ pub fn register(object: &Bound<'_, PyAny>, meaning: Meaning) -> PyResult<u64> {
     Ok(token)
 }
 
-/// Takes a registration back, and gives it; doing so twice is once.
+/// Undoes a registration and returns it; `None` if it has been undone before.
 pub fn undo(py: Python<'_>, token: u64) -> PyResult<Option<Arc<Registration>>> {
     let Some(registration) = take(token) else { return Ok(None) };
     COUNT.fetch_sub(1, Ordering::Relaxed);
@@ -194,7 +197,7 @@ fn take(token: u64) -> Option<Arc<Registration>> {
     Some(registration)
 }
 
-/// The objects that a translation must have met for the change to concern it.
+/// The objects that the change concerns: translations that met one of them are dropped.
 fn concerned(object: &Bound<'_, PyAny>, meaning: &Meaning, module: Option<&str>) -> PyResult<HashSet<usize>> {
     let mut all = match module {
         Some(name) => module::contents(object.py(), name)?,
@@ -207,7 +210,7 @@ fn concerned(object: &Bound<'_, PyAny>, meaning: &Meaning, module: Option<&str>)
     Ok(all)
 }
 
-/// Whether nothing is registered.
+/// True if nothing is registered.
 #[inline]
 pub fn is_empty() -> bool {
     COUNT.load(Ordering::Relaxed) == 0
@@ -219,7 +222,7 @@ fn find(address: usize, role: Role) -> Option<Arc<Registration>> {
     all.iter().rev().find(|one| one.meaning.role() == role).cloned()
 }
 
-/// Why a call of `object` is to end the graph: it, its class or its module was registered so.
+/// Returns the registration that makes a call of `object` end the graph: that of the object, its class or its module.
 pub fn break_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
@@ -229,7 +232,7 @@ pub fn break_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     listed.or_else(|| of_module(&module_of(object)?).filter(|one| matches!(one.meaning, Meaning::Skipped)))
 }
 
-/// What a call of `object` means.
+/// Returns the registered meaning of a call of `object`.
 pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
@@ -237,12 +240,12 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(object.as_ptr() as usize, Role::Call)
 }
 
-/// Says that instances of the class are values, if they are.
+/// The registration of the class as a value type, if there is one.
 pub fn value_class(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     instances_of(class).filter(|one| matches!(one.meaning, Meaning::Value))
 }
 
-/// How instances of the class are taken apart, if they hold other objects.
+/// Returns the registration of the class as a container, if there is one.
 pub fn container_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     instances_of(class).filter(|one| matches!(one.meaning, Meaning::Container(_)))
 }
@@ -254,19 +257,19 @@ fn instances_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(class.as_ptr() as usize, Role::Instances)
 }
 
-/// Whether a function is to be followed, whatever the framework says of it.
+/// True if the function's module is registered to be followed.
 pub fn is_followed(function: &Bound<'_, PyAny>) -> bool {
     let followed = || Some(matches!(of_module(&module_of(function)?)?.meaning, Meaning::Followed));
     !is_empty() && followed().unwrap_or(false)
 }
 
-/// Whether frames with these globals are left to CPython.
+/// True if the module of these globals is registered to be skipped.
 pub fn skips_frame(globals: &Bound<'_, pyo3::types::PyDict>) -> bool {
     let skipped = || Some(matches!(of_module(&module::of_globals(globals)?)?.meaning, Meaning::Skipped));
     !is_empty() && skipped().unwrap_or(false)
 }
 
-/// Whether another registration leaves frames of the object to CPython.
+/// True if some registration leaves frames of the object to CPython.
 pub fn leaves_frames_alone(object: &Bound<'_, PyAny>) -> bool {
     let table = lock();
     let all = table.as_ref().and_then(|table| table.by_address.get(&(object.as_ptr() as usize)));
@@ -275,7 +278,7 @@ pub fn leaves_frames_alone(object: &Bound<'_, PyAny>) -> bool {
     all.is_some_and(|all| all.iter().any(alone))
 }
 
-/// What is said of the innermost registered module that one of this name is, or is in.
+/// Returns the registration of the innermost registered module that is, or contains, the module of this name.
 fn of_module(name: &str) -> Option<Arc<Registration>> {
     let table = lock();
     let around = |one: &&Arc<Registration>| one.module.as_deref().is_some_and(|module| module::is_within(name, module));

@@ -1,4 +1,4 @@
-//! Modules that are registered: their names, and what is in them.
+//! Names and contents of registered modules.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use super::Meaning;
 use crate::cpython;
 use crate::tracker;
 
-/// The name of a module that is given as such.
+/// Returns the name of a module; an error if the object is no module.
 pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     if !module.is_instance_of::<PyModule>() {
         let shown = tracker::repr(module.py(), module.as_unbound());
@@ -26,12 +26,12 @@ pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// The module that a function or class says it is of; a callable object is of its class's, unless it says another, as
-/// what wraps a function does. Runs no code of the program's.
+/// Returns the module of a function or class; for another callable, the module that its own `__module__` names (wrappers
+/// have one), or the module of its class. Runs no code of the program's.
 pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
     let name = intern!(object.py(), "__module__");
     if let Ok(function) = object.cast::<PyFunction>() {
-        // What a decorator has made says the module of what it was made of.
+        // A wrapper made by a decorator has the `__module__` of the wrapped function.
         let said = function.getattr(name).ok().and_then(|said| text(&said));
         return said.or_else(|| of_globals(&cpython::function_globals(function)));
     }
@@ -45,21 +45,21 @@ pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
             None => owner(object).unwrap_or_else(|| object.get_type()),
         },
     };
-    // A metaclass may have a say in how attributes are read.
+    // With a metaclass of its own, reading the attribute might run the program's code.
     if class.get_type().is(class.py().get_type::<PyType>()) {
         return text(&class.getattr(name).ok()?);
     }
     text(&cpython::class_dict(class.as_any()).ok()?.get_item(name).ok()?)
 }
 
-/// The class that a method of C code is of.
+/// The class of a method implemented in C.
 fn owner<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyType>> {
     let is_descriptor = matches!(&*cpython::builtin_type_name(object), "method_descriptor" | "wrapper_descriptor");
     let owner = is_descriptor.then(|| object.getattr(intern!(object.py(), "__objclass__")))?;
     owner.ok()?.cast_into().ok()
 }
 
-/// The module that these are the globals of.
+/// Name of the module with these globals.
 pub(super) fn of_globals(globals: &Bound<'_, PyDict>) -> Option<String> {
     text(&globals.get_item(intern!(globals.py(), "__name__")).ok()??)
 }
@@ -68,20 +68,20 @@ fn text(name: &Bound<'_, PyAny>) -> Option<String> {
     name.cast_exact::<PyString>().ok()?.extract().ok()
 }
 
-/// Whether a module is this one, or lies in it.
+/// True if a module is `outer` or a submodule of it.
 pub(super) fn is_within(module: &str, outer: &str) -> bool {
     module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What stands for a module among the addresses of what a translation met.
+/// Number that stands for a module among the addresses that a translation met.
 pub fn mark_of(name: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish() as usize
 }
 
-/// Where the globals are of the modules of this name and within it, the functions and classes that they define, and
-/// what stands for the modules.
+/// The addresses that a registered module concerns, for the module and its submodules: globals, the functions and
+/// classes they define, and the marks of the modules.
 pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
     let mut found = HashSet::from([mark_of(name)]);
     for (other, globals) in modules_within(py, name)? {
@@ -95,7 +95,7 @@ pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
     Ok(found)
 }
 
-/// The names of the modules of this name and within it, and their globals.
+/// Returns the names and globals of the module of this name and of its submodules.
 fn modules_within<'py>(py: Python<'py>, name: &str) -> PyResult<Vec<(String, Option<Bound<'py, PyDict>>)>> {
     let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()?;
     let within = modules.iter().filter_map(|(other, module)| {
@@ -105,7 +105,7 @@ fn modules_within<'py>(py: Python<'py>, name: &str) -> PyResult<Vec<(String, Opt
     Ok(within.collect())
 }
 
-/// Why to register a module changes nothing, if that is so: no code says that it is of this module.
+/// Returns the reason if registering a module has no effect; `None` if it has one.
 pub fn why_without_effect(module: &Bound<'_, PyAny>, meaning: &Meaning) -> PyResult<Option<String>> {
     let py = module.py();
     let Some(globals) = cpython::instance_dict(module) else { return Ok(None) };
@@ -119,8 +119,8 @@ pub fn why_without_effect(module: &Bound<'_, PyAny>, meaning: &Meaning) -> PyRes
     if !matches!(meaning, Meaning::Followed) {
         let others: BTreeSet<_> = all.iter().filter(|value| value.is_callable()).filter_map(module_of).collect();
         let others = others.into_iter().take(3).collect::<Vec<_>>().join(", ");
-        let say = if others.is_empty() { String::new() } else { format!("; what is in it says {others}") };
-        let why = || format!("no function or class says that it is of this module (__module__){say}");
+        let say = if others.is_empty() { String::new() } else { format!("; its contents belong to {others}") };
+        let why = || format!("no function or class belongs to this module by its __module__{say}");
         return Ok({ own }.next().is_none().then(why));
     }
     let has_code = { own }.any(|value| {
@@ -128,10 +128,10 @@ pub fn why_without_effect(module: &Bound<'_, PyAny>, meaning: &Meaning) -> PyRes
         let held = class.and_then(|class| class.call_method0(intern!(py, "values")).ok()?.try_iter().ok());
         held.map_or_else(|| is_in_python(value), |held| held.flatten().any(|held| is_in_python(&held)))
     });
-    Ok((!has_code).then(|| "it has no functions in Python, and none in C can be followed".to_owned()))
+    Ok((!has_code).then(|| "it has no Python functions, and C functions cannot be followed".to_owned()))
 }
 
-/// Whether functions may come to a module: it is a package, the program's first module, or is being imported.
+/// True if a module may get more functions later: a package, `__main__`, or a module that is being imported.
 fn is_unfinished(globals: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
     let py = globals.py();
     let spec = globals.get_item(intern!(py, "__spec__"))?;
@@ -140,7 +140,7 @@ fn is_unfinished(globals: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
     Ok(is_begun || name == "__main__" || globals.contains(intern!(py, "__path__"))?)
 }
 
-/// Whether it is a function in Python, or what a class has of one.
+/// True for a Python function, and for a static method, class method or property.
 fn is_in_python(value: &Bound<'_, PyAny>) -> bool {
     let held = || matches!(&*cpython::builtin_type_name(value), "staticmethod" | "classmethod" | "property");
     value.is_instance_of::<PyFunction>() || held()

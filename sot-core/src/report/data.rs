@@ -1,4 +1,4 @@
-//! The data of a report. docs/report-schema.json describes its JSON.
+//! The data of a report. docs/report-schema.json describes its JSON form.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,73 +7,73 @@ use serde::Serialize;
 
 use crate::error::Reason;
 
-/// What became of one translation: of one code object, for one set of guards.
+/// The outcome of one translation: of one code object, under one set of guards.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TranslationReport {
-    /// The number of the translation in its process.
+    /// Number of the translation in the process.
     pub id: u64,
     /// Qualified name of the function.
     pub function: String,
-    /// Its file.
+    /// File of the function.
     pub file: String,
-    /// Its first line; of a resume function the line where it goes on.
+    /// First line of the function; for a resume function, the line where it continues.
     pub line: u32,
-    /// `translated`, or `fallback` if the frame was left to CPython.
+    /// `translated`; or `fallback` if the frame was left to CPython.
     pub outcome: &'static str,
-    /// Where the original code goes on, if the code is that of a resume function.
+    /// Where the original code continues, if the code is a resume function.
     pub resume: Option<ResumeReport>,
     /// Seconds from the start of the first translation of the process to the start of this one.
     pub began: f64,
-    /// Seconds by phase, of the attempt that stood.
+    /// Seconds by phase, for the final attempt.
     pub seconds: PhaseSeconds,
-    /// All attempts; the last one stood.
+    /// All attempts; the last one is final.
     pub attempts: Vec<AttemptReport>,
     /// Instructions simulated.
     pub instructions: u64,
-    /// Operations of its graphs.
+    /// Number of operations in its graphs.
     pub statements: usize,
-    /// How many graphs there are.
+    /// Number of graphs.
     pub graph_count: usize,
-    /// How many guards there are.
+    /// Number of guards.
     pub guard_count: usize,
-    /// Steps of the compiled guards: fetches and tests that a check walks.
+    /// Number of steps of the compiled guards: fetches and tests.
     pub guard_steps: usize,
     /// Why the frame was broken or left to CPython.
     pub reason: Option<ReasonReport>,
-    /// Calls that ran it; `None` if there is no new code.
+    /// Number of calls that ran it; `None` if there is no new code.
     pub hits: Option<u64>,
-    /// How long calls take; `None` if there is no new code, or details were not asked for.
+    /// Time that calls take; `None` if there is no new code, or details are not switched on.
     pub times: Option<TimesReport>,
-    /// For each earlier translation of the code, the guard that did not hold.
+    /// For each earlier translation of the code, the guard that failed.
     pub recompiled: Vec<FailedGuard>,
     /// Its graphs.
     pub graphs: Vec<GraphReport>,
-    /// Where guards find their values; a tracker stands behind those it starts from.
+    /// Trackers of the guards. A tracker comes after the trackers it is derived from.
     pub trackers: Vec<TrackerReport>,
     /// Its guards, in the order in which they are tested.
     pub guards: Vec<GuardReport>,
-    /// The functions that were simulated; the first is the outermost.
+    /// The simulated functions; the first is the outermost.
     pub functions: Vec<FunctionReport>,
     /// Places of statements.
     pub places: Vec<PlaceReport>,
-    /// The old and the new code.
+    /// The original and the new code.
     pub code: Option<CodeReport>,
-    /// The registrations of plug-ins and of the program that took part.
+    /// The registrations of plug-ins and of the program that took part in the translation.
     pub registrations: BTreeSet<String>,
 }
 
-/// How long the calls of a translation take.
+/// Time that calls of a translation take.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TimesReport {
-    /// Calls that were timed, the one that was translated among them.
+    /// Number of timed calls; the call that was translated counts.
     pub calls: u64,
-    /// Seconds of all these calls, with what they call, without their guards.
+    /// Seconds of these calls, with the functions they call, and without guards.
     pub seconds: f64,
-    /// Seconds that the guards take, measured once.
+    /// Seconds that one check of the guards takes, measured once.
     pub guards: f64,
 }
 
-/// Where a resume function goes on.
+/// Where a resume function continues.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResumeReport {
     /// The line.
@@ -85,7 +85,7 @@ pub struct ResumeReport {
 pub struct PhaseSeconds {
     /// Simulating the frame.
     pub simulate: f64,
-    /// The backend building statements meanwhile.
+    /// Building statements in the backend, which is part of the simulation.
     pub build: f64,
     /// Compiling: graph, new code, guards.
     pub compile: f64,
@@ -98,23 +98,23 @@ impl PhaseSeconds {
     }
 }
 
-/// One simulation of a frame.
+/// One attempt: a simulation of the frame.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AttemptReport {
-    /// How long it took, all phases together.
+    /// Seconds of all phases together.
     pub seconds: f64,
-    /// Whether it stood; others were thrown away, as the trace must begin again with what it has shown.
+    /// True for the final attempt. Others were abandoned, and the trace began again with what they had learnt.
     pub stood: bool,
 }
 
-/// Why a graph ended before the code did, or why the frame is CPython's.
+/// Why a graph ended early, or why the frame was left to CPython.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReasonReport {
     /// The stable id.
     pub id: &'static str,
     /// The kind of break: DDCF, UNSPS, CDBL, UNIMP, or FRAME.
     pub kind: &'static str,
-    /// What was met.
+    /// What the tracer met.
     pub text: String,
     /// What a user can do about it.
     pub remedy: &'static str,
@@ -140,7 +140,7 @@ impl From<&Reason> for ReasonReport {
     }
 }
 
-/// One call on the way to a break.
+/// One call on the stack of a break.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StackEntry {
     /// The file.
@@ -149,20 +149,20 @@ pub struct StackEntry {
     pub line: u32,
     /// The function.
     pub function: String,
-    /// First and last column of the expression, where known.
+    /// First and last column of the expression, if known.
     pub columns: Option<(u32, u32)>,
 }
 
-/// A guard that kept an earlier translation from being used.
+/// A guard that failed, so that an earlier translation was not used.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FailedGuard {
-    /// The translation whose guard it is.
+    /// Number of the translation that the guard belongs to.
     pub translation: u64,
-    /// The guard.
+    /// Text of the guard.
     pub guard: String,
-    /// What it expects.
+    /// The expected value.
     pub expected: Option<String>,
-    /// What the call brought.
+    /// The value that the call had.
     pub seen: Option<String>,
 }
 
@@ -186,9 +186,9 @@ pub struct GraphReport {
     pub outputs: Vec<String>,
     /// Inputs, parameters and results.
     pub values: Vec<ValueReport>,
-    /// The operations in order; those of a called `StatementIR` are among them.
+    /// The operations in order, with those of called `StatementIR`s.
     pub statements: Vec<StatementReport>,
-    /// The `StatementIR` as text, where it calls others.
+    /// The `StatementIR` as text, if it calls others.
     pub folded: Option<String>,
 }
 
@@ -199,11 +199,11 @@ pub struct ValueReport {
     pub name: String,
     /// `input`, `parameter` or `result`.
     pub role: &'static str,
-    /// The sizes; `None` for one that is open.
+    /// The sizes; `None` for an open size.
     pub shape: Option<Vec<Option<i64>>>,
     /// The element type.
     pub dtype: Option<String>,
-    /// Where it comes from.
+    /// Where the value comes from.
     pub from: Option<String>,
 }
 
@@ -212,37 +212,37 @@ pub struct ValueReport {
 pub struct StatementReport {
     /// The line of the StatementIR.
     pub text: String,
-    /// What is called.
+    /// Name of the callee.
     pub callee: String,
-    /// The symbols it is given.
+    /// Symbols it uses.
     pub uses: Vec<String>,
-    /// The symbols it gives.
+    /// Symbols of its results.
     pub outputs: Vec<String>,
-    /// Index of its place in `places`.
+    /// Index in `places` of the place where it was made.
     pub place: u32,
-    /// The object of the framework that is called as a whole, as the program finds it.
+    /// The object of the framework that is called as a whole, as the program names it.
     pub object: Option<String>,
 }
 
-/// Where guards find a value.
+/// The tracker of a guarded value.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TrackerReport {
     /// The step from the parent: `.weight`, `['x']`, `type()`.
     pub step: String,
-    /// The whole way.
+    /// The whole expression.
     pub text: String,
-    /// Indices of the trackers it starts from.
+    /// Indices of the trackers it is derived from.
     pub parents: Vec<u32>,
-    /// The symbol that it is in the graph, if it enters it.
+    /// Symbol of the value in the graph, if it enters the graph.
     pub symbol: Option<String>,
 }
 
 /// One guard.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct GuardReport {
-    /// As Python.
+    /// The guard as a Python expression.
     pub text: String,
-    /// Index of the tracker it is about; none for the framework's global state.
+    /// Index of the tracker it tests; `None` for the framework's global state.
     pub tracker: Option<u32>,
 }
 
@@ -251,40 +251,40 @@ pub struct GuardReport {
 pub struct FunctionReport {
     /// Qualified name.
     pub name: String,
-    /// Its file.
+    /// File of the function.
     pub file: String,
-    /// Its first line.
+    /// First line of the function.
     pub line: u32,
-    /// The lines that have instructions.
+    /// Lines that have instructions.
     pub lines: Vec<u32>,
-    /// Those that were simulated.
+    /// Lines that were simulated.
     pub simulated: Vec<u32>,
 }
 
-/// A place in the program while it was simulated: a line, and the call it belongs to.
+/// A place in the simulated program: a line, and the call that the line ran in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct PlaceReport {
-    /// Index of the place of the call, if the function was called.
+    /// Index of the place that called the function; `None` for the outermost function.
     pub parent: Option<u32>,
-    /// Index of the function.
+    /// Index of the function in `functions`.
     pub function: u32,
     /// The line.
     pub line: u32,
-    /// The object whose method the function is, as the program finds it.
+    /// The object whose method the function is, as the program names it.
     pub scope: Option<String>,
     /// The class of that object.
     pub class: Option<String>,
 }
 
-/// The old and the new code.
+/// The original and the new code.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CodeReport {
-    /// What the code is known by.
+    /// Identifier of the code.
     pub id: String,
-    /// The listing of the old code.
+    /// Listing of the original code.
     pub old: String,
-    /// The listing of the new code.
+    /// The listing of the new code, if there is any.
     pub new: Option<String>,
-    /// The codes of the resume functions that the new code goes on in.
+    /// Identifiers of the resume functions' codes that the new code hands over to.
     pub resumes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What became of each source line, over all translations.
+//! The status of each source line, over all translations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,41 +6,41 @@ use serde::Serialize;
 
 use super::{FunctionReport, GraphReport, TranslationReport};
 
-/// What became of a line, from what is told last to what is told first.
+/// Status of a line. If a line has several, the greatest one is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineStatus {
-    /// Its work was done while translating: values that guards hold fast.
+    /// Evaluated while tracing; guards protect the values.
     #[default]
     Traced,
-    /// CPython runs it, as there is no tensor work in it.
+    /// Run by CPython, because there is no tensor work in it.
     Native,
     /// Its operations are called one by one.
     Replayed,
-    /// Its operations are in a program.
+    /// Its operations are part of a program.
     Program,
-    /// Its function is left to CPython.
+    /// The function is left to CPython.
     Fallback,
-    /// The graph ends in it.
+    /// A graph ends in it.
     Break,
 }
 
 /// One line.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LineReport {
-    /// The line.
+    /// Number of the line.
     pub line: u32,
-    /// The gravest thing that became of it.
+    /// The greatest status of the line.
     pub status: LineStatus,
-    /// How many operations stand for it, over all graphs.
+    /// Number of operations for this line, over all graphs.
     pub statements: usize,
-    /// The translations that it is in.
+    /// Numbers of the translations that the line is in.
     pub translations: BTreeSet<u64>,
 }
 
 type Lines = BTreeMap<String, BTreeMap<u32, LineReport>>;
 
-/// The reason of a frame that holds no tensor work, or raises.
+/// Ids of reasons that are not reported for lines: the frame has no tensor work, or it raises.
 const HARMLESS: [&str; 2] = ["nothing-to-compile", "raises"];
 
 /// The lines of all files.
@@ -74,7 +74,7 @@ fn add_simulated(lines: &mut Lines, translation: &TranslationReport) {
         let status = match (is_left, is_harmless) {
             (false, _) => LineStatus::Traced,
             (true, true) => LineStatus::Native,
-            // What it had called is translated by itself.
+            // Functions that it had called are translated by themselves.
             (true, false) if index == 0 => LineStatus::Fallback,
             (true, false) => continue,
         };
@@ -85,7 +85,7 @@ fn add_simulated(lines: &mut Lines, translation: &TranslationReport) {
     }
 }
 
-/// The lines of the statements, and of the calls around them.
+/// Adds the lines of the statements, and of the calls around them.
 fn add_statements(lines: &mut Lines, translation: &TranslationReport, graph: &GraphReport) {
     let status = if graph.replayed.is_some() { LineStatus::Replayed } else { LineStatus::Program };
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! What a report shows of each translation, as plain data for JSON, and where it is kept until somebody asks. The small
-//! facts (function, seconds, sizes, reason) are always kept; the rest only while details are asked for, and so is the
-//! time that calls take. Else a hit costs nothing more: entries count their uses anyway, and are asked for the count
-//! when a report is written.
+//! Reports of translations, as plain data for JSON, and the store that keeps them until they are asked for. A few
+//! facts (function, seconds, sizes, reason) are always kept. All others, and the time that calls take, are collected
+//! only while details are switched on. Otherwise reports cost nothing at a hit: cache entries count their uses
+//! anyway, and are asked for the count when a report is written.
 
 mod data;
 mod lines;

@@ -1,4 +1,4 @@
-//! Where the reports of translations are kept until somebody asks.
+//! The store that keeps reports of translations until they are asked for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use super::lines::{status_of_lines, LineReport};
 use super::{FailedGuard, TimesReport, TranslationReport};
 use crate::cpython::{self, CallTimes};
 
-/// Without details, no more translations than these are kept: the first ones of the process.
+/// Maximum number of translations kept while details are off. The first ones of the process are kept.
 const MAX_KEPT: usize = 2000;
 
-/// What has been used so many times: an entry of a cache.
+/// An object that counts its uses: a cache entry.
 pub trait CountsUses: Send + Sync {
-    /// How many times.
+    /// Number of uses.
     fn uses(&self) -> u64;
 
-    /// The calls that were timed.
+    /// The timed calls.
     fn times(&self) -> CallTimes;
 }
 
@@ -31,7 +31,7 @@ struct KeptReport {
 }
 
 impl KeptReport {
-    /// What its entry has counted; none if there is no entry any more.
+    /// The counts of its entry; `None` if the entry is gone.
     fn counted(&self) -> Option<EntryCounts> {
         let entry = self.entry.as_ref()?.upgrade()?;
         Some(EntryCounts { uses: entry.uses(), times: entry.times() })
@@ -46,7 +46,7 @@ struct EntryCounts {
 }
 
 impl EntryCounts {
-    /// What has been counted since.
+    /// The difference to earlier counts.
     fn since(self, before: EntryCounts) -> EntryCounts {
         EntryCounts { uses: self.uses.saturating_sub(before.uses), times: self.times.since(before.times) }
     }
@@ -69,29 +69,29 @@ fn with<T>(work: impl FnOnce(&mut Store) -> T) -> T {
     work(store.get_or_insert_with(Store::default))
 }
 
-/// Seconds since this was asked for the first time in the process.
+/// Seconds since the first call of this function in the process.
 pub fn now() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// Switches the collection of details, and the clock of translated calls, on or off; gives the former state.
+/// Switches details, and the clock of translated calls, on or off. Returns the former state.
 pub fn collect_details(on: bool) -> bool {
     cpython::time_calls(on);
     DETAILS.swap(on, Ordering::Relaxed)
 }
 
-/// Whether details are collected.
+/// True if details are collected.
 #[inline]
 pub fn has_details() -> bool {
     DETAILS.load(Ordering::Relaxed)
 }
 
-/// The number of the next translation.
+/// Returns the number for the next translation.
 pub fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Keeps what became of a translation.
+/// Stores the report of a translation.
 pub fn add(translation: TranslationReport) {
     with(|store| {
         if has_details() || store.kept.len() < MAX_KEPT {
@@ -102,8 +102,8 @@ pub fn add(translation: TranslationReport) {
     });
 }
 
-/// The entry made of a translation, which will know how often it was used, and how long its guards take if that was
-/// measured.
+/// Connects a translation with its cache entry, which counts uses. `guards` is the time of one check of the guards,
+/// if it was measured.
 pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
     with(|store| {
         if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
@@ -114,7 +114,7 @@ pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
     });
 }
 
-/// Counts guards that did not hold for a call.
+/// Counts guards that failed for a call.
 pub fn misses(failed: &[FailedGuard]) {
     if failed.is_empty() {
         return;
@@ -129,7 +129,7 @@ pub fn misses(failed: &[FailedGuard]) {
     });
 }
 
-/// Does something whose calls are not counted: what was done once before, and taken back.
+/// Runs the closure without counting its calls, because they repeat calls that were made before and undone.
 pub fn keep_counts<T>(work: impl FnOnce() -> T) -> T {
     let before: HashMap<u64, EntryCounts> =
         with(|store| store.kept.iter().filter_map(|kept| Some((kept.translation.id, kept.counted()?))).collect());
@@ -146,12 +146,12 @@ pub fn keep_counts<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// How many translations are kept.
+/// Number of stored translations.
 pub fn number_kept() -> usize {
     with(|store| store.kept.len())
 }
 
-/// Forgets the translations kept after so many.
+/// Removes all stored translations but the first `kept`.
 pub fn truncate(kept: usize) {
     let gone = with(|store| {
         let gone = store.kept.split_off(kept.min(store.kept.len()));
@@ -159,11 +159,11 @@ pub fn truncate(kept: usize) {
         store.failures.retain(|(id, _), _| !is_gone(*id));
         gone
     });
-    // An entry may run code of the program's when it goes.
+    // Dropping an entry may run the program's code: no lock may be held.
     drop(gone);
 }
 
-/// Forgets everything: in the child of a fork, which has a report of its own.
+/// Removes everything: for the child of a fork, which has its own report.
 pub fn clear() {
     drop(with(std::mem::take));
 }
@@ -185,7 +185,7 @@ struct All<'a> {
     dropped: u64,
 }
 
-/// The translations after the first so many as JSON, with the guards that failed and what became of the lines.
+/// Returns the stored translations behind the first `since` as JSON, with failed guards and the status of lines.
 pub fn json(since: usize) -> Result<String, serde_json::Error> {
     with(|store| {
         for kept in &mut store.kept {

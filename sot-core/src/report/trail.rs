@@ -1,4 +1,4 @@
-//! The trail of a simulation: which functions and lines it went through, and where each statement was made.
+//! The trail of a simulation: the functions and lines it went through, and where each statement was made.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -6,19 +6,19 @@ use std::rc::Rc;
 use super::{FunctionReport, PlaceReport};
 use crate::bytecode::CodeUnit;
 
-/// What is noted while a frame is simulated.
+/// Notes of the simulation of a frame.
 #[derive(Default)]
 pub struct Trail {
     functions: Vec<(Rc<CodeUnit>, BTreeSet<u32>)>,
     by_code: HashMap<usize, u32>,
     places: Vec<PlaceReport>,
     by_place: HashMap<PlaceReport, u32>,
-    /// What was asked of what plug-ins and the program have registered.
+    /// The registrations of plug-ins and of the program that took part.
     pub registrations: BTreeSet<String>,
 }
 
 impl Trail {
-    /// The index of a function.
+    /// Returns the index of a function, adding the function at first use.
     pub fn function(&mut self, unit: &Rc<CodeUnit>) -> u32 {
         let functions = &mut self.functions;
         *self.by_code.entry(unit.object.as_ptr() as usize).or_insert_with(|| {
@@ -33,7 +33,7 @@ impl Trail {
         self.functions[function as usize].1.insert(line);
     }
 
-    /// The index of a place.
+    /// Returns the index of a place, adding the place at first use.
     pub fn place(&mut self, place: PlaceReport) -> u32 {
         if let Some(&known) = self.by_place.get(&place) {
             return known;
@@ -44,7 +44,7 @@ impl Trail {
         index
     }
 
-    /// Ends the trail: its functions and places.
+    /// Ends the trail. Returns its functions and places.
     pub fn finish(self) -> (Vec<FunctionReport>, Vec<PlaceReport>) {
         let functions = self.functions.into_iter().map(|(unit, simulated)| {
             let lines: BTreeSet<u32> = unit.code.instructions.iter().filter_map(|at| at.position.line).collect();

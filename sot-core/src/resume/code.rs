@@ -1,5 +1,5 @@
-//! The code of resume functions: the original instructions behind a prologue, and in front of what hands over where the
-//! function is to end before they do. Locals keep their slots; what was a cell becomes a free variable.
+//! Builds the code of resume functions: a prologue, the original instructions and, for each stop, a hand-over. At a
+//! stop the function ends early. Locals keep their slots; cells become free variables.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use crate::version::PyVersion;
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
-/// A resume function's code, and the length of its prologue.
+/// Code of a resume function, and facts about its prologue.
 pub struct ResumeCode {
     /// The code object.
     pub code: Py<PyAny>,
-    /// Instructions before the original ones.
+    /// Number of instructions before the original ones.
     pub prologue: u32,
-    /// Which of them calls, and what is done behind it.
+    /// Label of the prologue's call, and the finish of its result.
     pub call: Option<(Label, Finish)>,
-    /// Which of them calls what lies below that call's result.
+    /// Label of the call that uses this result as an argument ([`Finish::Apply`]).
     pub applies: Option<Label>,
 }
 
-/// Builds the code of a resume function, which ends at the stops.
+/// Builds the code of a resume function that ends at the stops.
 pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, stops: &[Stop]) -> Flow<ResumeCode> {
     let base = &unit.code;
     let mut code = frame_of(py, base, key, stops);
@@ -63,12 +63,12 @@ fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
 }
 
-/// The original code with the frame of the resume function: as arguments the locals and the values it is given, then
-/// locals for the values that it hands over; all cells as free variables.
+/// Returns the original code with the frame of a resume function. Arguments are the locals and the given values,
+/// followed by locals for the values handed over at stops. All cells become free variables.
 fn frame_of(py: Python<'_>, base: &Code, key: &ResumeKey, stops: &[Stop]) -> Code {
     let mut code = base.clone_ref(py);
     let values = key.values();
-    // The last is for what is no value.
+    // One more for a NULL, which is not handed over.
     let most = stops.iter().map(|stop| stop.key.values() + 1).fold(values, usize::max);
     code.varnames.extend((0..most).map(|index| format!("___s{index}")));
     code.freevars = base.cellvars.iter().chain(&base.freevars).cloned().collect();
@@ -78,7 +78,7 @@ fn frame_of(py: Python<'_>, base: &Code, key: &ResumeKey, stops: &[Stop]) -> Cod
     code
 }
 
-/// Writes what comes behind the prologue.
+/// Writes what follows the prologue.
 struct Assembly<'a, 'py> {
     py: Python<'py>,
     base: &'a Code,
@@ -89,7 +89,8 @@ struct Assembly<'a, 'py> {
 }
 
 impl Assembly<'_, '_> {
-    /// The original instructions and handlers; behind them what has no room in its place, from where a jump leads back.
+    /// Writes the original instructions and handlers. An instruction that does not fit in its place becomes a jump to
+    /// code behind all others, which jumps back.
     fn body(&mut self) -> Flow<()> {
         let place = |label: Label| Label(label.0 + self.shift);
         for handler in &self.base.handlers {
@@ -120,7 +121,7 @@ impl Assembly<'_, '_> {
         Ok(())
     }
 
-    /// What was written since `start` is handled like an original instruction.
+    /// Gives the instructions since `start` the handler of an original instruction.
     fn handle_like(&mut self, original: Label, start: Label) {
         if let Some(handler) = self.base.handler_at(original) {
             let target = Label(handler.target.0 + self.shift);
@@ -128,7 +129,7 @@ impl Assembly<'_, '_> {
         }
     }
 
-    /// Targets move, cells are found at their new slots.
+    /// Moves an instruction: its target is shifted, and cells get their new slots.
     fn moved(&self, instruction: &Instruction) -> Moved {
         let mut instruction = *instruction;
         if let Some(target) = &mut instruction.target {
@@ -155,8 +156,8 @@ impl Assembly<'_, '_> {
         Moved::Whole(instruction)
     }
 
-    /// The instruction at a place becomes a jump to what hands over there, behind everything else. Where the function
-    /// itself goes on at it, a copy of the instruction runs first.
+    /// Replaces the instruction at a stop by a jump to the hand-over, which is written behind everything else. If the
+    /// function itself starts at that instruction, a copy of it runs first.
     fn stop_at(&mut self, stop: &Stop) -> Flow<()> {
         let at = Label(self.shift + stop.key.at.0);
         let replaced = self.e.instruction(at);
@@ -173,7 +174,8 @@ impl Assembly<'_, '_> {
         self.e.replace_by_jump(at, start)
     }
 
-    /// The handler of what the handler of a signal raises as the function begins: it is raised where the frame goes on.
+    /// Writes the handler for an exception that a signal handler raises at the function's first instruction. The
+    /// exception is raised where the frame continues.
     fn raise_at_entry(&mut self, entry: (Label, Label)) -> Flow<Arc<SecondRun>> {
         let (cells, locals) = (self.code.freevars.len(), self.key.bound.len());
         let run = SecondRun::of_code_to_be(cells);
@@ -206,7 +208,7 @@ impl Assembly<'_, '_> {
         Ok(run)
     }
 
-    /// Returns what the stop's resume function gives, called with the cells, the locals, and what is on the stack.
+    /// Calls the stop's resume function with the cells, the locals and the stack items, and returns its result.
     fn hand_over(&mut self, stop: &Stop) -> Flow<()> {
         let (values, first_value) = (stop.key.values() as u32, self.base.varnames.len() as u32);
         let mut value = first_value + values;
@@ -216,7 +218,7 @@ impl Assembly<'_, '_> {
                     value -= 1;
                     self.e.op(Op::STORE_FAST, value)?;
                 }
-                // Like a value that nobody reads: storing one that is NULL unbinds the local.
+                // A NULL is stored into an extra local that nobody reads: storing a NULL leaves that local unbound.
                 Slot::Null => self.e.op(Op::STORE_FAST, first_value + values)?,
                 _ => {}
             }
@@ -243,9 +245,9 @@ impl Assembly<'_, '_> {
     }
 }
 
-/// An original instruction at its new place.
+/// An original instruction in its new place.
 enum Moved {
     Whole(Instruction),
-    /// One that names two locals, whose slots there have no room in it: one instruction for each.
+    /// The two halves of an instruction on two locals, whose new slots do not fit into its operand.
     Halves(Vec<(Op, u32)>),
 }

@@ -1,6 +1,6 @@
-//! Which frames wait for resume functions that go on with them: such a frame and that of the resume function are one to
-//! the program. The frame that waits is out of the chain meanwhile ([`cpython::call_giving`]), but for a profiler; then
-//! it is noted here.
+//! Frames that wait for a resume function which continues them: for the program, such a frame and the resume
+//! function's frame are one. A waiting frame is normally taken out of the chain of frames ([`cpython::call_giving`]).
+//! Under a profiler it stays in the chain, and is noted here.
 
 use std::cell::RefCell;
 
@@ -12,13 +12,13 @@ thread_local! {
     static WAITING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While it lives, the frame that has called waits for a resume function.
+/// Marks the calling frame as waiting for a resume function, until it is dropped.
 pub(super) struct Driving {
     frame: usize,
 }
 
 impl Driving {
-    /// Nothing where the frame is out of the chain.
+    /// Returns `None` if the frame is taken out of the chain.
     pub(super) fn begin(py: Python<'_>) -> Option<Driving> {
         if !cpython::is_profiled(py) {
             return None;
@@ -31,7 +31,7 @@ impl Driving {
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        // Where stacks are switched, it need not be the last one.
+        // With switched stacks (greenlets), the frame need not be the last one.
         WAITING.with_borrow_mut(|waiting| {
             if let Some(at) = waiting.iter().rposition(|frame| *frame == self.frame) {
                 waiting.remove(at);
@@ -40,8 +40,8 @@ impl Drop for Driving {
     }
 }
 
-/// The caller of the running function that the program counts so many calls away, and how many frames lie between;
-/// `None` if it has no so many.
+/// Returns the caller that is this many calls away from the running function, as the program counts calls, and the
+/// number of frames to it. `None` if the stack is not so deep.
 pub fn caller(py: Python<'_>, calls: usize) -> PyResult<Option<(Bound<'_, PyAny>, usize)>> {
     let (mut frames, mut left) = (0, calls);
     let mut frame = cpython::current_frame(py);

@@ -1,37 +1,37 @@
-//! What a resume function is to lay out: the stack of a frame from the bottom up, with the blocks and handlers that
-//! begin between the items.
+//! The stack that a resume function lays out: items from the bottom up, with the blocks and handlers that begin
+//! between them.
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::machine::executor::{BookkeepingVariable, Checkpoint, OpcodeExecutor};
 use crate::machine::variable::VarId;
 
-/// A value for a resume function.
+/// A value handed over to a resume function.
 #[derive(Clone, Copy)]
 pub enum Value {
-    /// One that the simulation knew.
+    /// A value that the simulation has.
     Known(VarId),
-    /// One that the breaking instruction left, in this local.
+    /// A value that the breaking instruction left, which is in this local.
     Left(u32),
 }
 
-/// A stack item, or what begins above it.
+/// A stack item, or a block or handler that begins above it.
 #[derive(Clone, Copy)]
 pub enum Item {
     /// A value.
     Value(Value),
     /// A NULL.
     Null,
-    /// The handler of an exception: what was handled before it.
+    /// The handler of an exception, with the exception handled before it.
     Handling(Value),
     /// A block that sends exceptions to the label (3.8 to 3.10).
     Try(Label),
-    /// That a `finally` body was entered from above (3.8).
+    /// Marker that a `finally` body was entered without exception (3.8).
     Fallen,
-    /// Where a `finally` body returns to (3.8).
+    /// The address that a `finally` body returns to (3.8).
     ReturnTo(Label),
 }
 
-/// The lower `depth` items of a frame's stack, and what begins there.
+/// The lowest `depth` items of a frame's stack, with the blocks and handlers that begin there.
 pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize) -> Vec<Item> {
     let mut items = Vec::new();
     let mut blocks = frame.blocks.iter().peekable();
@@ -61,7 +61,7 @@ pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize
     }
 }
 
-/// A value or NULL of the innermost frame.
+/// The item of a value or NULL.
 pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
     if variable == cx.stack.null() {
         Item::Null
@@ -70,7 +70,7 @@ pub(crate) fn item(cx: &OpcodeExecutor<'_>, variable: VarId) -> Item {
     }
 }
 
-/// What a frame has on its stack.
+/// The item of a variable on a frame's stack.
 pub(crate) fn item_of(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, variable: VarId) -> Item {
     match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
         Some(BookkeepingVariable::Fallen) => Item::Fallen,
@@ -79,7 +79,7 @@ pub(crate) fn item_of(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, variable: Var
     }
 }
 
-/// Resume functions return to a jump of their own, which leads to where the original code would return to.
+/// The address behind the jump at `label`. Resume functions return to a jump of their own, which leads there.
 fn behind_jump(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, label: Label) -> Label {
     let instruction = frame.unit.code.instructions[label.index()];
     let jumps = Opcodes::get(cx.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);

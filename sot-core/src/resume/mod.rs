@@ -1,10 +1,10 @@
-//! Resume functions: the original code entered in the middle, with its stack and locals given as arguments. New code
-//! that ends in a graph break hands over to one. The outermost hand-over drives them in a loop, so that a break in
-//! every iteration of a loop does not grow the Python stack: a resume function that breaks again returns a
-//! `Continuation`.
+//! Resume functions: the original code entered in the middle, with stack and locals given as arguments. New code that
+//! ends in a graph break hands over to a resume function. The outermost hand-over drives resume functions in a loop:
+//! one that breaks again returns a `Continuation`. So a break in every iteration of a loop does not grow the Python
+//! stack.
 //!
-//! Where the break was in a function that the frame called, its resume function starts with the rest of that call: it
-//! is given the resume function of the called frame, and what that is to be called with.
+//! If the break was in a function that the frame called, the frame's resume function starts with the rest of that
+//! call: it is given the callee's resume function and its arguments.
 
 mod code;
 mod driving;
@@ -34,8 +34,8 @@ pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;
 
-/// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values
-/// handed over are cells.
+/// A resume function before it is created: its code, and how many of the values handed over are cells. The code is
+/// held weakly, because the original code owns it.
 #[derive(Debug)]
 pub struct ResumeTarget {
     code: WeakRef,
@@ -43,12 +43,12 @@ pub struct ResumeTarget {
 }
 
 impl ResumeTarget {
-    /// A target.
+    /// Creates a target.
     pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<ResumeTarget>> {
         Ok(Arc::new(ResumeTarget { code: WeakRef::new(code.as_any(), None)?, cells }))
     }
 
-    /// The resume function.
+    /// Creates the resume function.
     fn function<'py>(
         &self,
         py: Python<'py>,
@@ -60,13 +60,15 @@ impl ResumeTarget {
         cpython::new_function(code.cast::<PyCode>()?, globals, cells)
     }
 
-    /// The error as the function itself would raise it: a cell of its own that is empty is a local variable.
+    /// Converts an error into the one that the original function would raise. In the original function an empty cell
+    /// of its own is an unbound local variable, and not a free one.
     fn as_unbound(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let own = || {
             let code = self.code.get(py)?.cast_into::<PyCode>().ok()?;
             let cells = code.getattr("co_freevars").ok()?.extract::<Vec<String>>().ok()?;
             let raised = error.value(py);
-            // Before 3.12 the exception itself is told of it where it is caught.
+            // Before 3.12, `__traceback__` is set on the exception only where it is caught, so it is taken from the
+            // error.
             let traceback = error.traceback(py)?;
             let here = traceback.getattr("tb_next").ok()?.is_none();
             let is_name_error = here && error.get_type(py).is(py.get_type::<PyNameError>());
@@ -83,7 +85,7 @@ impl ResumeTarget {
         own().unwrap_or(error)
     }
 
-    /// Calls the resume function once. Its frame alone holds the values, so that they die when the program drops them.
+    /// Calls the resume function once. Only its frame holds the values, so that they die when the program drops them.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -95,13 +97,13 @@ impl ResumeTarget {
         cpython::call_giving(&self.function(py, globals, &values)?, arguments)
     }
 
-    /// Goes on by raising an exception.
+    /// Continues by raising an exception.
     fn raise<'py>(&self, py: Python<'py>, values: Vec<Bound<'py, PyAny>>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let code = self.code.get(py).ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
         Ok(second_run::raise_in(py, code.cast::<PyCode>()?, values, self.cells, error)?.into_bound(py))
     }
 
-    /// A callable that makes the resume function, of its globals and cells.
+    /// Returns a callable that creates the resume function from globals and cells.
     pub fn maker(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let maker = cpython::fastcall(py, "__resumed__", "A frame to go on with.", move |py, values| match values {
             [globals, cells @ ..] => Ok(self.function(py, globals.cast::<PyDict>()?, cells)?.unbind()),
@@ -110,7 +112,7 @@ impl ResumeTarget {
         Ok(maker.unbind())
     }
 
-    /// A callable that makes a generator suspended at a `yield`, of its globals, cells and values.
+    /// Returns a callable that creates a generator suspended at a `yield`, from globals, cells and values.
     pub fn suspended(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let make =
             cpython::fastcall_taking(py, "__suspended__", "A generator that has started.", move |py, mut values| {
@@ -122,7 +124,8 @@ impl ResumeTarget {
         Ok(make.unbind())
     }
 
-    /// The callable that new code ends with. `driving`: nobody else runs the resume functions.
+    /// Returns the callable that new code ends with. If `driving`, it runs the resume functions in a loop; otherwise
+    /// an outer hand-over runs them, and it returns a `Continuation`.
     pub fn hand_over(self: Arc<Self>, py: Python<'_>, driving: bool) -> PyResult<Py<PyAny>> {
         let name = if driving { "__resume__" } else { "__continue__" };
         let callable = cpython::fastcall_taking(py, name, "Goes on after a graph break.", move |py, values| {
@@ -130,7 +133,8 @@ impl ResumeTarget {
             if driving {
                 return Ok(drive(py, target, values)?.unbind());
             }
-            // Until it is driven, no handler of a signal finds the frame between two functions.
+            // Until the resume function is driven, no signal handler may run, as it would see the frame between two
+            // functions.
             cpython::defer_signals(py).hold();
             let values = values.into_iter().map(Bound::unbind).collect();
             Ok(Bound::new(py, Continuation { target, values })?.into_any().unbind())
@@ -139,14 +143,14 @@ impl ResumeTarget {
     }
 }
 
-/// A resume function's answer when it breaks in turn: where to go on, and with what.
+/// Result of a resume function that breaks again: the next resume function, and its values.
 #[pyclass(module = "sot")]
 struct Continuation {
     target: Arc<ResumeTarget>,
     values: Vec<Py<PyAny>>,
 }
 
-/// A function that says of an iterator whether it is exhausted, and its next item.
+/// Returns a function that tells whether an iterator is exhausted, and gives its next item.
 pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let advance = cpython::fastcall(py, "__advance__", "The next item of an iterator.", |py, values| {
         let iterator = values.first().ok_or_else(|| PyRuntimeError::new_err("no iterator was given"))?;
@@ -157,8 +161,9 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(advance.unbind())
 }
 
-/// A function that gives what is called by its own `__call__` in the place of an object: of a class that would be what
-/// calls its instances, and what cannot be called has none. Other objects it gives as they are.
+/// Returns a function that gives an object whose own `__call__` calls the given object. A class is wrapped, because
+/// its `__call__` attribute would be the one of its instances. An object that is not callable becomes a function that
+/// raises CPython's error. Other objects stay as they are.
 pub fn own_callable(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let wrap =
         cpython::fastcall(py, "__callable__", "What is called by its own __call__.", |py, values| match values {
@@ -178,7 +183,7 @@ pub fn own_callable(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(wrap.unbind())
 }
 
-/// A function that gives class, value and traceback of an exception.
+/// Returns a function that gives class, value and traceback of an exception.
 pub fn exception_parts(py: Python<'_>) -> PyResult<Py<PyAny>> {
     of_exception(py, "__parts__", "Class, value and traceback of an exception.", |exception| {
         let parts = (exception.get_type(), exception, traceback_of(exception)?);
@@ -186,9 +191,9 @@ pub fn exception_parts(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is
-/// left. The first is that of the frame that calls it; if it is not there, making the exception where it was caught
-/// raised another.
+/// Returns a function that removes this many entries from the traceback of an exception, the outermost first, and
+/// returns the rest. Nothing is removed if the first entry is not of the calling frame: then creating the exception
+/// raised another one.
 pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
     of_exception(py, "__trim__", "Takes entries off a traceback.", move |exception| {
         let mut rest = traceback_of(exception)?;
@@ -205,7 +210,7 @@ pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// A function that gives the exception being handled.
+/// Returns a function that gives the handled exception.
 pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let handled = cpython::fastcall(py, "__handled__", "The exception being handled.", |py, _| {
         Ok(cpython::import(py, "sys")?.getattr("exc_info")?.call0()?.get_item(1)?.unbind())
@@ -213,7 +218,7 @@ pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(handled.unbind())
 }
 
-/// A function that raises the error of a local variable without a value.
+/// Returns a function that raises `UnboundLocalError` for a variable.
 pub fn unbound(py: Python<'_>, name: String) -> PyResult<Py<PyAny>> {
     let (_, text) = unbound_texts(name);
     let unbound = cpython::fastcall(py, "__unbound__", "The error of a variable without a value.", move |_, _| {
@@ -222,7 +227,7 @@ pub fn unbound(py: Python<'_>, name: String) -> PyResult<Py<PyAny>> {
     Ok(unbound.unbind())
 }
 
-/// What CPython says of an empty cell of an enclosing function and of one of the function's own.
+/// CPython's messages for an empty cell of an enclosing function, and for one of the function's own.
 fn unbound_texts(name: String) -> (String, String) {
     if PyVersion::BUILT_FOR < PyVersion(11) {
         let free = format!("free variable '{name}' referenced before assignment in enclosing scope");
@@ -233,7 +238,7 @@ fn unbound_texts(name: String) -> (String, String) {
     (free, format!("cannot access local variable '{name}' where it is not associated with a value"))
 }
 
-/// A function that defers handlers of signals until the frame is handed over, or has them run again.
+/// Returns a function that defers signal handlers until the frame is handed over or they are released.
 pub fn hold_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let hold = cpython::fastcall(py, "__hold__", "Defers handlers of signals.", |py, _| {
         cpython::defer_signals(py).hold();
@@ -242,7 +247,7 @@ pub fn hold_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(hold.unbind())
 }
 
-/// A function that lets handlers of signals run again, those that wait at once.
+/// Returns a function that lets signal handlers run again, and runs pending ones at once.
 pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let release = cpython::fastcall(py, "__release__", "Runs deferred handlers of signals.", |py, _| {
         drop(cpython::take_held(py));
@@ -254,18 +259,18 @@ pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(release.unbind())
 }
 
-/// Runs resume functions until one returns.
+/// Runs resume functions in a loop until one returns a result.
 fn drive<'py>(
     py: Python<'py>,
     mut target: Arc<ResumeTarget>,
     mut values: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // The caller is the new code: its globals are the function's.
+    // The caller is the new code, whose globals are those of the original function.
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
     drop(cpython::take_held(py));
     loop {
-        // What handlers of signals raise now is raised where the frame goes on.
+        // An exception of a signal handler is raised where the frame continues.
         if cpython::has_signals() {
             if let Err(error) = py.check_signals() {
                 return target.raise(py, values, error);

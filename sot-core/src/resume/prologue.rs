@@ -1,5 +1,5 @@
-//! What a resume function does before it goes on: it lays out locals and stack, does what is left of a call, and jumps
-//! to where the frame goes on.
+//! The prologue of a resume function: it lays out locals and stack, finishes a call that broke, and jumps into the
+//! original code.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -11,22 +11,22 @@ use crate::machine::opcode::{self, Branch, BranchTest};
 use crate::resume_point::{refuse_result, AnswerUse, Finish, Operation};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 
-/// A prologue that is written.
+/// A finished prologue.
 pub(super) struct Prologue {
-    /// What it was written with: the original instructions are to follow.
+    /// The emitter it was written with; the original instructions are to follow.
     pub emitter: Emitter,
-    /// How many instructions it has.
+    /// Number of its instructions.
     pub length: u32,
-    /// Where it calls, or what follows a call begins.
+    /// Label of its call, or of the finish of a call that has been made.
     pub call: Option<Label>,
-    /// Where a finish calls what lies below the result.
+    /// Label of the call that a finish makes with the result as an argument.
     pub applies: Option<Label>,
-    /// What the handler of a signal raises here comes before anything has been laid out (3.8 to 3.10).
+    /// Range in which a signal handler's exception arrives before anything has been laid out (3.8 to 3.10).
     pub entry: Option<(Label, Label)>,
 }
 
 impl Prologue {
-    /// Writes that of a function with the frame of `code`, which goes on in `base`.
+    /// Writes the prologue of a function with the frame of `code` that continues in `base`.
     pub(super) fn write(py: Python<'_>, base: &Code, code: &Code, key: &ResumeKey, line: Position) -> Flow<Self> {
         let slot = base.varnames.len() as u32;
         let e = Emitter::beside(py, code, line);
@@ -38,7 +38,7 @@ impl Prologue {
         if generator {
             writer.e.begin()?;
         }
-        // Before 3.11 the first instruction that begins no block looks for signals.
+        // Before 3.11 CPython checks for signals at the first instruction that begins no block.
         let looks = !generator && !writer.e.knows(Op::RESUME) && key.may_catch(base);
         let entry = if looks { Some(writer.e.begin_first_try()?) } else { None };
         writer.locals(code)?;
@@ -56,19 +56,20 @@ struct Writer<'a, 'py> {
     base: &'a Code,
     key: &'a ResumeKey,
     e: Emitter,
-    // The local that holds the next value.
+    // Slot of the next value.
     slot: u32,
-    // Jumps into the original code, and where they lead to there.
+    // Jumps into the original code, with their targets there.
     outward: Vec<(Label, Label)>,
     call: Option<Label>,
     applies: Option<Label>,
     entry: Option<(Label, Label)>,
-    // What raises as the original instruction does.
+    // Range whose exceptions go to the handler of the original instruction.
     raising: Option<(Label, Label)>,
 }
 
 impl Writer<'_, '_> {
-    /// Locals that are not bound are given as something, and cells have their own slots.
+    /// Unbinds locals that are not bound, which are passed as some object. Variables of inlined comprehensions move
+    /// to the slots of their cells.
     fn locals(&mut self, code: &Code) -> Flow<()> {
         for (slot, _) in self.key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
             self.e.op(Op::DELETE_FAST, slot as u32)?;
@@ -172,21 +173,21 @@ impl Writer<'_, '_> {
         Prologue { emitter: self.e, length, call: self.call, applies: self.applies, entry: self.entry }
     }
 
-    /// The frame begins to run, and looks for signals: what a handler of those raises comes in the place of the
-    /// instruction, for which the stack is laid out.
+    /// Begins the frame's execution, where signals are checked for. The stack is laid out already, so an exception of
+    /// a signal handler is raised in place of the instruction.
     fn begin(&mut self) -> Flow<Label> {
         let start = self.e.here();
         self.e.begin()?;
         Ok(start)
     }
 
-    /// What was written since `start` raises as the original instruction does.
+    /// The instructions since `start` raise to the handler of the original instruction.
     fn raises_since(&mut self, start: Label) {
         self.raising = Some((start, self.e.here()));
     }
 
-    /// The value on top of the stack is yielded by the instruction. `YIELD_FROM` would ask its iterator for one: the
-    /// prologue yields before one of its own.
+    /// Yields the top of the stack at the original instruction. A `YIELD_FROM` would ask its iterator for an item
+    /// first, so for it the prologue has a yield of its own.
     fn jump_to_yield(&mut self) -> Flow<()> {
         let at = self.key.at;
         if !Opcodes::get(self.py).is(self.base.instructions[at.index()].opcode, Op::YIELD_FROM) {
@@ -206,7 +207,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Calls the next value with so many values behind it.
+    /// Calls the next value with this many values after it.
     fn call(&mut self, arguments: u32) -> Flow<()> {
         self.e.begin_call()?;
         self.load_values(1)?;
@@ -215,10 +216,10 @@ impl Writer<'_, '_> {
         self.e.call(arguments)
     }
 
-    /// What an instruction does behind its call.
+    /// Writes what an instruction does behind its call.
     fn finish(&mut self, finish: Finish) -> Flow<()> {
         match finish {
-            // What comes instead of a next item was caught.
+            // A `StopIteration` instead of the next item has been caught.
             Finish::Keep | Finish::Next => Ok(()),
             Finish::Begin => self.begin_block(),
             Finish::Drop => self.e.op(Op::POP_TOP, 0),
@@ -240,7 +241,7 @@ impl Writer<'_, '_> {
                 }
             }
             Finish::Apply(arguments) => {
-                // What is finished comes before the call, which may break the graph itself.
+                // The finished part is separated from the call, which may break the graph itself.
                 self.e.op(Op::NOP, 0)?;
                 self.e.call(arguments)?;
                 self.applies = Some(Label(self.e.here().0 - 1));
@@ -254,7 +255,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The answer to an operator, above the operands, becomes what the operator gives.
+    /// Turns the result of an operator's special method, above the operands, into the operator's result.
     fn go_on_asking(&mut self, operation: Operation) -> Flow<()> {
         let declined = self.e.jump_if_is(self.py.NotImplemented())?;
         self.e.bury()?;
@@ -270,11 +271,11 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The block of the instruction begins below what is on top of the stack.
+    /// Begins the block of the original instruction below the top of the stack.
     fn begin_block(&mut self) -> Flow<()> {
         let at = self.key.at;
         let handler = self.base.instructions[at.index()].target.unwrap_or(at);
-        // One of the values, which have been loaded.
+        // Slot of a value that has been loaded already, and so is free.
         let top = self.slot - 1;
         self.e.op(Op::STORE_FAST, top)?;
         self.jump(Op::SETUP_FINALLY, handler)?;
@@ -282,7 +283,7 @@ impl Writer<'_, '_> {
         self.e.op(Op::DELETE_FAST, top)
     }
 
-    /// What the branch does, with a bool on top of the stack.
+    /// Branches as the original instruction does, with a bool on top of the stack.
     fn branch(&mut self) -> Flow<()> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
@@ -297,8 +298,8 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop
-    /// ends.
+    /// Writes what follows a call that yields the next item of the iterator below it: if the call raised
+    /// `StopIteration`, the loop ends.
     fn unless_stopped(&mut self, start: Label) -> Flow<()> {
         let after = after_loop(&self.base.instructions[self.key.at.index()])?;
         let end = self.e.end_try()?;
@@ -318,7 +319,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// A jump into the original code.
+    /// Writes a jump into the original code.
     fn jump(&mut self, op: Op, target: Label) -> Flow<()> {
         let jump = self.e.jump(op)?;
         self.outward.push((Label(jump as u32), target));

@@ -1,7 +1,8 @@
-//! A round of a loop that is left to CPython: a resume function of the loop whose code ends where the round does.
-//! There, and where the loop is left, it hands over like new code that breaks. What is on the stack there, and which
-//! locals are bound, is found by a walk over all that may run before; where that is not sure, nothing is left to
-//! CPython.
+//! Left rounds: iterations of a loop that are left to CPython. (A round is one iteration.) The rest of such an
+//! iteration runs in a resume function of the loop, whose code ends at the stops: where the iteration ends, and where
+//! the loop is left. There it hands over, like new code that breaks. A walk over all instructions that may run before
+//! a stop finds the stack and the bound locals at the stop. If these are not certain for every stop, nothing is left
+//! to CPython.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
 use crate::emit::after_loop;
 use crate::machine::opcode::{self, Access, AtBreak, Description, Locals, Movement};
 
-/// Where such a round ends, and what goes on there.
+/// A place where such an iteration ends, and the resume function that continues there.
 pub struct Stop {
-    /// The resume function.
+    /// Key of the resume function.
     pub key: ResumeKey,
-    /// Its code.
+    /// Code of the resume function.
     pub target: Arc<ResumeTarget>,
 }
 
-/// The jumps back of the loops that a place is in: where they lead to, and the last of them.
+/// The loops around a place: for each loop head the last back edge to it.
 fn loops_around(code: &Code, place: Label) -> BTreeMap<Label, Label> {
     let mut loops = BTreeMap::new();
     for (index, instruction) in code.instructions.iter().enumerate() {
@@ -33,12 +34,12 @@ fn loops_around(code: &Code, place: Label) -> BTreeMap<Label, Label> {
     loops
 }
 
-/// Where the loops begin that a resume function goes on in.
+/// Heads of the loops that a resume function continues in.
 pub fn heads_around(code: &Code, key: &ResumeKey) -> Vec<Label> {
     begin(key).map_or_else(Vec::new, |(place, _)| loops_around(code, place).into_keys().collect())
 }
 
-/// Where the original code is entered, and with what on the stack.
+/// Where the original code is entered, and with which stack; `None` if the entry is of another kind.
 fn begin(key: &ResumeKey) -> Option<(Label, Vec<Slot>)> {
     let mut stack = key.stack.clone();
     let behind = match key.entry {
@@ -54,19 +55,19 @@ fn begin(key: &ResumeKey) -> Option<(Label, Vec<Slot>)> {
     Some((Label(key.at.0 + 1), stack))
 }
 
-/// The key of the resume function behind the call that this one begins with; none if what is on the stack cannot be
+/// The key of the resume function behind the call that this one begins with. `None` if the stack there cannot be
 /// handed over.
 pub fn behind_call(key: &ResumeKey) -> Option<ResumeKey> {
     let (at, stack) = begin(key).filter(|(at, stack)| *at != key.at && key.hidden.is_empty() && are_given(stack))?;
     Some(ResumeKey { at, stack, bound: key.bound.clone(), hidden: Vec::new(), entry: Entry::Next, nested: false })
 }
 
-/// Whether a resume function can be given all that lies on a stack when the code runs.
+/// True if all items of a stack can be handed over to a resume function at run time.
 fn are_given(stack: &[Slot]) -> bool {
     stack.iter().all(|slot| matches!(slot, Slot::Value | Slot::Null | Slot::Try(_)))
 }
 
-/// Whether a local may be bound, and whether it may be unbound.
+/// Whether a local may be bound at a place, and whether it may be unbound.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bound {
     may: bool,
@@ -83,21 +84,21 @@ impl Bound {
     }
 }
 
-/// What is known of an item of the stack.
+/// What the walk knows of a stack item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StackItem {
-    /// What was there where the walk began.
+    /// The item at this index of the initial stack.
     Begun(usize),
-    /// The item that a loop was given.
+    /// The item that a loop took from its iterator.
     Given,
-    /// A value, or a NULL.
+    /// Another value or NULL.
     Item,
-    /// What a comprehension's variable was before.
+    /// The value that a variable of a comprehension had before.
     Saved(Bound),
     Block,
 }
 
-/// What is known before an instruction; of the stack nothing in handlers.
+/// State before an instruction. The stack is not known in handlers.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     stack: Option<Vec<StackItem>>,
@@ -124,20 +125,22 @@ struct Walk<'a, 'py> {
     code: &'a Code,
     begin: Vec<Slot>,
     loops: BTreeMap<Label, Label>,
-    /// The variables of comprehensions.
+    /// Slots of the variables of inlined comprehensions.
     cleared: HashSet<u32>,
     states: BTreeMap<Label, State>,
     work: BTreeSet<Label>,
-    /// Where a round begins, and where a loop is left.
+    /// Stops: where an iteration begins, and where a loop is left.
     ends: BTreeSet<Label>,
 }
 
-/// The keys of the resume functions where a round that this one is in ends; none if that is not known for all of them.
+/// Returns the keys of the resume functions at the stops of the iteration that this one continues in. Empty if the
+/// state is not certain at all stops.
 pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let Some((place, stack)) = begin(key) else { return Vec::new() };
     let loops = loops_around(code, place);
     let steps = |head: Label| describe(&code.instructions[head.index()]).at_break == AtBreak::Advance;
-    // An iterator is advanced at the end of a round.
+    // For a loop over an iterator the stop is behind its head, so that the iterator is advanced at the end of an
+    // iteration.
     let ends: BTreeSet<Label> = loops.keys().map(|head| Label(head.0 + u32::from(steps(*head)))).collect();
     let runs_again = ends.contains(&place) && code.instructions[place.index()].target.is_some();
     if loops.is_empty() || !key.hidden.is_empty() || key.nested || runs_again {
@@ -174,7 +177,7 @@ fn describe(instruction: &Instruction) -> &'static Description {
     opcode::describe(instruction.opcode)
 }
 
-/// What an instruction does with local variables, and with which.
+/// The accesses of an instruction to local variables, with their slots.
 fn accesses(instruction: &Instruction) -> impl Iterator<Item = (Access, u32)> {
     describe(instruction).accesses(instruction.arg)
 }
@@ -184,14 +187,14 @@ fn written(instruction: &Instruction) -> impl Iterator<Item = (Access, u32)> {
     accesses(instruction).filter(|(access, _)| *access != Access::Load)
 }
 
-/// Whether the slot of a cell is a local's, too, as where a function captures the variable of a comprehension.
+/// True if a slot is both a local's and a cell's, as where a function captures the variable of a comprehension.
 fn keeps_locals_in_cells(code: &Code) -> bool {
     let is_cell = |slot: u32| code.varnames.get(slot as usize).is_some_and(|name| code.cellvars.contains(name));
     code.instructions.iter().flat_map(written).any(|(_, slot)| is_cell(slot))
 }
 
 impl Walk<'_, '_> {
-    /// The resume function for a place.
+    /// The key of the resume function at a place; `None` if the state there is not certain.
     fn key(&self, at: Label) -> Option<ResumeKey> {
         let state = self.states.get(&at)?;
         let slot = |(at, item): (usize, &StackItem)| match item {
@@ -223,7 +226,7 @@ impl Walk<'_, '_> {
         let behind =
             |walk: &Self, jump| before.stack.clone().and_then(|stack| walk.stack_behind(stack, instruction, jump));
         if let Some(target) = instruction.target {
-            // What cleans up behind a loop is for CPython's own use.
+            // The instructions that clean up behind a loop are skipped, as CPython itself does.
             let exit = if description.movement == Movement::Advance {
                 after_loop(instruction).unwrap_or(target)
             } else {
@@ -243,14 +246,15 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What is known in a handler that a block begins (3.8 to 3.10), by what may be written before it is entered.
+    /// Locals in a handler that a block begins (3.8 to 3.10): merged with all writes between the block and its
+    /// handler.
     fn locals_raised(&self, locals: &[Bound], from: Label, handler: Label) -> Vec<Bound> {
         let mut locals = locals.to_vec();
         let opcodes = Opcodes::get(self.py);
         for index in from.index()..handler.index() {
             let instruction = &self.code.instructions[index];
             let next = &self.code.instructions[index + 1..];
-            // What `except ... as name` binds is deleted before an exception leaves its body.
+            // The name of `except ... as name` is unbound again before an exception leaves the `except` body.
             let is_deleted = next.first().is_some_and(|next| {
                 describe(next).locals == Locals::One(Access::Delete) && next.arg == instruction.arg
             });
@@ -291,7 +295,7 @@ impl Walk<'_, '_> {
         locals
     }
 
-    /// The stack behind the instruction; `None` if that is not known.
+    /// The stack behind an instruction; `None` if it is not known.
     fn stack_behind(&self, mut stack: Vec<StackItem>, instruction: &Instruction, jump: bool) -> Option<Vec<StackItem>> {
         let is_block = |item: &StackItem| match item {
             StackItem::Block => true,
@@ -324,8 +328,8 @@ impl Walk<'_, '_> {
             Movement::Effect | Movement::Call => {
                 let effect = stack_effect(self.py, instruction.opcode, instruction.arg, jump).ok()?;
                 self.move_by(&mut stack, effect)?;
-                // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables
-                // were.
+                // The result of a call takes the place of the call's NULL. Other items in the place of a NULL are
+                // former values of a comprehension's variables.
                 match stack.last_mut() {
                     Some(last @ &mut StackItem::Begun(at))
                         if effect < 0 && movement == Movement::Call && self.begin[at] == Slot::Null =>
@@ -339,7 +343,7 @@ impl Walk<'_, '_> {
         Some(stack)
     }
 
-    /// Takes an item off the stack; `None` if that is not sure to be one.
+    /// Pops an item; `None` if the top is not certain to be an item.
     fn pop(&self, stack: &mut Vec<StackItem>) -> Option<()> {
         match stack.pop()? {
             StackItem::Block => None,
@@ -348,7 +352,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// So many items come, or go.
+    /// Pops or pushes as many items as the stack effect says.
     fn move_by(&self, stack: &mut Vec<StackItem>, effect: i32) -> Option<()> {
         for _ in effect..0 {
             self.pop(stack)?;

@@ -1,4 +1,4 @@
-//! The second run of a frame whose graph raised, in CPython.
+//! The second run: after an exception of the graph, the frame runs again in CPython.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,39 +15,40 @@ use crate::log;
 use crate::resume_point::{raised, Entry, ResumeKey};
 use crate::stats;
 
-/// The code that runs again, held weakly: its own new code refers to this.
+/// The code that runs again. It is held weakly, because its own new code refers to this.
 pub struct SecondRun {
     code: OnceLock<WeakRef>,
     cells: usize,
 }
 
 impl SecondRun {
-    /// That of a function with so many free variables.
+    /// For the code of a function with this many free variables.
     pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<SecondRun>> {
         let run = SecondRun::of_code_to_be(cells);
         run.is_of(code)?;
         Ok(run)
     }
 
-    /// That of code which is being written.
+    /// For code that is still being written.
     pub(super) fn of_code_to_be(cells: usize) -> Arc<SecondRun> {
         Arc::new(SecondRun { code: OnceLock::new(), cells })
     }
 
-    /// Names the code.
+    /// Sets the code.
     pub(super) fn is_of(&self, code: &Bound<'_, PyCode>) -> PyResult<()> {
         let _ = self.code.set(WeakRef::new(code.as_any(), None)?);
         Ok(())
     }
 
-    /// A callable that is given what the graph raised, the function's free cells, and its arguments by their slots.
+    /// Returns a callable that takes the exception of the graph, the function's free cells, and its arguments by
+    /// slots.
     pub fn callable(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let callable = cpython::fastcall_taking(py, "__again__", "Runs a frame in CPython.", move |py, mut values| {
             let error = PyErr::from_value(values.remove(0));
             let lost = || PyRuntimeError::new_err("a function was collected while it ran");
             let code = self.code.get().and_then(|code| code.get(py)).ok_or_else(lost)?.cast_into::<PyCode>()?;
-            // What the handler of a signal raises is not the graph's, nor what another thread ends this one with: what
-            // goes on is the program, in the handlers that are active.
+            // An exception of a signal handler, or one that another thread raises here, is not the graph's: it is
+            // raised in the program, into the handlers that are active.
             if !cpython::take_graph_error(&error, py) || !error.is_instance_of::<PyException>(py) {
                 return raise_in(py, &code, values, self.cells, error);
             }
@@ -63,7 +64,7 @@ impl SecondRun {
     }
 }
 
-/// Calls a function of this code in CPython, with so many cells and its arguments.
+/// Calls a function of this code in CPython. `values` are its cells, as many as `cells` says, and its arguments.
 fn run(
     py: Python<'_>,
     code: &Bound<'_, PyCode>,
@@ -79,7 +80,8 @@ fn run(
     Ok(cpython::call_giving(&function, arguments)?.unbind())
 }
 
-/// Goes on with a frame, whose code is given so many cells and its arguments, by raising an exception where it is.
+/// Continues a frame by raising an exception where it is. `values` are the cells of its code, as many as `cells`
+/// says, and its arguments.
 pub(super) fn raise_in<'py>(
     py: Python<'py>,
     code: &Bound<'py, PyCode>,
@@ -94,8 +96,9 @@ pub(super) fn raise_in<'py>(
     run(py, &code, values, cells)
 }
 
-/// The code of a resume function that goes on by raising an exception, and its arguments; in the function that its
-/// frame had called, if it was in one. Nothing where a frame begins: its first instruction is in no handler.
+/// Returns the code of a resume function that continues by raising an exception, and its arguments. If the frame was
+/// in a call, the exception is raised in the called function. `None` for code that is no resume function: its first
+/// instruction is in no handler.
 fn raising<'py>(
     code: &Bound<'py, PyCode>,
     mut arguments: Vec<Bound<'py, PyAny>>,

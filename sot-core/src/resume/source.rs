@@ -12,7 +12,7 @@ use crate::cpython::StateRef;
 use crate::error::{Flow, Forbidden, ReasonId, Unwind};
 use crate::resume_point::{Entry, Finish, ResumeKey};
 
-/// The original code behind the code being translated, from which resume functions are made.
+/// The original code of the code being translated, from which resume functions are made.
 pub struct ResumeSource<'py> {
     /// The original code.
     pub unit: Rc<CodeUnit>,
@@ -25,7 +25,7 @@ pub struct ResumeSource<'py> {
 }
 
 impl<'py> ResumeSource<'py> {
-    /// That of a frame's code.
+    /// The original code of a frame's code.
     pub fn of(py: Python<'py>, running: &Rc<CodeUnit>) -> PyResult<Self> {
         let lost = || pyo3::exceptions::PyRuntimeError::new_err("the code of a running function has no cache");
         let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
@@ -42,18 +42,18 @@ impl<'py> ResumeSource<'py> {
         Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
     }
 
-    /// The cache of the original code.
+    /// Returns the cache of the original code.
     pub fn cache(&self) -> &CodeCache {
         &self.cache
     }
 
-    /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
+    /// True if new code drives the resume functions it hands over to, because no outer hand-over does.
     pub fn is_driving(&self) -> bool {
         self.driving
     }
 
-    /// A place in the code being translated, as a place in the original code. The rest of a call and the jump that ends
-    /// a prologue stand for the call and for what follows it.
+    /// Maps a place in the code being translated to a place in the original code. In the prologue, the rest of a call
+    /// maps to the call, and the final jump maps to the instruction behind the call.
     pub fn original(&self, at: Label) -> Flow<Label> {
         if let Some(at) = at.0.checked_sub(self.shift) {
             if at >= self.unit.code.instructions.len() as u32 {
@@ -72,22 +72,22 @@ impl<'py> ResumeSource<'py> {
         place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
     }
 
-    /// What is done behind the call at a place in a prologue.
+    /// The finish of the call at a place in a prologue.
     pub fn finish_at(&self, at: Label) -> Option<Finish> {
         self.call.filter(|(call, _)| *call == at).map(|(_, finish)| finish)
     }
 
-    /// The key of the code being run, if it is that of a resume function.
+    /// The key of the running code, if it is a resume function.
     pub fn key(&self, py: Python<'py>) -> Option<ResumeKey> {
         self.cache.resume_key(self.running.object.bind(py).cast::<PyCode>().ok()?)
     }
 
-    /// Whether the code being run is that of a resume function which may begin in a `try`.
+    /// True if the running code is a resume function that may begin within a `try`.
     pub fn may_catch(&self, py: Python<'py>) -> bool {
         self.key(py).is_some_and(|key| key.may_catch(&self.unit.code))
     }
 
-    /// The code of a resume function.
+    /// Returns the code of a resume function, building it at first use.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
         self.cache.resume_code(py, key, || {
             let built = build(py, &self.unit, key, line, &[])?;
@@ -97,7 +97,7 @@ impl<'py> ResumeSource<'py> {
                 let own_cells = self.unit.code.cellvars.len();
                 let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
                 cache.set_origin(CodeOrigin { base, prologue, call, applies, nested, own_cells });
-                // Generators run in CPython.
+                // A generator's frames run in CPython.
                 cache.set_skip(key.entry == Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {
                     if self.cache.forbids(what) {

@@ -1,5 +1,5 @@
-//! Finishes: what an instruction does with the result of the one function it calls. The prologue of the resume
-//! function does it behind that call.
+//! Finishes: what an instruction still does with the result of the one function it calls. If the call broke, the
+//! prologue of the resume function does the finish.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,60 +9,61 @@ use pyo3::types::{PyIterator, PyString};
 use crate::cpython;
 use crate::operators::{BinaryOp, CompareOp};
 
-/// What becomes of the result.
+/// What the instruction does with the result of its call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Finish {
-    /// It is left as it is.
+    /// Leaves the result on the stack.
     Keep,
-    /// It is left as it is, and the block of a `with` begins below it (3.8 to 3.10).
+    /// Leaves the result on the stack, and begins the block of a `with` below it (3.8 to 3.10).
     Begin,
-    /// It is dropped.
+    /// Drops the result.
     Drop,
-    /// It is left as a method load leaves what is no method: with a NULL.
+    /// Leaves the result with a NULL, as a method load leaves a callable that is no method.
     Pair,
-    /// It is that of `__init__`: dropped if it is None.
+    /// The result of `__init__`: drops it if it is `None`, else raises.
     Made,
-    /// It is an operator's answer, above the operands; if that is `NotImplemented`, there is more to do.
+    /// The result of an operator's special method, above the operands. If it is `NotImplemented`, the other methods
+    /// of the operator are tried.
     Operator(Operation),
-    /// The same, and the truth of what the operator gives is left (3.13).
+    /// Like `Operator`, and then leaves the truth of the operator's result (3.13).
     Test(Operation),
-    /// It is an answer that C code checks or converts, and then this is done with it.
+    /// The result of a special method that C code checks or converts, and then uses in this way.
     Answer(Answer, AnswerUse),
-    /// It is the last of so many arguments of a call; the others and the callable lie below it.
+    /// The last of this many arguments of a call. The other arguments and the callable are below it.
     Apply(u32),
-    /// It is the next item of the iterator below it; a `StopIteration` that comes in its place ends the loop.
+    /// The next item of the iterator below it. A `StopIteration` instead of the item ends the loop.
     Next,
 }
 
-/// What C code makes of the answer of a special method.
+/// How C code checks and converts the result of a special method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {
-    /// That of `__bool__`, which is a bool.
+    /// Result of `__bool__`: has to be a bool.
     Truth,
-    /// That of `__len__` as a truth.
+    /// Result of `__len__`, as a truth value.
     Filled,
-    /// That of `__len__`, which is a length.
+    /// Result of `__len__`, as a length.
     Length,
-    /// That of `__contains__`: its truth.
+    /// Result of `__contains__`, as a truth value.
     Found,
-    /// That of `__iter__`, which is an iterator.
+    /// Result of `__iter__`: has to be an iterator.
     Iterator,
-    /// That of `__str__`, which is a string.
+    /// Result of `__str__`: has to be a string.
     Str,
-    /// That of `__repr__`, which is a string.
+    /// Result of `__repr__`: has to be a string.
     Repr,
-    /// That of `__format__`, which is a string.
+    /// Result of `__format__`: has to be a string.
     Format,
 }
 
-/// What an instruction does with the checked answer of a special method.
+/// How an instruction uses the checked result of a special method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AnswerUse {
-    /// Leaves it on the stack.
+    /// Leaves the result on the stack.
     Leave,
-    /// Leaves its negation on the stack.
+    /// Leaves the negated result on the stack.
     Not,
-    /// Branches on it. An instruction that may keep its operand has the operand below the answer.
+    /// Branches on the result. An instruction that may keep its operand has the operand below the result.
     Branch,
 }
 
@@ -78,13 +79,13 @@ impl Answer {
         Answer::Format,
     ];
 
-    /// The function of an answer that checks it; there is one of each.
+    /// Returns the function that checks this kind of result; there is one function of each kind.
     pub(crate) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let checks = CHECKS.get_or_try_init(py, || Answer::ALL.iter().map(|answer| answer.make(py)).collect())?;
         Ok(checks[self as usize].clone_ref(py))
     }
 
-    /// Which answer the function checks, if it is one of these.
+    /// Returns the kind of result that the function checks, if it is one of these functions.
     pub fn checked_by(function: &Bound<'_, PyAny>) -> Option<Answer> {
         let checks = CHECKS.get(function.py())?;
         let index = checks.iter().position(|check| check.is(function))?;
@@ -99,7 +100,7 @@ impl Answer {
         Ok(check.unbind())
     }
 
-    /// The answer if it is one, or what it is converted to; else CPython's own error.
+    /// Returns the result, converted if need be. Fails with CPython's own error.
     pub fn checked<'py>(self, answer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = answer.py();
         let bool = |truth: bool| pyo3::types::PyBool::new(py, truth).to_owned().into_any();
@@ -127,7 +128,7 @@ impl Answer {
     }
 }
 
-/// What `len()` makes of the answer of `__len__`.
+/// Converts the result of `__len__` as `len()` does.
 fn length(answer: &Bound<'_, PyAny>) -> PyResult<isize> {
     let index = cpython::import(answer.py(), "operator")?.getattr("index")?.call1((answer,))?;
     match index.extract::<isize>() {
@@ -146,29 +147,29 @@ fn length(answer: &Bound<'_, PyAny>) -> PyResult<isize> {
 
 static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 
-/// An operator, of which one operand was asked.
+/// An operator one of whose special methods has been called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the operator, and what was asked for it")]
 pub enum Operation {
-    /// Arithmetic.
+    /// An arithmetic operator.
     Binary { op: BinaryOp, inplace: bool, asked: Asked },
     /// A comparison.
     Compare { op: CompareOp, asked: Asked },
 }
 
-/// What was asked for an operator.
+/// The special method of an operator that has been called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Asked {
-    /// The left operand, for the operator in place.
+    /// The in-place method of the left operand.
     InPlace,
-    /// The left operand.
+    /// The method of the left operand.
     Left,
-    /// The right operand.
+    /// The reflected method of the right operand.
     Right,
 }
 
 impl Operation {
-    /// The same with something else asked.
+    /// The same operator with another method called.
     #[must_use]
     pub fn of(self, asked: Asked) -> Self {
         match self {
@@ -177,7 +178,7 @@ impl Operation {
         }
     }
 
-    /// A function of both operands that does what is left to do.
+    /// Returns a function of a tuple of both operands that evaluates the rest of the operator.
     pub(crate) fn rest(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let rest = cpython::fastcall(
             py,
@@ -235,8 +236,8 @@ impl Operation {
     }
 }
 
-/// What a left operand in C does where the right one had no answer: sequences are joined and repeated (`sq_concat`), or
-/// say in their own words what does not fit.
+/// The result of a left operand implemented in C after the right operand returned `NotImplemented`: sequences are
+/// concatenated and repeated (`sq_concat`), or raise their own error.
 fn sequence_answer<'py>(
     op: BinaryOp,
     inplace: bool,
@@ -258,7 +259,7 @@ fn sequence_answer<'py>(
     Ok(None)
 }
 
-/// A function that raises what calling a class raises if its `__init__` gave something.
+/// Returns a function that raises CPython's error for an `__init__` that does not return `None`.
 pub(crate) fn refuse_result(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let refuse =
         cpython::fastcall(py, "__refuse__", "The error of an `__init__` that gives something.", |_, values| {

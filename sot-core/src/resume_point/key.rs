@@ -1,4 +1,4 @@
-//! The key of a resume function: where it goes on, and which values it is given.
+//! The key of a resume function: the place where it continues, and the values it is given.
 
 use pyo3::prelude::*;
 
@@ -6,25 +6,26 @@ use super::finish::Finish;
 use crate::bytecode::{Code, Label};
 use crate::emit::raised_width;
 
-/// What distinguishes the resume functions of one code object.
+/// Distinguishes the resume functions of one code object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ResumeKey {
-    /// The instruction of the original code to go on with.
+    /// The instruction of the original code that the function continues at.
     pub at: Label,
-    /// Which locals are bound.
+    /// For each local whether it is bound.
     pub bound: Vec<bool>,
-    /// The cells in whose slots an inlined comprehension keeps a variable of its own, and whether that is bound.
+    /// Cells whose slots hold a variable of an inlined comprehension, and whether that variable is bound.
     pub hidden: Vec<(usize, bool)>,
-    /// The stack from the bottom up, with what begins between its items.
+    /// The stack from the bottom up, with the blocks and handlers that begin between its items.
     pub stack: Vec<Slot>,
-    /// What comes before the original instructions.
+    /// How the original instructions are entered.
     pub entry: Entry,
-    /// Whether the frame's caller calls the function as it called the frame: a nested one is driven by nobody else.
+    /// True if the function resumes a call that was inlined. The prologue of the caller's resume function calls it
+    /// like an ordinary function; no outer hand-over drives it, so its own hand-overs drive.
     pub nested: bool,
 }
 
 impl ResumeKey {
-    /// How many values the function is given besides the locals.
+    /// Number of values that the function is given besides the locals.
     pub fn values(&self) -> usize {
         let raised = raised_width() as usize;
         let taken = |slot: &Slot| match slot {
@@ -42,14 +43,14 @@ impl ResumeKey {
         hidden + self.stack.iter().map(taken).sum::<usize>() + entry
     }
 
-    /// Whether the frame may begin in a `try` of the code.
+    /// True if the frame may begin within a `try` of the code.
     pub fn may_catch(&self, code: &Code) -> bool {
         let is_called = matches!(self.entry, Entry::Return(..));
         let is_block = |slot: &Slot| matches!(slot, Slot::Try(_));
         is_called || self.stack.iter().any(is_block) || code.handler_at(self.at).is_some()
     }
 
-    /// How many items its stack has since 3.11.
+    /// Number of items on the stack, from 3.11 on.
     pub(crate) fn depth(&self) -> u32 {
         let item = |slot: &&Slot| matches!(slot, Slot::Value | Slot::Null | Slot::Handling);
         self.stack.iter().filter(item).count() as u32
@@ -59,37 +60,37 @@ impl ResumeKey {
 /// How a resume function enters the original code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Entry {
-    /// By going on at the instruction.
+    /// Continues at the instruction.
     Next,
-    /// By raising its last value, an exception of the instruction, into the handlers.
+    /// Raises its last value, an exception of the instruction, into the handlers.
     Raise,
-    /// By going on behind the instruction, which calls, with what its last values give: a function, and so many
+    /// Continues behind the instruction, a call, with the result of calling its last values: a function and this many
     /// arguments.
     Return(usize, Finish),
-    /// By going on behind the instruction, which has called: the result is on top of the stack.
+    /// Continues behind the instruction, whose call has been made: the result is on top of the stack.
     Finish(Finish),
-    /// By yielding its last value at the instruction: the function gives a generator.
+    /// Yields its last value at the instruction: the function creates a generator.
     Yield,
 }
 
-/// What a resume function lays out on its stack.
+/// An item that a resume function lays out on its stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Slot {
-    /// A value that it is given.
+    /// A value given to the function.
     Value,
     /// A NULL.
     Null,
-    /// The handler of an exception that it is given: what was handled before.
+    /// The handler of an exception given to the function, with the exception handled before.
     Handling,
-    /// A block that sends exceptions to the label (3.8 to 3.10); no item.
+    /// A block that sends exceptions to the label (3.8 to 3.10). It is no stack item.
     Try(Label),
-    /// That a `finally` body was entered from above (3.8).
+    /// Marker that a `finally` body was entered without exception (3.8).
     Fallen,
-    /// Where a `finally` body returns to (3.8).
+    /// The address that a `finally` body returns to (3.8).
     ReturnTo(Label),
 }
 
-/// The values that an exception is on the stack: traceback, itself and class, or itself alone.
+/// The stack items of an exception: traceback, exception and class, or the exception alone.
 pub(crate) fn raised<'py>(py: Python<'py>, error: &PyErr) -> Vec<Bound<'py, PyAny>> {
     let value = error.value(py).clone().into_any();
     if raised_width() == 1 {

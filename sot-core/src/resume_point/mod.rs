@@ -1,5 +1,5 @@
-//! Where and how a frame goes on behind a break: the key of a resume function, and the finish of the instruction whose
-//! call broke.
+//! The point where a frame continues behind a break: the key of its resume function, and the finish of the
+//! instruction whose call broke.
 
 mod finish;
 mod key;

@@ -1,4 +1,4 @@
-//! What the instruction that a graph breaks at needs besides its operands.
+//! What the instruction at a graph break needs besides its operands.
 
 use pyo3::types::PyCode;
 
@@ -11,15 +11,15 @@ use crate::machine::opcode::{self, AtBreak};
 use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item};
 
-/// What is found out of the breaking instruction while the trace can still be asked.
+/// What the breaking instruction needs. It is found out before the trace has ended, because it may add guards.
 #[derive(Default)]
 pub struct BreakDetails {
-    /// The name of the empty cell that it reads or deletes, if that is one of the function's own: in a resume function
-    /// it is a free variable, of which CPython says something else.
+    /// Name of the empty cell that the instruction reads or deletes, if the cell is one of the function's own. In a
+    /// resume function the cell is a free variable, for which CPython raises another error.
     pub(crate) empty_own_cell: Option<String>,
-    /// The `__exit__` that it calls, with what that is told.
+    /// The `__exit__` that the instruction calls, and its three arguments.
     pub(crate) exit: Option<(VarId, [VarId; 3])>,
-    /// What stands in the stack for the way in which a `with` is left (3.8).
+    /// The entry that replaces `__exit__` on the stack, below the exception, in a `with` left by an exception (3.8).
     pub(crate) filler: Option<VarId>,
 }
 
@@ -39,12 +39,12 @@ impl BreakDetails {
         Ok(details)
     }
 
-    /// What `__exit__` is told.
+    /// The arguments of `__exit__`.
     pub(super) fn values(&self) -> Vec<VarId> {
         self.exit.map(|(_, told)| told.to_vec()).unwrap_or_default()
     }
 
-    /// `__exit__` lies below what tells how the cleanup was entered (3.8).
+    /// In 3.8, `__exit__` lies on the stack below the entry that says how the cleanup was entered.
     fn look_at_cleanup(&mut self, cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<()> {
         let frame = at.innermost();
         let stack = &frame.stack;
@@ -63,7 +63,7 @@ impl BreakDetails {
     }
 }
 
-/// `__exit__` is told of the exception on top of the stack (3.9 and newer).
+/// From 3.9 on, `__exit__` is called with the exception on top of the stack.
 fn exit_with_exception(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint) -> Flow<(VarId, [VarId; 3])> {
     let stack = &at.innermost().stack;
     let (exit, exception) = if emit::raised_width() == 1 { (4, 1) } else { (7, 2) };

@@ -1,4 +1,5 @@
-//! Values that run code of the program when they die: new code lets them die where CPython does, or there is none.
+//! Values whose destruction runs code of the program. New code must destroy them where CPython does; where that is
+//! not possible, the trace is refused.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use crate::machine::executor::lasting::{lasting_values, reachable};
 use crate::machine::executor::{Frame, OpcodeExecutor};
 use crate::machine::variable::{Death, VarId, Variable};
 
-/// What the program drops unless these values hold it, and what shows when it dies, if anything does.
+/// Returns the values that the program drops unless `results` hold them, and whose destruction is observable.
 fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
     let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(cx).then_some(id);
     let observable: Vec<VarId> = cx.vars.iter().filter_map(runs).collect();
@@ -25,21 +26,22 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
         }
     }
     if deaths.iter().all(|(_, death)| *death == Death::Refused) {
-        // No one will ask for the tracebacks of the exceptions that they hold.
+        // No code will ask for the tracebacks of the exceptions that they hold.
         let held = reachable(cx, deaths.iter().map(|(id, _)| *id).collect());
         held.into_iter().filter(|held| !living.contains(held)).for_each(|held| cx.forget_raised(held));
     }
     deaths.into_iter().map(|(id, _)| id).collect()
 }
 
-/// What runs code of the program when it dies and has died before the graph ends is CPython's from the start.
+/// Refuses a trace that has dropped a value whose destruction runs code: the next attempt leaves the making of that
+/// value to CPython.
 pub(super) fn refuse_dropped(cx: &mut OpcodeExecutor<'_>, live: &[VarId]) -> Flow<()> {
     let dropped = dropped(cx, live);
     dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it dies")))
 }
 
-/// What runs code of the program when it dies and was given to the frame: as an argument of which it may have the last
-/// reference, or in a container from which it has taken it.
+/// Returns the values with observable destruction that were handed to the frame, as an argument of which it may own
+/// the last reference or in a container from which it took them, and that it does not keep.
 fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
     let watched: Vec<VarId> = cx.all_taken().collect();
     if watched.is_empty() {
@@ -50,8 +52,8 @@ fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
     watched.into_iter().filter(|value| !living.contains(value)).collect()
 }
 
-/// The variables of the frame that hold the last references to what runs code when it dies, in the order in which they
-/// let it go: new code holds them to its end, too.
+/// Returns the variables of the frame that own the last references to values whose destruction runs code, in the
+/// order in which they are cleared. New code keeps these variables to its end, too.
 pub(super) fn dying_with(cx: &mut OpcodeExecutor<'_>, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
     let dropped = dropped(cx, &[result]);
     let given_away = given_away(cx, result);

@@ -1,6 +1,6 @@
-//! What a simulation has come to, once it has ended: which values live on, the finished graph, and what has to be known
-//! to write new code. Whatever could still add a guard, look into a value or refuse happens while it is made; the code
-//! generator reads it and adds nothing.
+//! The result of a simulation that has ended: the values that live on, the finished graph, and all that is needed to
+//! write new code. Whatever can still add a guard, look into a value or fail happens while it is made. The code
+//! generator only reads it.
 
 mod break_details;
 mod deaths;
@@ -21,48 +21,48 @@ pub(crate) use crate::machine::executor::lasting::outlives;
 pub use break_details::BreakDetails;
 pub(crate) use reach::{effect_values, written_objects};
 
-/// A simulation that has ended. Its executor can be read, and no longer be changed.
+/// A simulation that has ended. Its executor can be read but no longer changed.
 pub struct FinishedTrace<'a, 'py> {
     /// The variables, trackers and writes.
     pub cx: &'a OpcodeExecutor<'py>,
-    /// The graph, if tensors of it live on or it writes to tensors from outside.
+    /// The graph, if a tensor of it lives on or it writes to a tensor from outside.
     pub graph: Option<FinishedGraph>,
 }
 
-/// The graph's callable with what it is given and gives.
+/// The callable of a graph, with its inputs and outputs.
 pub struct FinishedGraph {
-    /// Takes the inputs and gives the outputs.
+    /// Takes the inputs and returns the outputs.
     pub callable: Py<PyAny>,
-    /// The values it is called with.
+    /// The values that are passed to the callable.
     pub inputs: Vec<VarId>,
     /// The tensors that live on.
     pub outputs: Vec<VarId>,
-    /// Its statements.
+    /// The statements of the graph.
     pub ir: StatementIR,
 }
 
 /// A trace whose frame returns.
 pub struct ReturnTrace<'a, 'py> {
-    /// The trace.
+    /// The executor and the graph.
     pub trace: FinishedTrace<'a, 'py>,
-    /// What the frame returns.
+    /// The return value of the frame.
     pub value: VarId,
-    /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which
-    /// they let it go.
+    /// The variables of the frame that own the last reference to a value whose destruction runs code, in the order in
+    /// which they are cleared.
     pub dying: Vec<VarId>,
 }
 
 /// A trace that ends in a graph break.
 pub struct BreakTrace<'a, 'py> {
-    /// The trace.
+    /// The executor and the graph.
     pub trace: FinishedTrace<'a, 'py>,
     /// The frames where the graph breaks.
     pub at: &'a BreakPoint,
     /// The original code of each frame.
     pub sources: &'a [ResumeSource<'py>],
-    /// What the frames hold that lives on.
+    /// The live values of the frames.
     pub live: Vec<VarId>,
-    /// What the breaking instruction needs besides.
+    /// What the breaking instruction needs besides its operands.
     pub details: BreakDetails,
 }
 
@@ -70,7 +70,7 @@ pub struct BreakTrace<'a, 'py> {
 ///
 /// # Errors
 ///
-/// A value that new code cannot make, as a plan for another attempt or a reason to leave the frame to CPython.
+/// A value that new code cannot make: a restart with a planned break, or a reason to leave the frame to CPython.
 pub fn end_at_return<'a, 'py>(
     cx: &'a mut OpcodeExecutor<'py>,
     value: VarId,
@@ -105,7 +105,7 @@ pub fn end_at_break<'a, 'py>(
     Ok(BreakTrace { trace: FinishedTrace { cx, graph }, at, sources, live, details })
 }
 
-/// Ends the graph with every tensor that `results` or a write needs as an output.
+/// Finishes the graph. Its outputs are the tensors that `results` or a write needs.
 fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> Flow<Option<FinishedGraph>> {
     let (symbols, outputs): (Vec<SymbolId>, Vec<VarId>) = reach::escaping_tensors(cx, results).into_iter().unzip();
     if outputs.is_empty() && !cx.graph.has_effects() {
@@ -124,7 +124,7 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
     }
 }
 
-/// Assumes that the tensors which enter a graph that changes some share memory as they do now.
+/// Guards that the tensors which enter a graph that writes in place share memory as they do now.
 fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let Some(memory) = cx.runtime.backend.value_memory().filter(|_| cx.graph.has_effects()) else { return Ok(()) };
     let parameters = cx.graph.parameters.iter().map(|(_, variable, _)| *variable);
@@ -141,8 +141,8 @@ fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes
-/// what it is given stays the backend's.
+/// Compiles the finished graph with the program's own compiler, if one is registered. A graph that writes in place
+/// keeps the backend's callable.
 fn compiled(
     cx: &mut OpcodeExecutor<'_>,
     callable: Py<PyAny>,

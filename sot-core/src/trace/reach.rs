@@ -1,4 +1,4 @@
-//! What of a trace lives on: what is reached from the results of a frame and from its writes.
+//! The values of a trace that live on: those reachable from the results of a frame and from its writes.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::resume::{layout, Item, Value};
 use crate::side_effects::Effect;
 use crate::tracker::Tracker;
 
-/// Looks into what new code may have to make: all that is reached from `results` and from the writes.
+/// Prepares the values that new code may have to make: those reachable from `results` and from the writes.
 pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()> {
     let mut pending = effect_values(cx);
     pending.extend(written_objects(cx));
@@ -23,8 +23,7 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
         }
         let is_loadable = cx.trackers.is_loadable(cx.vars.tracker(variable));
         if !is_loadable && cx.vars.get(variable).constant().is_none() {
-            // Other values than those that nobody has looked at stay as they are: to see an open number is to assume
-            // it.
+            // Only lazy variables are looked at, because to look at an open number is to specialise on it.
             if cx.vars.get(variable).form() == Form::Lazy {
                 cx.see(variable)?;
             }
@@ -35,7 +34,7 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
     Ok(())
 }
 
-/// The graph's tensors that can be reached from `results` and from the writes.
+/// Returns the graph's tensors that are reachable from `results` and from the writes.
 pub(super) fn escaping_tensors(cx: &OpcodeExecutor<'_>, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
     let mut log: Vec<&Effect> = changed_once(cx.effects.log().iter().rev()).collect();
     log.reverse();
@@ -45,7 +44,8 @@ pub(super) fn escaping_tensors(cx: &OpcodeExecutor<'_>, results: &[VarId]) -> Ve
     reachable(cx, pending).iter().filter_map(symbol).collect()
 }
 
-/// What lives on at a graph break: stacks, locals, contents of the outermost frame's own cells, cells of the others.
+/// Returns the values that live on at a graph break: the stacks and locals of all frames, the contents of the
+/// outermost frame's own cells, and the cells of the other frames.
 pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId> {
     let value = |item| match item {
         Item::Value(Value::Known(value)) | Item::Handling(Value::Known(value)) => Some(value),
@@ -65,8 +65,8 @@ pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId
     for cell in root.cells.iter().take(root.unit.code.cellvars.len()).filter(|cell| **cell != cx.stack.null()) {
         live.extend(cx.vars.get(*cell).children());
     }
-    // That of a comprehension, in the place of one that the resume function was given; and that one, if it was given
-    // on the stack of the comprehension.
+    // A cell of a comprehension may stand in the place of a cell that the resume function was given. Both live on,
+    // and the latter also if it was given on the stack of the comprehension.
     let is_free = |cell| matches!(cx.trackers.get(cx.vars.tracker(cell)), Tracker::FreeCell { .. });
     let own = |cell: &&VarId| **cell != cx.stack.null() && !is_free(**cell);
     live.extend(root.cells.iter().filter(own));
@@ -75,12 +75,12 @@ pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId
     live
 }
 
-/// What the writes hand to what outlives the frame, also where a later one replaces it.
+/// Returns the values that writes hand to objects which outlive the frame, also those that a later write replaces.
 pub(crate) fn effect_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     changed_once(cx.effects.log().iter()).flat_map(|effect| values_of(cx, effect)).collect()
 }
 
-/// The objects written to that outlive the frame.
+/// Returns the written objects that outlive the frame.
 pub(crate) fn written_objects(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     cx.effects.written().filter(|object| outlives(cx, *object)).collect()
 }

@@ -1,4 +1,4 @@
-//! Keys of items, and objects as parts of trackers.
+//! Keys of items, and objects as parts of trackers, compared by identity.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::value_path::PathStep;
 pub struct ById(pub Py<PyAny>);
 
 impl ById {
-    /// The address, which the object keeps while something holds it.
+    /// The object's address, which is valid while something holds the object.
     pub(super) fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
@@ -33,21 +33,21 @@ impl Hash for ById {
     }
 }
 
-/// Key of an item: what stands between the brackets.
+/// Key of an item: the expression between the brackets.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Key {
     /// Position in a list or tuple, or an integer key of a dict.
     Index(i64),
-    /// Position in a list from its end: 1 is the last.
+    /// Position from the end of a list: 1 is the last item.
     Last(usize),
     /// String key of a dict.
     Str(Rc<str>),
-    /// Any other hashable constant.
+    /// Any other hashable object, by identity.
     Object(ById),
 }
 
 impl Key {
-    /// The step to the item.
+    /// The path step to the item.
     pub fn step(&self) -> PathStep {
         match self {
             Key::Index(index) => PathStep::Index(*index),
@@ -57,7 +57,7 @@ impl Key {
         }
     }
 
-    /// The key as Python text.
+    /// The key as the text of a Python expression.
     pub fn text(&self, py: Python<'_>) -> String {
         match self {
             Key::Index(index) => index.to_string(),
@@ -77,7 +77,7 @@ impl Key {
         })
     }
 
-    /// The key for a constant object: exact ints and strings by value, the rest by identity.
+    /// The key for an object: exact ints and strings by value, all others by identity.
     pub fn of(object: &Bound<'_, PyAny>) -> Key {
         if object.is_exact_instance_of::<pyo3::types::PyInt>() {
             if let Ok(index) = object.extract::<i64>() {

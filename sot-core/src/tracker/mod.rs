@@ -1,7 +1,6 @@
 //! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free
-//! variables, globals and builtins. One tracker has several renderings made from the same value: the native fetch
-//! (`guard::program`), the readable text (`way`) and the bytecode that loads it (`codegen::load`), so they cannot drift
-//! apart.
+//! variables, globals and builtins. One tracker is rendered in several ways that cannot drift apart: as native fetch
+//! (`guard::program`), as readable text (`way`) and as the bytecode that loads the value (`codegen::load`).
 
 mod key;
 mod object_text;
@@ -23,11 +22,11 @@ pub use self::key::{ById, Key};
 pub use self::object_text::{name, repr};
 pub use crate::entity::TrackerId;
 
-/// The globals a frame reads.
+/// The globals that a frame reads.
 pub struct Globals {
     /// The dict.
     pub dict: Py<PyDict>,
-    /// Where the dict comes from.
+    /// Tracker of the dict.
     pub tracker: TrackerId,
 }
 
@@ -39,19 +38,19 @@ impl Globals {
     }
 }
 
-/// What is done with numbers, or texts of them, of which the trace assumes no values.
+/// An operation on numbers, or on texts of numbers, whose values the trace does not assume.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Computation {
     /// `a op b`
     Binary(BinaryOp),
     /// `a op b`, a comparison
     Compare(CompareOp),
-    /// `function(*of)`, for a pure function of C code
+    /// `function(*of)` for a pure function implemented in C
     Call(ById),
 }
 
 impl Computation {
-    /// Another handle on the same.
+    /// Another handle on the same computation.
     #[must_use]
     pub fn clone_ref(&self, py: Python<'_>) -> Computation {
         match self {
@@ -61,7 +60,8 @@ impl Computation {
         }
     }
 
-    /// Does it. Of values that are no numbers or texts the program's code might be asked: of those there is no result.
+    /// Computes the result. Returns `None` if an operand is neither a number nor a text, because the operation might
+    /// then run the program's code.
     pub fn apply<'py>(&self, of: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
         let known = |value: &Bound<'py, PyAny>| cpython::is_number(value) || value.is_exact_instance_of::<PyString>();
         match (self, of) {
@@ -84,7 +84,7 @@ impl Computation {
     }
 }
 
-/// Where a value comes from.
+/// Where a value of the trace comes from.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Tracker {
     /// Argument of the translated frame.
@@ -107,8 +107,8 @@ pub enum Tracker {
     Builtins,
     /// A constant of the code or of the trace.
     Constant(ById),
-    /// An object that guards have found as a key, and that lives as long as the program wants: what comes of the trace
-    /// refers to it weakly.
+    /// An object that guards have found as a dict key. Translations refer to it weakly, so that the program decides
+    /// how long it lives.
     Found(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
     Attribute {
@@ -117,25 +117,25 @@ pub enum Tracker {
         /// The entry.
         name: Rc<str>,
     },
-    /// What the type's method resolution order finds; no descriptor is run.
+    /// An entry found in the type's method resolution order; no descriptor is run.
     Lookup {
         /// The type.
         of: TrackerId,
-        /// What is looked up.
+        /// Name of the entry.
         name: Rc<str>,
     },
-    /// An attribute served by a C descriptor (a slot, a getter).
+    /// An attribute read by a descriptor implemented in C (a slot or a getter).
     Getattr {
         /// The object.
         of: TrackerId,
         /// The attribute.
         name: Rc<str>,
     },
-    /// What a function made by `functools.lru_cache` has for these arguments.
+    /// The cached result of a `functools.lru_cache` function for these arguments.
     Cached {
         /// The function.
         of: TrackerId,
-        /// What it keeps their value under.
+        /// Key of the result in the cache.
         key: ById,
         /// The positional arguments, a tuple.
         args: ById,
@@ -151,7 +151,7 @@ pub enum Tracker {
     Item {
         /// The container.
         of: TrackerId,
-        /// What stands between the brackets.
+        /// The expression between the brackets.
         key: Key,
     },
     /// Contents of a cell.
@@ -163,11 +163,11 @@ pub enum Tracker {
     Part {
         /// The function or method.
         of: TrackerId,
-        /// Which part.
+        /// The part.
         part: Part,
     },
-    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in
-    /// it, nor for its attributes.
+    /// The same object, seen as an instance of its builtin base class: items and attributes are read by the base
+    /// class, so that no method of the object's own class runs.
     Storage {
         /// The object.
         of: TrackerId,
@@ -177,45 +177,46 @@ pub enum Tracker {
         /// The list.
         of: TrackerId,
     },
-    /// What an iterator of C code is about to give.
+    /// An item that an iterator implemented in C will yield.
     Upcoming {
         /// The iterator.
         of: TrackerId,
-        /// After so many other items.
+        /// Number of items that come before it.
         after: usize,
-        /// Whether it makes the item then, as `zip` does: another each time it is looked at.
+        /// True if the iterator creates the item when it yields it, as `zip` does: each look at it gives another
+        /// object.
         is_new: bool,
     },
-    /// What an iterator of C code goes over: a sequence, or one of the iterators that it puts together.
+    /// The iterable of an iterator implemented in C: a sequence, or one of the iterators it combines.
     Iterated {
         /// The iterator.
         of: TrackerId,
-        /// Which of them.
+        /// Index among the iterables.
         index: usize,
     },
-    /// Computed from other numbers, which may differ from call to call.
+    /// A result computed from numbers that may differ from call to call.
     Computed {
-        /// What is done with them.
+        /// The operation.
         how: Computation,
-        /// The others.
+        /// The operands.
         of: Vec<TrackerId>,
     },
-    /// Found in an object by a way of a plug-in's.
+    /// A value that a plug-in fetches from an object.
     Foreign {
         /// The object.
         of: TrackerId,
-        /// The way.
+        /// The plug-in's fetch.
         how: Foreign,
     },
-    /// Made in the trace: there is nowhere to load it from.
+    /// A value made in the trace, which cannot be loaded from anywhere.
     Produced,
-    /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found
-    /// in it is what the trace found, and is loaded from the new one.
+    /// An object made in the trace, such as a class, that already exists as a real Python object while tracing. New
+    /// code makes the object again. Values reached from it are loaded from the new object.
     Made(VarId),
 }
 
 impl Tracker {
-    /// The tracker this one starts from.
+    /// The tracker that this one is derived from.
     #[must_use]
     pub const fn parent(&self) -> Option<TrackerId> {
         match self {
@@ -237,46 +238,47 @@ impl Tracker {
     }
 }
 
-/// Where the chain of trackers begins that leads to a value.
+/// The root of the chain of trackers that leads to a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The frame, or a part of a constant: it may be different at the next call.
+    /// The frame, or a part of a constant: the value may differ at the next call.
     Frame,
     /// A constant.
     Constant,
-    /// The trace.
+    /// The trace: the value cannot be loaded.
     Trace,
-    /// An object of the trace for which a real one stands.
+    /// An object made in the trace that already exists as a real Python object.
     Made,
 }
 
-/// Texts and paths of trackers go back so many steps: in a list of lists of lists each is a step longer than the one
-/// before.
+/// Maximum number of steps in the text or path of a tracker; earlier steps are left out. In nested lists, each level
+/// adds a step.
 const LONGEST_TEXT: usize = 64;
-/// They show what a number is computed from if that is so few trackers. A number that is used twice in each round of a
-/// loop has twice as many behind it as the one before.
+/// Maximum weight of an operand that is written out in the text or path of a computed number. A number that is used
+/// twice in each iteration of a loop doubles the weight each time.
 const LARGEST_OPERAND: u32 = 64;
 
-/// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
+/// The trackers of one translation. Equal trackers share one id, so that their guards share fetches.
 #[derive(Default)]
 pub struct Trackers {
     nodes: Vec<TrackerNode>,
     ids: FxHashMap<Rc<Tracker>, TrackerId>,
-    /// Texts of trackers that others start from.
+    /// Texts of trackers that other trackers are derived from.
     texts: RefCell<FxHashMap<TrackerId, Rc<str>>>,
 }
 
 struct TrackerNode {
     tracker: Rc<Tracker>,
     origin: Origin,
-    /// How many trackers there are before it.
+    /// Length of the longest chain of trackers before this one.
     depth: usize,
-    /// How many there are in all that leads to it, those met on several ways counted for each.
+    /// Number of trackers that this one is derived from, with itself. A tracker reached on several paths counts once
+    /// for each path.
     weight: u32,
 }
 
 impl Trackers {
-    /// The id of `tracker`, the old one if an equal tracker is known. `Produced` is always new.
+    /// Adds a tracker and returns its id, or returns the id of an equal tracker. Each `Produced` is a new tracker.
     pub fn add(&mut self, tracker: Tracker) -> TrackerId {
         let produced = tracker == Tracker::Produced;
         let origin = match (&tracker, tracker.parent()) {
@@ -307,7 +309,7 @@ impl Trackers {
         id
     }
 
-    /// The id of a tracker that is known.
+    /// Returns the id of a tracker that was added.
     pub fn find(&self, tracker: &Tracker) -> Option<TrackerId> {
         self.ids.get(tracker).copied()
     }
@@ -324,7 +326,7 @@ impl Trackers {
         self.nodes[id.0 as usize].weight
     }
 
-    /// The tracker of an id.
+    /// Returns the tracker of an id.
     pub fn get(&self, id: TrackerId) -> &Tracker {
         &self.nodes[id.0 as usize].tracker
     }
@@ -334,28 +336,27 @@ impl Trackers {
         Rc::clone(&self.nodes[id.0 as usize].tracker)
     }
 
-    /// Whether the value can be fetched again from the frame: not made in the trace.
+    /// True if the value can be fetched from the frame, so that it can be guarded.
     pub fn is_sourced(&self, id: TrackerId) -> bool {
         self.origin(id) == Origin::Frame
     }
 
-    /// Whether the trace made the value, or what it is found in.
+    /// True if the value was made in the trace, or is reached from such a value, and cannot be loaded.
     pub fn is_produced(&self, id: TrackerId) -> bool {
         self.origin(id) == Origin::Trace
     }
 
-    /// Whether the value can be loaded by new code: fetched, a constant, or found in what new code makes.
+    /// True if new code can load the value: from the frame, as a constant, or from an object that new code makes.
     pub fn is_loadable(&self, id: TrackerId) -> bool {
         self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::Made(_))
     }
 
-    /// Whether the value is an object of the trace for which a real one stands, or found in one: there is nothing to
-    /// guard.
+    /// True if the value is a `Made` object or is reached from one: there is nothing to guard.
     pub fn is_made(&self, id: TrackerId) -> bool {
         self.origin(id) == Origin::Made
     }
 
-    /// The object of the trace in which the value is found.
+    /// The variable of the `Made` object that the value is reached from.
     pub fn made_with(&self, id: TrackerId) -> Option<VarId> {
         let mut id = id;
         while let Some(of) = self.get(id).parent() {
@@ -367,7 +368,7 @@ impl Trackers {
         }
     }
 
-    /// Whether it leads to an argument of the frame, or to what is in it.
+    /// True for an argument of the frame, for an item of an iterator, and for an item of such a value.
     pub fn is_argument(&self, id: TrackerId) -> bool {
         match self.get(id) {
             Tracker::Local { .. } | Tracker::Upcoming { .. } => true,
@@ -376,7 +377,7 @@ impl Trackers {
         }
     }
 
-    /// Whose ways of finding things there are among them.
+    /// Names of the plug-ins whose fetches are used, sorted and each once.
     pub fn plugins(&self) -> Vec<String> {
         let foreign = self.nodes.iter().filter_map(|node| match &*node.tracker {
             Tracker::Foreign { how, .. } => Some(how.0.plugin()),
@@ -388,7 +389,8 @@ impl Trackers {
         all
     }
 
-    /// The numbers that a computed one is made of in the end, each once.
+    /// Returns the trackers that a computed number is made of in the end, each once; for any other tracker the
+    /// tracker itself.
     pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
         let (mut seen, mut todo, mut leaves) = (FxHashSet::default(), vec![id], Vec::new());
         while let Some(id) = todo.pop() {
@@ -401,7 +403,7 @@ impl Trackers {
         leaves
     }
 
-    /// Whether it leads to the globals of the frame or of a function.
+    /// True for the globals of the frame or of a function.
     pub fn is_globals(&self, id: TrackerId) -> bool {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
     }

@@ -1,4 +1,4 @@
-//! Objects as texts. No code of the program's runs.
+//! Texts of Python objects for people, made without running the program's code.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -6,13 +6,13 @@ use pyo3::types::{PyFunction, PyType, PyWeakrefReference};
 
 use crate::cpython;
 
-/// A callable for texts: its module and name. Runs no code of the program's.
+/// Names a callable for people: module and qualified name.
 pub fn name(callable: &Bound<'_, PyAny>) -> String {
     let class = callable.is_instance_of::<PyType>();
     if !class && cpython::is_heap_type(&callable.get_type()) {
         return repr(callable.py(), &callable.clone().unbind());
     }
-    // A metaclass may have a say in how attributes are read.
+    // For a class, read by `type`'s own descriptors, because a metaclass may override attribute reads.
     let read = |name: &str| {
         if class {
             let getter = callable.py().get_type::<PyType>().getattr("__dict__")?.get_item(name)?;
@@ -31,8 +31,8 @@ pub fn name(callable: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never
-/// runs Python code.
+/// Describes an object for people in at most 120 characters: its `repr` if that is implemented in C, else its type or
+/// name. Never fails, and never runs Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
     let full = text_of(object.bind(py));
     if full.chars().count() > 120 {
@@ -50,7 +50,7 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
     let name = intern!(object.py(), "__repr__");
     let made_by_python = cpython::type_lookup(&ty, name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
     let holds_others = cpython::instance_dict(object).is_some()
-        // Before 3.12 its `repr` asks the referent for a name.
+        // Before 3.12, the `repr` of a weak reference reads the `__name__` of the referent.
         || object.is_instance_of::<PyWeakrefReference>()
         || [
             "list",

@@ -1,4 +1,4 @@
-//! The way to a value, as it is remembered between calls and as people read it.
+//! Paths and texts of trackers: how a value's place is remembered between calls, and how people read it.
 
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use super::{repr, Computation, Tracker, TrackerId, Trackers, LARGEST_OPERAND, LO
 use crate::value_path::{PathStep, ValuePath};
 
 impl Trackers {
-    /// Where the value is found, apart from this trace; of a long way, the end, and of a long computation, its last
-    /// steps.
+    /// Returns where the value is found, independent of this trace. A long path keeps only its end, and a large
+    /// computation only its last operations.
     pub fn path(&self, id: TrackerId) -> ValuePath {
         let mut steps = Vec::new();
         let mut at = Some(id);
@@ -25,7 +25,7 @@ impl Trackers {
         ValuePath::new(steps)
     }
 
-    /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
+    /// Returns the last step of the path; `None` for `Storage`, whose object is at the same place.
     fn step(&self, id: TrackerId) -> Option<PathStep> {
         Some(match self.get(id) {
             Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
@@ -66,14 +66,15 @@ impl Trackers {
         })
     }
 
-    /// The value as a Python expression over `frame`, for logs and guard texts; of a long chain, the end.
+    /// Returns the value as a Python expression over `frame`, for logs and guard texts. A long chain is shown from
+    /// its end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
         self.end_of_text(py, id, LONGEST_TEXT)
     }
 
-    /// The text of the tracker that another one starts from. Guards of one object all begin with the same text, which
-    /// is kept: `f_locals['self'].blocks[0]`. A chain that is not followed to its beginning has another text for each
-    /// length.
+    /// Returns the text of a tracker that another one is derived from. Complete texts are kept, because the guards of
+    /// one object share their beginning (`f_locals['self'].blocks[0]`). A truncated text is not kept, because it
+    /// depends on how many steps are left.
     fn start_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> Rc<str> {
         let is_whole = steps > self.depth(id);
         if let Some(known) = self.texts.borrow().get(&id).filter(|_| is_whole) {

@@ -1,4 +1,4 @@
-//! The translation of one frame: attempts at its simulation until one stands, and the entry that is made of it.
+//! The translation of one frame: attempts at simulating it until one succeeds, and the entry made from that.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -69,25 +69,25 @@ pub(super) fn translate_to_the_end(
     Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
 }
 
-/// What became of one simulation.
+/// The result of one simulation.
 enum Attempt {
     Done(Box<Translation>),
     Again(Option<Box<PlannedBreak>>),
 }
 
-/// What is cached of a frame, and why it is not whole.
+/// The entry made for a frame, and the reason for which it does not cover the whole frame.
 pub(super) struct Translation {
     pub(super) entry: CacheEntry,
     pub(super) reason: Option<Reason>,
-    /// Whether the trace met tensors.
+    /// True if the trace met tensors.
     pub(super) met_tensors: bool,
-    /// The code objects that were followed or looked at.
+    /// The code objects that were inlined or looked at.
     pub(super) followed: Vec<Rc<CodeUnit>>,
-    /// What reports show of it.
+    /// What reports show of the translation.
     pub(super) collected: TranslationReport,
 }
 
-/// One attempt, with what it has learnt, whatever became of it; the error is a bug of ours.
+/// Makes one attempt and writes what it has learnt into `learnt`, however it ends. An error is a bug of the tracer.
 fn translate(
     py: Python<'_>,
     runtime: &'static Runtime,
@@ -104,7 +104,7 @@ fn translate(
     if log::wants(Channel::Code) {
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
-    // Where an attempt was given up there is work to compile.
+    // An attempt that was given up had work to compile.
     let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
     let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
         Ok(cx) => cx,
@@ -116,14 +116,14 @@ fn translate(
     attempt
 }
 
-/// When an attempt began.
+/// The time at which an attempt began.
 struct Started {
     at: Instant,
-    /// For reports.
+    /// Wall-clock time, for reports.
     clock: f64,
 }
 
-/// Simulates a frame and makes an entry of the result or a wish for another attempt.
+/// Simulates a frame and makes an entry of the result, or asks for another attempt.
 fn make_entry<'py>(
     cx: &mut OpcodeExecutor<'py>,
     cache: &CodeCache,
@@ -186,7 +186,7 @@ fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> Transl
     }
 }
 
-/// What earlier translations of the code have shown.
+/// Returns what earlier calls and translations of the code have shown.
 fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
     let differing = cache.differing(frame);
     let is_resumed = cache.origin().is_some();
@@ -206,7 +206,8 @@ fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
     }
 }
 
-/// New code for what the simulation came to, and the reason for which it does not reach the frame's end.
+/// Writes new code for the result of the simulation. Also returns the reason for which the new code does not reach
+/// the end of the frame.
 fn write_code(
     cx: &mut OpcodeExecutor<'_>,
     unit: &Rc<CodeUnit>,
@@ -224,7 +225,7 @@ fn write_code(
     }
 }
 
-/// New code up to a break, or the plan to break somewhere else.
+/// Writes new code up to a break, or plans a break at another place.
 fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wanted: bool) -> Flow<NewCode> {
     if let Some(plan) = cx.replan(reason) {
         return Err(Unwind::Restart(Some(Box::new(plan))));
@@ -242,7 +243,7 @@ fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wa
     }
 }
 
-/// The entry, with the guards that the trace has collected.
+/// Makes the entry, with the guards that the trace has collected.
 fn conclude(
     cx: &mut OpcodeExecutor<'_>,
     frame: &FreshFrame<'_, '_>,
@@ -251,10 +252,10 @@ fn conclude(
 ) -> PyResult<Translation> {
     let (guards, subjects) = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
     blind_plugins::refuse(cx, &guards, &subjects, frame)?;
-    // Behind a break the program's own calls run, and are translated.
+    // Behind a break the new code makes the program's own calls, which are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
-    // What was made for one size is faster there.
+    // An entry made for one size is faster for that size, so it is asked first.
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
@@ -264,7 +265,7 @@ fn conclude(
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
-/// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.
+/// Sets up the root frame and simulates it to its return. Returns its value and its final state.
 fn simulate<'py>(
     cx: &mut OpcodeExecutor<'py>,
     fresh: &FreshFrame<'_, 'py>,
@@ -274,7 +275,8 @@ fn simulate<'py>(
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    // The caller holds what any other frame was given.
+    // Only a resume function's frame may own the last reference to an argument; the caller holds those of other
+    // frames.
     if cx.history.is_resumed {
         for (slot, value) in root.locals.iter().enumerate() {
             if let (Some(value), Some(object)) = (*value, fresh.arg(slot)) {
@@ -295,7 +297,8 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
         cx.met.object(function.as_any());
-        // Not as the object that the program may reach in another way: what is assumed of that is guarded.
+        // The tracker is a constant, not the way by which the program may reach the function: what is assumed of the
+        // function there is guarded.
         let tracker = cx.constant_tracker(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
         frame.function = Some(cx.vars.add(payload, tracker));
@@ -331,12 +334,13 @@ fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left:
     Ok(new_code)
 }
 
-/// Leaves a frame to CPython that was followed to its end, and with it what it calls, which was followed, too.
+/// Returns the fallback for a frame that was simulated to its end without work to compile. The functions that it
+/// calls are left to CPython, too, because they were simulated with it.
 fn nothing_to_compile(why: &str) -> Unwind {
     Unwind::Fallback(Box::new(Reason { recursive: true, ..Reason::new(ReasonId::NothingToCompile, why) }))
 }
 
-/// New code, or the reason there is none; a bug of ours is an error.
+/// Returns the new code or the reason for which there is none. An error is a bug of the tracer.
 fn settle(
     cx: &OpcodeExecutor<'_>,
     result: Flow<NewCode>,
@@ -353,7 +357,7 @@ fn settle(
     }
 }
 
-/// New code up to the break, if there is anything to compile around it.
+/// Writes new code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
     if !wanted && !cx.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));

@@ -1,8 +1,8 @@
-//! Guards of a plug-in that do not hold on the very frame they were made from. They would hold for no call, and each
-//! would be translated anew: the frame is left to CPython instead, and the program is told whose guard it is.
+//! Refuses guards of a plug-in that fail on the very frame they were made from. Such a guard holds for no call, so
+//! each call would be translated again. The frame is left to CPython instead, and a warning names the plug-in.
 //!
-//! The guards of the tracer and of its own backend are left out: what they ask for may have changed while the frame was
-//! simulated, by a function that was called for its result, and hold from the next translation on.
+//! Guards of the tracer and of its own backend are exempt. A function that was called for its result during the
+//! simulation may have changed the value they test, and they will hold from the next translation on.
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::machine::variable::Form;
 use crate::origin::{self, Registered};
 use crate::tracker::{Tracker, TrackerId};
 
-/// An error, of which the program is warned, if a guard of a plug-in does not hold.
+/// Returns an error, and warns the program with its text, if a guard of a plug-in does not hold.
 pub(super) fn refuse(
     cx: &OpcodeExecutor<'_>,
     guards: &GuardProgram,
@@ -52,19 +52,19 @@ fn blind_guard(
     ))
 }
 
-/// New code would take one value for another.
+/// The text of an error if two fetches of plug-ins have one key: new code would take one value for another.
 fn ambiguous_key(cx: &OpcodeExecutor<'_>) -> Option<String> {
     let what = cx.contradiction()?;
     let plugins = cx.trackers.plugins().join(", ");
     Some(format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}"))
 }
 
-/// Trackers from that of a value to where it begins.
+/// The trackers from that of a value to the one where its path begins.
 fn way<'a>(cx: &'a OpcodeExecutor<'_>, subject: Option<TrackerId>) -> impl Iterator<Item = TrackerId> + 'a {
     std::iter::successors(subject, |id| cx.trackers.get(*id).parent())
 }
 
-/// The plug-in by whose fetch a value is found.
+/// The plug-in by whose fetch a value, or what it is found in, is reached.
 fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
     way(cx, subject).find_map(|id| match cx.trackers.get(id) {
         Tracker::Foreign { how, .. } => Some(how.0.plugin()),
@@ -72,7 +72,7 @@ fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<Strin
     })
 }
 
-/// The kind of a plug-in that a value, or what it is found in, is of.
+/// The plug-in's variable kind that a value, or what it is found in, has.
 fn kind_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
     way(cx, subject).find_map(|tracker| {
         let (_, payload) = cx.vars.iter().find(|(id, _)| cx.vars.tracker(*id) == tracker)?;
@@ -81,14 +81,14 @@ fn kind_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String
     })
 }
 
-/// The library of an extension module, which is that of a backend.
+/// The library of an extension module, which contains the backend.
 const EXTENSION: &str = "_sot";
 
-/// The backend, if a test is about its state or a tensor or is of its library, or else the type of a test that somebody
-/// else has made.
+/// Returns the owner of a test: the backend if the test is about its state or a tensor, or is from its library;
+/// otherwise the type of a test that another crate defines.
 fn test_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>, type_name: &'static str) -> Option<String> {
     let krate = type_name.split("::").next().unwrap_or_default();
-    // What the tracer's own test of metas asks is the backend's.
+    // The tracer's own test of metas asks the backend.
     let is_of_metas = type_name == std::any::type_name::<MetaTest>();
     if origin::is_of_the_tracer(krate) && !is_of_metas {
         return None;

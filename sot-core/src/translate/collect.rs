@@ -20,7 +20,7 @@ use crate::report::{
 };
 use crate::tracker::{Key, Tracker, TrackerId};
 
-/// The guards that do not hold for a frame, if details are asked for.
+/// Returns the guards that do not hold for a frame, if the user asked for details.
 pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
     if report::has_details() {
         cache.failed(frame)
@@ -29,12 +29,12 @@ pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) 
     }
 }
 
-/// Counts them.
+/// Counts the guards that do not hold for a frame, if the user asked for details.
 pub(super) fn count_unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) {
     report::misses(&unmet_guards(cache, frame));
 }
 
-/// What is known when the frame has been simulated, and its new code is written.
+/// Collects what is known once the frame has been simulated and its new code is written.
 pub(super) fn collect(
     cx: &mut OpcodeExecutor<'_>,
     unit: &Rc<CodeUnit>,
@@ -68,7 +68,8 @@ pub(super) fn collect(
     collected
 }
 
-/// Keeps the report of a translation, unless it says no more than that there was nothing to do; gives its number.
+/// Stores the report of a translation and returns its id. A report that says only that there was nothing to compile
+/// is stored only if the user asked for details.
 pub(super) fn keep(mut collected: TranslationReport, failed: Vec<FailedGuard>) -> u64 {
     let id = collected.id;
     let is_noise = collected.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile.id());
@@ -79,8 +80,8 @@ pub(super) fn keep(mut collected: TranslationReport, failed: Vec<FailedGuard>) -
     id
 }
 
-/// From here on the report of a translation knows how often its entry is used, and what that takes if details are
-/// asked for.
+/// Connects the report of a translation with its entry, so that it shows the number of uses and, if the user asked
+/// for details, the times of guards and calls.
 pub(super) fn attach<'py>(id: u64, entry: &Arc<CacheEntry>, frame: &impl FrameView<'py>) {
     let Some(code) = &entry.code else { return };
     let guards = report::has_details().then(|| {
@@ -91,7 +92,7 @@ pub(super) fn attach<'py>(id: u64, entry: &Arc<CacheEntry>, frame: &impl FrameVi
     report::attach(id, Arc::downgrade(&entry), guards);
 }
 
-/// Where a resume function goes on.
+/// The line at which a resume function resumes.
 fn resume_line(py: Python<'_>, unit: &CodeUnit) -> Option<u32> {
     let prologue = cache::prologue_of(unit.object.bind(py).cast::<PyCode>().ok()?)?;
     let behind = unit.code.instructions.get((prologue as usize).checked_sub(1)?)?.target?;
@@ -122,7 +123,7 @@ fn add_details(
     collected.code = Some(codes(cx.py, unit, new_code));
 }
 
-/// Says where the inputs and parameters of the graphs come from.
+/// Notes where the inputs and parameters of the graphs come from.
 fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [GraphReport]) {
     for (&variable, &symbol) in &cx.graph.external {
         let (name, tracker) = (cx.graph.name(symbol), cx.vars.tracker(variable));
@@ -135,7 +136,7 @@ fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [Gr
     }
 }
 
-/// The trackers that guards and inputs are about, with those they start from.
+/// The trackers that guards and inputs refer to, with their parents.
 #[derive(Default)]
 struct TrackerTree {
     trackers: Vec<TrackerReport>,
@@ -161,7 +162,7 @@ impl TrackerTree {
     }
 }
 
-/// The last step of the way.
+/// The text of the last step of a tracker's path.
 fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
     match tracker {
         Tracker::Local { name, .. } | Tracker::FreeCell { name, .. } => name.to_string(),
@@ -180,7 +181,7 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
     }
 }
 
-/// The listings, and the resume functions that the new code goes on in.
+/// Returns the listings of the old and the new code, and the ids of the resume functions that the new code calls.
 fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>) -> CodeReport {
     let resumes = new_code.map(|new| &new.resumes[..]).unwrap_or_default();
     CodeReport {
@@ -191,7 +192,7 @@ fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>) -> CodeRep
     }
 }
 
-/// The listing of new code, in which the functions that stand for graphs and resume functions have their names.
+/// The listing of new code, with the names of the functions that stand for graphs and resume functions.
 fn listing_with_names(py: Python<'_>, new: &NewCode) -> Option<String> {
     let code = Code::decode(new.code.bind(py)).ok()?;
     let name_of = |line: &str| {

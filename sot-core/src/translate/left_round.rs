@@ -1,5 +1,6 @@
-//! Loops behind a break whose rounds need ever new translations, as where the shape of a tensor grows. After some
-//! translations CPython runs the rest of a round, and the next round begins in a resume function again.
+//! Loops behind a break whose iterations ("rounds") need ever new translations, as where the shape of a tensor grows.
+//! After some translations CPython runs the rest of an iteration, and the next iteration begins in a resume function
+//! again.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};
@@ -18,10 +19,11 @@ use super::report::{tell_left, LeftPart};
 use crate::cache::{cache_of, untranslated};
 use crate::resume::ResumeSource;
 
-/// How the code of comprehensions is called.
+/// Names of the code objects of comprehensions.
 const COMPREHENSIONS: &[&str] = &["<listcomp>", "<setcomp>", "<dictcomp>"];
 
-/// An entry for all rounds of the loop that the resume function is in, once it has had translations enough.
+/// Returns an entry for all iterations of the loop that the resume function is in, once the loop has enough
+/// translations.
 pub(super) fn leave_round(
     py: Python<'_>,
     cache: &CodeCache,
@@ -40,7 +42,7 @@ pub(super) fn leave_round(
     let Some(key) = source.key(py) else { return Ok(None) };
     let heads = resume::heads_around(code, &key);
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
-    // The loop of a function that is called is known by its call.
+    // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
     let (made, again) = (source.cache().profile().made(head), !cache.is_empty());
     let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
@@ -56,7 +58,7 @@ pub(super) fn leave_round(
         let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
         Flow::Ok(Stop { key, target: ResumeTarget::new(code, cells)? })
     };
-    // The loop of a function that is called goes on by itself.
+    // The loop of a called function runs on inside the call.
     let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
     let stops = ends.into_iter().map(stop).collect::<Flow<Vec<_>>>()?;
     if stops.is_empty() {
@@ -75,7 +77,8 @@ pub(super) fn leave_round(
     Ok(Some(cache::CacheEntry::leaving_round(guards, code.into_any().unbind())))
 }
 
-/// Whether the number of translations of a resume function is limited by what the rounds of a loop need.
+/// True if the number of translations of a resume function is limited by the loop that it is in, instead of by its
+/// account.
 pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     let find = || {
         let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
@@ -86,8 +89,8 @@ pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
     cache.origin().is_some() && find().unwrap_or(false)
 }
 
-/// The code with comprehensions that are left to CPython, too, where they are functions of their own. What they call is
-/// not.
+/// Returns the code with its comprehensions left to CPython, too, in versions where they are functions of their own.
+/// Functions that they call are still translated.
 fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let consts: Vec<Bound<'py, PyAny>> = code.getattr("co_consts")?.extract()?;
     let leave = |constant: &Bound<'py, PyAny>| match constant.cast::<PyCode>() {
@@ -104,7 +107,7 @@ fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, P
     Ok(code.call_method("replace", (), Some(&changes))?.cast_into()?)
 }
 
-/// Whether a resume function begins with a call that goes on in a loop.
+/// True if a resume function begins with a call of a resume function that resumes inside a loop.
 fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: &ResumeKey) -> Flow<bool> {
     let Entry::Return(mut arguments, _) = key.entry else { return Ok(false) };
     let mut slot = unit.code.total_args() - 1 - arguments;
@@ -123,7 +126,8 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
     }
 }
 
-/// A function that is translated anew is called with something else: its loops may be worth as many translations again.
+/// Drops the entries that leave iterations to CPython, because the function itself is translated again. It is called
+/// with other values then, so its loops may be worth as many translations again.
 fn begin_anew(py: Python<'_>, cache: &CodeCache) {
     cache.take_rounds_back();
     for code in cache.resume_codes(py) {

@@ -1,5 +1,5 @@
-//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards; a miss simulates the
-//! frame, compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
+//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards. A miss simulates the
+//! frame, compiles its graph, writes new code and caches it. After any failure CPython runs the frame.
 
 mod attempt;
 mod blind_plugins;
@@ -47,15 +47,15 @@ pub use turn::compile_later;
 pub use verify::{call_uncounted, call_verified, count_call, set_verifier};
 pub use whole_program::translate_what_meets_tensors;
 
-/// Whether a bug of ours raises.
+/// True if a bug of the tracer raises an error instead of leaving the frame to CPython.
 fn is_strict() -> bool {
     env::is_on("STRICT_MODE").unwrap_or(false)
 }
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Whether frames without tensor work get new code, too. Nobody needs that but tests, which see in it what the tracer
-/// makes of plain Python.
+/// Sets whether frames without tensor work get new code, too. Only tests need that: the new code shows how the tracer
+/// handles plain Python.
 pub fn always_compile(always: bool) {
     ALWAYS.store(always, Ordering::Relaxed);
 }
@@ -163,7 +163,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     verdict
 }
 
-/// Translates the frame when no other thread translates.
+/// Translates the frame, once no other thread translates.
 fn translate_in_turn(
     runtime: &'static Runtime,
     cache: &CodeCache,
@@ -186,11 +186,12 @@ fn translate_in_turn(
         return verdict(py, &entry);
     }
     let unmet = collect::unmet_guards(cache, frame);
-    // What was at fault before is none of this translation's.
+    // Faults noted before concern other translations.
     fault::take();
     let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
-        // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
+        // An exception that is no `Exception`, such as one that another thread raised to end this one, is not a bug
+        // of the tracer.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
@@ -225,14 +226,14 @@ fn translate_in_turn(
     verdict(py, &entry)
 }
 
-/// Why a function is translated again.
+/// Returns the log line that says why a function is translated again.
 fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
     let place = place_of(&frame.code());
     let why = failed_guards(cache, frame);
     format!("[Recompile]: {} ({}:{}) is translated again{why}", place.function, place.file, place.line)
 }
 
-/// Leaves the frames of a code object to CPython for as long as their module is registered so.
+/// Leaves the frames of a code object to CPython for as long as their module is registered as skipped.
 fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
     let Ok((guards, _)) = Guards::default().compile(py, &Trackers::default()) else {
@@ -244,19 +245,20 @@ fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     verdict(py, &entry)
 }
 
-/// Whether code with these global variables imports nothing, and neither does C code that it calls.
+/// True if code with these global variables cannot import, nor can C code that it calls.
 fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
     cpython::dict_lacks(globals, pyo3::intern!(globals.py(), "__builtins__"))
 }
 
-/// Leaves one frame to CPython, but says nothing of the next one of its code.
+/// Leaves one frame to CPython. The next frame of the same code is decided anew.
 fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
     let disable_eval_frame = reason.recursive;
     count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
     Verdict::Original { disable_eval_frame }
 }
 
-/// A bug of ours, or of a plug-in's, which is named: counted and logged, and raised only where tests ask for it.
+/// Counts and logs a bug of the tracer or of a plug-in, whose registration is named, and leaves the code to CPython.
+/// Raises the error instead in strict mode, which tests use.
 fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdict {
     let at_fault = fault::take();
     let text = at_fault.map_or_else(|| error.to_string(), |registration| format!("{error}, in the {registration}"));
@@ -269,7 +271,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
     Verdict::Original { disable_eval_frame: false }
 }
 
-/// An error as it is, or with a text that says more.
+/// Returns the error, or an error with `text` that is caused by it.
 fn raised(py: Python<'_>, error: PyErr, text: Option<String>) -> PyErr {
     let Some(text) = text else { return error };
     let said = PyRuntimeError::new_err(text);

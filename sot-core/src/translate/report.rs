@@ -17,12 +17,12 @@ use crate::stats::{self, Record};
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
 
-/// The name of the next graph.
+/// Returns the name of the next graph.
 pub(super) fn next_graph() -> String {
     format!("SIR_{}", GRAPHS.load(Ordering::Relaxed))
 }
 
-/// Counts, logs and records what became of a frame.
+/// Counts, logs and records the outcome of a translation.
 pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, reason: Option<&Reason>) {
     let py = cx.py;
     let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
@@ -78,17 +78,17 @@ fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
     Some(code.disassemble(py))
 }
 
-/// What CPython runs without a simulation that ends there.
+/// The part of a frame that CPython runs although no simulation ended there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftPart {
-    /// A frame.
+    /// A whole frame.
     Frame,
-    /// The rest of a frame, behind a break.
+    /// The rest of a frame, behind a graph break.
     Rest,
 }
 
-/// Counts, logs and reports that CPython runs code which was not simulated for it; `failed` are the guards that led to
-/// it, `more` is for the log.
+/// Counts, logs and reports that CPython runs code for which there was no simulation. `failed` are the guards that
+/// led to that; `more` is appended to the log line.
 pub(super) fn tell_left(left: LeftPart, reason: &Reason, failed: Vec<FailedGuard>, more: &str) {
     let Some(place) = reason.stack.first().cloned() else { return };
     let (said, outcome) = match left {
@@ -122,7 +122,7 @@ pub(super) fn count_fallback(reason: &Reason) {
     }
 }
 
-/// Whether the frame was ours to compile: neither one without tensor work is, nor one that raises.
+/// True if the fallback counts as a limit of the tracer: not for a frame without tensor work or one that raises.
 pub(super) fn is_ours(reason: &Reason) -> bool {
     !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises)
 }
@@ -136,7 +136,7 @@ fn placed(reason: &Reason) -> String {
     reason.to_string()
 }
 
-/// For the translations that do not fit a frame, the guards that failed, each in a line of its own.
+/// Returns a line for each guard that failed, over all translations that do not fit the frame.
 pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> String {
     let failed: Vec<String> = cache.failed(frame).iter().map(ToString::to_string).collect();
     let is_first = |at: &usize| !failed[..*at].contains(&failed[*at]);
@@ -148,7 +148,7 @@ pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>)
     (0..failed.len()).filter(is_first).map(line).collect()
 }
 
-/// Where a code object begins.
+/// Returns the place where a code object begins.
 pub(super) fn place_of(code: &Bound<'_, PyCode>) -> Location {
     let text = |name: &str| code.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
     let line = code.getattr("co_firstlineno").and_then(|line| line.extract()).unwrap_or(0);

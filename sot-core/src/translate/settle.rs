@@ -1,4 +1,4 @@
-//! Settling: when a code object is no longer translated anew (see `settling`).
+//! Settling: decides when a code object is no longer translated anew (see [`crate::settling`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::report::{place_of, tell_left, LeftPart};
 use crate::cache::cache_of;
 use crate::policy::UNUSED_AFTER;
 
-/// The account of the code object of a frame that no translation is for.
+/// The account of the code object of a frame that no translation fits.
 pub(super) struct Account<'a> {
     cache: &'a CodeCache,
     settling: Arc<Settling>,
@@ -28,13 +28,13 @@ pub(super) struct Account<'a> {
 
 impl<'a> Account<'a> {
     pub(super) fn of(cache: &'a CodeCache, code: &Bound<'_, PyCode>, is_in_loop: impl FnOnce() -> bool) -> Self {
-        // What the rounds of loops need is limited in `left_round`.
+        // Resume functions in loops are limited by `left_round` instead.
         let make =
             || if is_in_loop() { Arc::new(Settling::of_loop()) } else { account_of(cache, code).unwrap_or_default() };
         Account { cache, settling: cache.settling(make) }
     }
 
-    /// Whether the frame is CPython's, as one more translation would not be the last.
+    /// True if the frame is left to CPython because one more translation would not be the last.
     pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
         let is_first = self.cache.origin().is_some() && !self.cache.was_translated();
         if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
@@ -45,7 +45,7 @@ impl<'a> Account<'a> {
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
-    /// Leaves the frame to CPython; `failures` tells which guards did not hold.
+    /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.
     pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<FailedGuard>) -> Verdict {
         let earlier = self.settling.note_left();
         if earlier == UNUSED_AFTER {
@@ -66,7 +66,7 @@ impl<'a> Account<'a> {
     }
 
     pub(super) fn policy(&self) -> ValuePolicy {
-        // Behind a break less is assumed anyway.
+        // Resume functions have lower limits anyway.
         let generalizes = self.cache.origin().is_none() && self.settling.should_generalize();
         if generalizes {
             ValuePolicy::Generalize
@@ -75,7 +75,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Counts a translation, in which code was followed.
+    /// Counts a translation, and notes the accounts of the code that was inlined.
     pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
         self.settling.note_translation();
         if !self.cache.note_translated() && self.cache.origin().is_some() {
@@ -91,8 +91,8 @@ impl<'a> Account<'a> {
     }
 }
 
-/// A function that somebody asked for is looked at by itself, all else together with what is made from the same text,
-/// and resume functions with their original code.
+/// Returns the account that a code object shares with others, if it does: a resume function with its original code,
+/// and a function that nobody asked for with all code made from the same text.
 fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settling>> {
     if let Some(origin) = cache.origin() {
         let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;

@@ -1,4 +1,4 @@
-//! What the stance makes of a frame that no translation fits.
+//! Applies the user's stance to a frame that no translation fits.
 
 use pyo3::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::value_path::ValuePath;
 use super::report::{failed_guards, place_of};
 use super::whole_program::is_given_tensors;
 
-/// What becomes of the frame; `None` if it is translated.
+/// Returns the verdict on the frame; `None` if it is to be translated.
 pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
     match Stance::now() {
         Stance::Default => None,
@@ -21,16 +21,16 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
             Some(Verdict::Original { disable_eval_frame: false })
         }
         Stance::EagerThenCompile => {
-            // What goes on behind a break is part of a call that is translated.
+            // A resume function is part of a call that is translated.
             let may_be_first = cache.is_empty() && cache.origin().is_none();
             let is_first = may_be_first && cache.sizes().show(shapes(runtime, frame));
-            // What it calls belongs to the first call, too.
+            // Functions that it calls belong to the first call, too.
             is_first.then_some(Verdict::Original { disable_eval_frame: true })
         }
     }
 }
 
-/// Whether the frame is one that the user wants to be translated, and no helper without tensors.
+/// True if the user wants the frame to be translated: it was asked for, or it is given tensors.
 fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     cache.is_root() || is_given_tensors(runtime, frame)
 }
@@ -48,7 +48,7 @@ fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
     ))
 }
 
-/// The shapes of the arguments that are tensors.
+/// Returns the shapes of the arguments that are tensors.
 fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(ValuePath, Vec<i64>)> {
     let shape_of = |(name, object): &(String, Bound<'_, PyAny>)| {
         let meta = runtime.backend.is_tensor(object).then(|| runtime.backend.meta(object).ok()).flatten()?;
@@ -58,7 +58,7 @@ fn shapes(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> Vec<(ValuePath, Vec<
     arguments(frame).iter().filter_map(shape_of).collect()
 }
 
-/// The arguments by their names.
+/// Returns the arguments with their names.
 fn arguments<'py>(frame: &FreshFrame<'_, 'py>) -> Vec<(String, Bound<'py, PyAny>)> {
     let names = frame.code().getattr("co_varnames").and_then(|names| names.extract::<Vec<String>>());
     let names = names.unwrap_or_default().into_iter().enumerate();

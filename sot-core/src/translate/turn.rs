@@ -18,17 +18,18 @@ thread_local! {
     static TRANSLATING_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread translates just now.
+/// True if this thread is translating.
 pub(super) fn is_here() -> bool {
     TRANSLATING_HERE.with(Cell::get)
 }
 
-/// Waits until no other thread translates, letting go of the GIL.
+/// Waits until no other thread translates. Releases the GIL meanwhile.
 pub(super) fn wait(py: Python<'_>) -> MutexGuard<'static, ()> {
     TRANSLATING.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what compiles part of a translation later, when no other thread translates; `None` if this one does just now.
+/// Runs `work`, which compiles part of an earlier translation, once no other thread translates. Returns `None`
+/// without running it if this thread is translating.
 pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
     if is_here() {
         return None;
@@ -45,7 +46,7 @@ pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
     Some(result)
 }
 
-/// Marks this thread as translating while it lives.
+/// Marks this thread as translating while this value lives.
 pub(super) struct TranslatingHere;
 
 impl TranslatingHere {

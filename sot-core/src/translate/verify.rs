@@ -1,5 +1,5 @@
-//! Verify mode: the outermost frame that was asked for is handed to a callable, which runs it both as it is and
-//! translated. How it does so, and what it compares, is not known here.
+//! Verify mode: the outermost frame that the user asked for is handed to a callable, which runs it both untranslated
+//! and translated. How it runs and compares them is not known here.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,20 +18,20 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 static VERIFIER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 
 thread_local! {
-    /// Whether a frame below is being verified.
+    /// True if a frame below on the stack is being verified.
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Names the callable that is given code, globals, function (`None` to 3.10), cells and arguments of a frame, and gives
-/// the code object that runs in its place, or `None`; or nobody.
+/// Sets the callable that verifies frames; `None` ends verify mode. The callable is given the code, globals, function
+/// (`None` up to 3.10), cells and arguments of a frame. It returns the code object that runs in its place, or `None`.
 pub fn set_verifier(verifier: Option<Py<PyAny>>) {
     IS_ON.store(verifier.is_some(), Ordering::Relaxed);
     let before = std::mem::replace(&mut *lock(), verifier);
-    // Code of the program's may run as it goes: not with the lock held.
+    // Dropping the callable may run code of the program, so the lock must not be held.
     drop(before);
 }
 
-/// Calls something with its frames translated, none of which is verified.
+/// Calls `callable` with its frames translated, none of which is verified.
 pub fn call_verified<'py>(
     callable: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -43,7 +43,7 @@ pub fn call_verified<'py>(
     callable.call(args, kwargs)
 }
 
-/// [`call_verified`] for a run that was counted before and taken back: stats and reports count none of its calls.
+/// Like [`call_verified`], for a repeated run whose first run was counted: stats and reports count none of its calls.
 pub fn call_uncounted<'py>(
     callable: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -52,7 +52,7 @@ pub fn call_uncounted<'py>(
     report::keep_counts(|| stats::keep_hits(|| call_verified(callable, args, kwargs)))
 }
 
-/// Counts a call that was verified, with whether it showed a difference, or why it was not.
+/// Counts a verified call and whether it showed a difference, or the reason for which it was not verified.
 pub fn count_call(differs: bool, not_verified: Option<String>) {
     stats::update(|stats| match not_verified {
         Some(reason) => *stats.not_verified.entry(reason).or_default() += 1,
@@ -63,7 +63,7 @@ pub fn count_call(differs: bool, not_verified: Option<String>) {
     });
 }
 
-/// The verdict on a frame that is to be verified.
+/// Returns the verdict on a frame that is to be verified.
 #[inline]
 pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
     if IS_ON.load(Ordering::Relaxed) && !IS_BUSY.get() {
@@ -100,7 +100,7 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Py<PyAny>>> {
     VERIFIER.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A stretch in which no frame of the thread is verified.
+/// A period in which no frame of the thread is verified.
 struct Busy {
     before: bool,
 }

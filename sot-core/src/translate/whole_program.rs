@@ -1,5 +1,4 @@
-//! A whole program with the tracer on, which has asked for no translation: frames are translated that are given
-//! tensors.
+//! Translates a whole program that has asked for no translation itself: frames that are given tensors are translated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,17 +9,17 @@ use crate::cache::{file_of, CodeCache};
 use crate::cpython::FreshFrame;
 use crate::machine::runtime::Runtime;
 
-/// So many items of a container are looked at.
+/// Maximum number of items of a container that are looked at.
 const ITEMS: usize = 16;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// From now on frames that nobody asked for are translated only if they are given tensors.
+/// Translates from now on frames that nobody asked for, but only if they are given tensors.
 pub fn translate_what_meets_tensors() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
-/// Whether the frame is left to CPython for that. If not, its code counts as asked for.
+/// True if the frame is left to CPython because it is not given tensors. Otherwise its code counts as asked for.
 pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
         return false;
@@ -32,7 +31,7 @@ pub(super) fn leaves(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_
     !is_meant
 }
 
-/// Whether the program as a whole asks for the translation of a frame.
+/// True if the frame is to be translated because it is given tensors.
 pub(super) fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     IS_ON.load(Ordering::Relaxed)
         && !cache.is_root()
@@ -40,7 +39,7 @@ pub(super) fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<
         && !runtime.backend.own_code().is_written_with(&file_of(&frame.code()))
 }
 
-/// Whether an argument is a tensor, or a container that holds one.
+/// True if an argument is a tensor, or a container that holds one.
 pub(super) fn is_given_tensors(runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
     (0..frame.arg_count()).filter_map(|slot| frame.arg(slot)).any(|object| holds_tensor(runtime, &object))
 }

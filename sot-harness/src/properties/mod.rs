@@ -1,9 +1,9 @@
-//! The opcode property machinery: a fragment of Python around an opcode, with random operands and in random places,
-//! does translated what it does in CPython: results, who shares what, side effects, exceptions with their places. A
-//! handler without a property fails.
+//! Property tests of opcodes. A fragment of Python around an opcode, with random operands and in random places, must
+//! have the same effect translated as in CPython: results, sharing of objects, side effects, exceptions and their
+//! positions. An opcode with a handler but without a property fails.
 //!
-//! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode, `SOT_PROPTEST_SEED` which ones (`random` are others
-//! each time). Each opcode is a test: `cargo test --test opcodes BINARY`.
+//! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode. `SOT_PROPTEST_SEED` selects the cases; with
+//! `random`, each run has different ones. Each opcode is a test: `cargo test --test opcodes BINARY`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -35,7 +35,7 @@ pub use property::{intersperse, Property};
 
 const DEFAULT_CASES: u32 = 24;
 
-/// A fragment has so many at least.
+/// Minimum number of cases for each fragment.
 const CASES_OF_A_FRAGMENT: u32 = 2;
 
 fn number_of_cases() -> u32 {
@@ -52,8 +52,8 @@ fn seed() -> u64 {
     }
 }
 
-/// A test of its own for each opcode with a handler, or an override, from one of these crates: its properties hold.
-/// Gives what `main` of a test without a harness gives.
+/// Runs a test for each opcode that has a handler or an override in one of these crates. Returns the exit code for
+/// `main` of a test with `harness = false`.
 ///
 /// # Panics
 /// If the tracer does not start.
@@ -90,10 +90,10 @@ pub fn run(crates: &[&str]) -> ExitCode {
     })
 }
 
-/// Opcodes that decoding takes out of the code: that is what their properties are of.
+/// Opcodes that decoding removes from the code; their properties are about the decoding.
 const FOLDED: &[&str] = &["CACHE", "EXTENDED_ARG"];
 
-/// What became of the cases of an opcode.
+/// Outcomes of the cases of an opcode.
 #[derive(Debug, Default, Clone)]
 struct Tally {
     cases: u64,
@@ -101,7 +101,7 @@ struct Tally {
     broken: u64,
     graphs: u64,
     raising: u64,
-    /// In which the opcode's handler went through, and the frame was not left to CPython.
+    /// Cases in which the opcode's handler completed and the frame was not left to CPython.
     simulated: u64,
 }
 
@@ -123,17 +123,17 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// Where a fragment with this text does not stand, and why.
+/// Places in which fragments with this text are not tested, with the reason.
 const EXCLUDED: &[(&str, Place, &str)] = &[(
     "    del t",
     Place::Resumed,
     "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
 )];
 
-/// Fails if an opcode has no property, if one does not hold, or if no case simulates it. Each fragment has its share of
-/// the cases.
+/// Fails if an opcode has no property, if a property does not hold, or if no case simulates the opcode. The cases are
+/// divided among the fragments.
 fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Result<Tally, String> {
-    // What died with a frame that an exception holds would run its `finally` whenever the collector comes by.
+    // The collector would run the `finally` of generators held by a frame of an exception at unpredictable times.
     let gc = py.import("gc").map_err(|error| error.to_string())?;
     for call in ["disable", "collect"] {
         gc.call_method0(call).map_err(|error| error.to_string())?;
@@ -192,7 +192,7 @@ fn check_fragment(
     }
 }
 
-/// A fragment that compiles to an opcode.
+/// A fragment that compiles to the opcode: property, source, and the opcode if it must be assembled.
 type Fragment = (&'static Property, &'static str, Option<u8>);
 
 fn fragments(py: Python<'_>, opcode: u8, name: &str) -> Result<Vec<Fragment>, String> {
@@ -215,7 +215,7 @@ fn fragments(py: Python<'_>, opcode: u8, name: &str) -> Result<Vec<Fragment>, St
             Err(error) => return Err(format!("{}:{}: {fragment}: {error}", property.file, property.line)),
         }
     }
-    // What stands around every fragment has it.
+    // Opcodes that are in the code around every fragment.
     if found.is_empty() {
         found = shared;
     }
@@ -240,7 +240,7 @@ fn plain(property: &Property, fragment: &'static str, assembled: Option<u8>) -> 
     }
 }
 
-/// How often `f`, and what it calls, has the opcode.
+/// Counts the occurrences of the opcode in `f` and in the function that it calls.
 fn occurrences(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<usize> {
     let mut count = 0;
     for name in ["f", "h"] {
@@ -253,7 +253,7 @@ fn occurrences(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<usize> {
 
 fn case((property, fragment, assembled): Fragment) -> impl Strategy<Value = Case> {
     let operands = || property.operands.iter().map(|&kind| operands::operand(kind)).collect::<Vec<_>>();
-    // Where nothing catches an exception, the graph breaks before what raises it.
+    // Where no exception is caught, the graph breaks before the instruction that raises it.
     let place = prop_oneof![1 => Just(Place::Caught), 5 => proptest::sample::select(Place::ALL.to_vec())];
     let passing = prop_oneof![2 => Just(Passing::Argument), 1 => Just(Passing::Literal), 1 => Just(Passing::Global)];
     (place, passing, operands(), operands()).prop_map(move |(place, passing, first, second)| Case {
@@ -264,7 +264,7 @@ fn case((property, fragment, assembled): Fragment) -> impl Strategy<Value = Case
     })
 }
 
-/// The case, in the plain place if it does not have the opcode in the other.
+/// Returns the case, moved to the plain place if its own place does not have the opcode.
 fn in_place(py: Python<'_>, case: Case, opcode: u8) -> Case {
     let excluded = |(text, place, _): &(&str, Place, &str)| case.place == *place && case.fragment.contains(text);
     let fits = case.assemble.is_none()

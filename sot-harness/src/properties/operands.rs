@@ -1,30 +1,31 @@
-//! Random operands as Python source. A kind says what an opcode is mostly given; now and then it gets something else.
+//! Random operands as Python source. The kind of an operand says what the opcode usually accepts; sometimes the
+//! operand is of another kind.
 
 use proptest::prelude::*;
 use proptest::strategy::BoxedStrategy;
 
-/// What an operand is.
+/// The kind of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Anything at all.
+    /// Any value.
     Any,
     /// A number, or an object with operators.
     Number,
-    /// What has a truth of its own, or whose comparisons have.
+    /// An object with a truth value of its own, or whose comparisons have one.
     Truth,
     /// A small int, so that results stay small.
     Small,
     /// An index or key.
     Index,
-    /// What has items and takes them: lists, dicts, objects.
+    /// A container whose items can be read and written: a list, a dict, an object.
     Container,
-    /// What is hashable.
+    /// A hashable value.
     Key,
-    /// What can be iterated over.
+    /// An iterable.
     Iterable,
-    /// A dict, or what stands for one in `**`.
+    /// A dict, or another mapping for `**`.
     Mapping,
-    /// Something to call.
+    /// A callable.
     Callable,
     /// A Python function.
     Function,
@@ -34,17 +35,17 @@ pub enum Kind {
     Object,
     /// An exception or exception class.
     Exception,
-    /// Text or what makes text.
+    /// A text, or an object that is converted to one.
     Text,
 }
 
-/// Operands of a kind.
+/// Generates operands of a kind.
 pub(super) fn operand(kind: Kind) -> BoxedStrategy<String> {
     let suitable = match kind {
         Kind::Any => return any_value(),
         Kind::Number => prop_oneof![4 => number(), 3 => with_operators(), 1 => text(), 1 => tensor()].boxed(),
         Kind::Truth => prop_oneof![4 => truth(), 1 => number(), 1 => one_of(EMPTY), 1 => tensor()].boxed(),
-        // Nothing large among them, whose powers and multiples take forever.
+        // No large numbers, whose powers and multiples would take too long.
         Kind::Small => {
             return prop_oneof![6 => small_int(), 2 => with_operators(), 1 => tensor(), 1 => one_of(EDGES)].boxed()
         }
@@ -257,8 +258,8 @@ fn sequence(items: BoxedStrategy<String>) -> BoxedStrategy<String> {
 }
 
 fn dict() -> BoxedStrategy<String> {
-    // Keys are compared by value, and one of the trace stands for all that are equal: nothing may have an identity to
-    // show.
+    // Keys are compared by value, and the trace keeps one of several equal keys. So keys must not have an observable
+    // identity.
     proptest::collection::vec((atom(), atom()), 0..3)
         .prop_map(|items| {
             let items: Vec<_> = items.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();

@@ -1,6 +1,6 @@
 import collections.abc
 import sys
-from math import inf, nan  # One object for the program and its oracle: from 3.10 on the hash of a nan is its address.
+from math import inf, nan  # Shared by both runs of a program: from 3.10 on the hash of a nan is its address.
 
 import toy
 
@@ -14,7 +14,7 @@ class Failure(Exception):
 
 
 def obey(self, name, *args):
-    """What a special method begins with: raises or breaks the graph if it is to."""
+    """First action of a special method: raises or breaks the graph, depending on the mode."""
     if self.mode == "raises":
         raise Failure(name, *args)
     if self.mode == "breaks":
@@ -22,7 +22,7 @@ def obey(self, name, *args):
 
 
 def answer(self, name, *args):
-    """What a special method does: notes the call, and gives something, declines or raises."""
+    """Body of a special method: logs the call, and returns a value, declines or raises."""
     LOG.append((self.tag, name, len(args)))
     if self.mode == "declines":
         return NotImplemented
@@ -85,7 +85,7 @@ class Op(Base):
 
 
 class Derived(Op):
-    """Its reflected operators are asked first."""
+    """Its reflected operators take precedence over those of `Op`."""
 
     def __radd__(self, other): return answer(self, "derived radd", other)
     def __rsub__(self, other): return answer(self, "derived rsub", other)
@@ -96,7 +96,7 @@ class Derived(Op):
 
 
 class InPlace(Op):
-    """Has all operators in place, too."""
+    """Has all in-place operators, too."""
 
     def __isub__(self, other): return answer(self, "isub", other)
     def __itruediv__(self, other): return answer(self, "itruediv", other)
@@ -134,7 +134,7 @@ class Sized(Base):
 
 
 class Judged(Base):
-    """Compares to what has a truth of its own."""
+    """Its comparisons return objects with a truth value of their own."""
 
     def judge(self, name):
         LOG.append(name)
@@ -177,7 +177,7 @@ class Box(Base):
         return self.items
 
     def __len__(self):
-        # Asked as a hint, too, where that is not simulated: no note.
+        # Not logged, because CPython also calls it for length hints, which are not always simulated.
         return len(self.items)
 
 
@@ -247,7 +247,7 @@ class Manager(Base):
 
 
 class Leaves(Manager):
-    """Breaks the graph when it is left, and lets no exception through."""
+    """Breaks the graph on exit, and suppresses exceptions."""
 
     def __exit__(self, kind, value, trace):
         LOG.append(("leaves", kind))
@@ -256,7 +256,7 @@ class Leaves(Manager):
 
 
 class Enters(Base):
-    """Half a context manager."""
+    """A context manager without `__exit__`."""
 
     def __enter__(self):
         return self
@@ -307,7 +307,7 @@ class Attrs(Base):
 
 
 class Lends(Base):
-    """Has every method."""
+    """Has every attribute, by `__getattr__`."""
 
     def __getattr__(self, name):
         LOG.append(("getattr", name))
@@ -362,13 +362,13 @@ class Point:
 
 
 class Unnamed:
-    """Its positional patterns have no names."""
+    """`__match_args__` is not a tuple, so positional patterns fail."""
 
     __match_args__ = ["x"]
 
 
 class Mapped(collections.abc.Mapping):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __init__(self, items):
         self.items_of = items
@@ -390,7 +390,7 @@ class Names:
 
 
 def shadow(name, value=None):
-    """A global in the place of a builtin, or none any more."""
+    """Define a global that hides a builtin, or delete it."""
     if value is None:
         del globals()[name]
     else:
@@ -398,7 +398,7 @@ def shadow(name, value=None):
 
 
 class Prepared(type):
-    """Its classes have names before their bodies run."""
+    """The namespaces of its classes have entries before the class bodies run."""
 
     @classmethod
     def __prepare__(cls, name, bases):
@@ -410,7 +410,7 @@ class Stop(StopIteration):
 
 
 def function(p, q=5, *rest, key=None, **others):
-    """Takes anything."""
+    """Accepts any arguments."""
     LOG.append("function")
     return p, q, rest, key, others
 

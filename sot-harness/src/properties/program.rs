@@ -1,4 +1,4 @@
-//! From a fragment to a module with a function `f` that holds it, and to what calls of that function do.
+//! Makes a module with a function `f` from a fragment, and runs calls of that function.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,19 +10,19 @@ const PRELUDE: &str = include_str!("prelude.py");
 const FILE: &str = "property.py";
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Where a fragment stands.
+/// Where a fragment is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Plain,
-    /// What it raises is caught.
+    /// In a `try` that catches its exceptions.
     Caught,
-    /// In a loop, whose iterator is on the stack, and under a `with`.
+    /// In a loop, whose iterator is on the stack, and in a `with` block.
     Nested,
-    /// In a function that is called with other values on the stack.
+    /// In a function that is called while other values are on the stack.
     Called,
     /// Behind a graph break.
     Resumed,
-    /// Its operands are in cells.
+    /// In a nested function, with the operands in cells.
     Closure,
 }
 
@@ -31,7 +31,7 @@ impl Place {
         [Place::Plain, Place::Caught, Place::Nested, Place::Called, Place::Resumed, Place::Closure];
 }
 
-/// How operands get into the function.
+/// How the operands are passed to the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
     Argument,
@@ -45,12 +45,12 @@ pub(super) struct Case {
     pub(super) fragment: &'static str,
     pub(super) place: Place,
     pub(super) passing: Passing,
-    /// Of the first two calls, and of the third.
+    /// Operands of the first two calls, and of the third call.
     pub(super) operands: [Vec<String>; 2],
     pub(super) assemble: Option<(fn(&mut Code, u8), u8)>,
 }
 
-/// A fragment's lines, those marked `#x300` as often as that with another number in place of `N`.
+/// Returns a fragment's lines. A line that is marked `#x300` is repeated 300 times, with a different number for `N`.
 fn lines(fragment: &str) -> Vec<String> {
     let repeated = |line: &str| match line.split_once("#x") {
         Some((text, times)) => (0..times.trim().parse().unwrap_or(0))
@@ -68,7 +68,7 @@ impl Case {
         lines.concat()
     }
 
-    /// The module's source behind the prelude: `f`, and `makers` of the arguments of its calls.
+    /// Returns the module's source without the prelude: `f`, and `makers` of the arguments for its calls.
     pub(super) fn source(&self) -> String {
         let names = &NAMES[..self.operands[0].len()];
         let values = names.iter().map(|name| format!("{name}, ")).collect::<Vec<_>>().concat();
@@ -130,7 +130,7 @@ impl Case {
         }
     }
 
-    /// The module, its function assembled.
+    /// Loads the module, and assembles the opcode into its function if needed.
     pub(super) fn load<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
         let module = PyModule::new(py, "property")?;
         let builtins = py.import("builtins")?;
@@ -149,7 +149,7 @@ impl Case {
         Ok(module)
     }
 
-    /// What each call does.
+    /// Runs the calls and returns a description of each.
     pub(super) fn run(&self, py: Python<'_>, translated: bool) -> PyResult<Vec<String>> {
         let module = self.load(py)?;
         let makers: Vec<Bound<'_, PyAny>> = module.getattr("makers")?.extract()?;
@@ -157,7 +157,7 @@ impl Case {
         harness::observe(&module, "f", &makers, translated)
     }
 
-    /// What became of a translation that does what CPython does; the error says what it does else.
+    /// Compares the calls by CPython and translated. Returns the counts, or an error that describes the difference.
     pub(super) fn compare(&self, py: Python<'_>) -> Result<Counts, String> {
         let fail = |what: &str, error: PyErr| format!("{}\n{what}: {error}", self.source());
         let expected = self.run(py, false).map_err(|error| fail("not a program", error))?;
@@ -181,7 +181,7 @@ impl Case {
     }
 }
 
-/// The code of what all modules begin with, compiled once.
+/// Returns the code of the prelude of all modules, compiled once.
 fn prelude(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let compile = || py.import("builtins")?.call_method1("compile", (PRELUDE, FILE, "exec")).map(Bound::unbind);
@@ -193,7 +193,7 @@ fn lines_not_in(other: &str, text: &str) -> String {
     differing.map(|line| line.chars().take(7000).collect::<String>()).collect::<Vec<_>>().join("\n")
 }
 
-/// A text without the addresses that `repr` puts into it: each run has objects of its own.
+/// Removes addresses from a text, because objects of two runs have different ones.
 fn without_addresses(text: &str) -> String {
     let mut parts = text.split(" at 0x");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,32 +1,32 @@
-//! What a property is: opcodes, fragments of Python around them, and the operands to put in.
+//! The definition of a property: opcodes, fragments of Python around them, and kinds of operands.
 
 use pyo3::prelude::*;
 use sot_core::bytecode::{Code, Instruction, Label};
 
 use super::operands::Kind;
 
-/// The properties of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the
-/// opcode, is not for it; every opcode needs one that is.
+/// A property of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the opcode,
+/// is skipped. Each opcode needs at least one fragment that is not.
 #[derive(Debug)]
 pub struct Property {
     /// The opcodes.
     pub opcodes: &'static [&'static str],
-    /// Kinds of `a`, `b` and `c`.
+    /// Kinds of the operands `a`, `b` and `c`.
     pub operands: &'static [Kind],
-    /// Statements that may set `r`.
+    /// Statements that may assign the result `r`.
     pub fragments: &'static [&'static str],
-    /// Puts the opcode into compiled code, where no fragment compiles to it.
+    /// Inserts the opcode into compiled code, if no fragment compiles to it.
     pub assemble: Option<fn(&mut Code, u8)>,
-    /// Where it is registered.
+    /// Source file of the registration.
     pub file: &'static str,
-    /// Where it is registered.
+    /// Source line of the registration.
     pub line: u32,
 }
 
 inventory::collect!(Property);
 
-/// Registers properties: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Lines of a fragment go on in column
-/// 0.
+/// Registers a property: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Further lines of a fragment start
+/// in column 0.
 #[macro_export]
 macro_rules! property {
     ([$($opcode:ident)*] ($($kind:ident),*) $($fragment:literal)* $(=> $assemble:expr)?) => {
@@ -46,7 +46,7 @@ macro_rules! property {
 }
 
 impl Property {
-    /// The properties of an opcode.
+    /// Returns the properties of an opcode, in the order of their registration.
     pub(super) fn of(opcode: &str) -> Vec<&'static Property> {
         let mut found: Vec<_> =
             inventory::iter::<Property>.into_iter().filter(|property| property.opcodes.contains(&opcode)).collect();
@@ -55,7 +55,7 @@ impl Property {
     }
 }
 
-/// How often a code object, and those among its constants, have an opcode.
+/// Counts the occurrences of an opcode in a code object and in the code objects among its constants.
 pub(super) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<usize> {
     let bytes: Vec<u8> = code.getattr("co_code")?.extract()?;
     let mut count = bytes.iter().step_by(2).filter(|&&found| found == opcode).count();
@@ -68,7 +68,7 @@ pub(super) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<us
     Ok(count)
 }
 
-/// Puts an instruction without operands before every other that is not the first of the frame's.
+/// Inserts an instruction without operands after each instruction.
 pub fn intersperse(code: &mut Code, opcode: u8) {
     let place = |at: Label| Label(2 * at.0);
     let mut instructions = Vec::with_capacity(2 * code.instructions.len());

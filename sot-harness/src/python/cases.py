@@ -1,4 +1,4 @@
-"""What the case files use, and how a call is observed: result, exception, output, and what it leaves behind."""
+"""Helpers of the case files, and the observation of a call: result, exception, output and side effects."""
 
 import collections
 import contextlib
@@ -13,14 +13,14 @@ import warnings
 import toy
 
 
-# The same for a case and its oracle: the hash of such a number is its address from 3.10 on.
+# Shared by the two runs of a case, because from 3.10 on the hash of a NaN is its address.
 NANS = [float("nan") for _ in range(24)]
 
 
 def given(*makers, hit=True):
-    """Marks a case. Each maker gives the arguments of a call; a single maker is asked twice, for a miss and a hit.
+    """Marks a case. Each maker returns the arguments of a call; a single maker is called twice, for a miss and a hit.
 
-    `hit=False` says that the second call cannot be a hit, as the first changed what it depends on.
+    `hit=False` says that the second call cannot be a hit, because the first one has changed a value that is guarded.
     """
 
     def mark(function):
@@ -40,13 +40,13 @@ def _expecting(expected):
 
 whole = _expecting("whole")  # One graph, without breaks and fallbacks; the second call is a hit.
 two = _expecting("two")  # Two graphs around one break.
-pieces = _expecting("pieces")  # A graph for each stretch between two breaks.
-left = _expecting("left")  # Rounds of a loop are left to CPython.
+pieces = _expecting("pieces")  # One graph for each part between two breaks.
+left = _expecting("left")  # Iterations of a loop are left to CPython.
 
 
 def changed(*changes, args=lambda: (toy.arange(2),)):
-    """Marks a case of calls with equal arguments; before each but the first two a piece of Python changes the case's module, and
-    is left to work for two calls."""
+    """Marks a case of calls with equal arguments. After the first two calls, each piece of Python changes the
+    case's module, and is followed by two calls."""
 
     def mark(function):
         def maker(change):
@@ -63,7 +63,7 @@ def changed(*changes, args=lambda: (toy.arange(2),)):
 
 
 def observe(module, function, maker, call):
-    """A text of everything a call did. What is in cycles dies when the program says so, and not when the collector happens to run."""
+    """Return a text of all effects of a call. The collector is off, so cycles die only when the program collects."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -85,22 +85,22 @@ def observed(module, function, maker, call):
             outcome = "returned " + describe(call(function, args))
         except Exception as error:
             outcome = "raised " + describe(error) + describe.traceback(error)
-            # What its frames hold is gone before the variables are looked at: where a handler passes an exception on, the frame in
-            # the traceback is the new code's, which has handed its variables over.
+            # Releases the frames before the variables are looked at. If a handler passes an exception on, the traceback
+            # has the frame of the new code, which has handed over its variables.
             BaseException.with_traceback(error, None)
     variables = {name: value for name, value in vars(module).items() if describe.is_state(name, value)}
     lines = [outcome, "arguments " + describe(args), "variables " + describe(variables)]
     lines += [f"warned {w.filename}:{w.lineno} {w.category.__name__}: {w.message}" for w in warned]
     if output.getvalue():
         lines.append("printed " + output.getvalue())
-    # Without the frames, of which the tracer has some of its own, and without addresses.
+    # Without frames, because the tracer adds some of its own, and without addresses.
     told = re.sub(r"\bat 0x[0-9a-fA-F]+", "at its address", errors.getvalue())
     lines += ["told " + line for line in told.splitlines() if not line.startswith((" ", "Traceback", "Call"))]
     return "\n".join(lines)
 
 
 def own_attributes(value):
-    """`vars(value)`, whatever hooks its class has."""
+    """Return `vars(value)` without calling hooks of its class."""
     try:
         return object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -108,14 +108,14 @@ def own_attributes(value):
 
 
 def _has_one_hash(value):
-    """Whether all of the process agrees on the hash."""
+    """True if the hash depends on the value alone, and not on an address."""
     if type(value) in (tuple, frozenset):
         return all(map(_has_one_hash, value))
     return value is None or type(value) in (bool, int, float, complex, str, bytes, type(...))
 
 
 class Describe:
-    """Texts of values in which shared objects show: every mutable one has a number, and is spelled out once."""
+    """Texts of values that show shared objects: each mutable object has a number, and is described once."""
 
     def __init__(self, module):
         self.module = module
@@ -137,7 +137,7 @@ class Describe:
                 places.append(f"{code.co_name}:{entry.tb_lineno}")
             entry = entry.tb_next
         if sys.version_info[:2] == (3, 11) and type(error) is UnboundLocalError and places:
-            # Two instructions that CPython has come to run as one have the line of the first.
+            # Two instructions that CPython runs as one superinstruction have the line of the first.
             places[-1] = places[-1].partition(":")[0]
         return " at " + ", ".join(places)
 
@@ -193,7 +193,7 @@ class Describe:
         return f"{name} {self.attributes(value)}"
 
     def elements(self, value):
-        """In their order where both sides have one, with the size of the table and what a copy's order is."""
+        """The elements in iteration order, the size of the table, and a copy's order; sorted if a hash is an address."""
         if not all(map(_has_one_hash, value)):
             return ", ".join(sorted(map(repr, value)))
         return f"{[*set.__iter__(value)] if isinstance(value, set) else [*value]} {sys.getsizeof(value)} {[*value.copy()]}"

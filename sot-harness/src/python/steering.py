@@ -1,10 +1,10 @@
-"""What programs of the toy framework say to the tracer. The bodies are what happens outside of translated code."""
+"""Functions by which programs of the toy framework control the tracer. The bodies run outside of translated code."""
 
 import builtins
 
 
 def breakgraph():
-    """End the graph here."""
+    """Break the graph."""
 
 
 def fallback(recursive=False):
@@ -12,12 +12,12 @@ def fallback(recursive=False):
 
 
 def in_sot():
-    """Whether translated code asks."""
+    """True if the caller is translated code."""
     return False
 
 
 def assert_true(input):
-    """Assert what is known while tracing."""
+    """Assert a condition that is known while tracing."""
     assert input
 
 
@@ -27,5 +27,5 @@ def print(*args, **kwargs):
 
 
 def breakpoint():
-    """Leave the frame to CPython and enter the debugger in it."""
+    """Leave the frame to CPython and enter the debugger there."""
     builtins.breakpoint()

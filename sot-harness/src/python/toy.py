@@ -193,7 +193,7 @@ class Tensor:
 
 
 class Parameter(Tensor):
-    """A tensor that belongs to a model."""
+    """A tensor that is a parameter of a model."""
 
     __slots__ = ()
 
@@ -343,12 +343,12 @@ def minmax(x):
 
 
 def sqrt(x):
-    """Square roots; what has none is found out when the values are known."""
+    """Square roots; negative numbers raise when the graph runs."""
     return _map(x, lambda v: math.sqrt(v))
 
 
 def interruptible(x):
-    """The same, unless somebody interrupts it: as soon as a number is negative."""
+    """Returns the same numbers, but raises `KeyboardInterrupt` at a negative one."""
 
     def same(v):
         if v < 0:
@@ -369,7 +369,7 @@ def linear(x, weight, bias=None):
 
 
 class _Multiply:
-    """An operation that is an object, as those of NumPy are."""
+    """An operation that is a callable object, like NumPy's ufuncs."""
 
     def __call__(self, left, right, out=None):
         result = left * right
@@ -399,7 +399,7 @@ _SAVED = []
 
 
 def save(tensor):
-    """Writes a tensor away: it must run for real."""
+    """Stores a tensor: a side effect, which must not be part of a graph."""
     _SAVED.append(tensor.tolist())
 
 
@@ -412,7 +412,7 @@ _METHODS = [
 
 
 class Value:
-    """A tensor of a graph, with an example of what it will be."""
+    """A tensor of a graph, with an example of the same shape and element type."""
 
     __slots__ = ("example",)
 
@@ -421,7 +421,7 @@ class Value:
 
 
 def _fill(structure, find):
-    """The structure with every value replaced by what `find` gives for it."""
+    """Return the structure with each value replaced by the result of `find`."""
     if isinstance(structure, Value):
         return find(structure)
     if type(structure) in (list, tuple):
@@ -432,7 +432,7 @@ def _fill(structure, find):
 
 
 def _values(result):
-    """The result with a new value for every tensor."""
+    """Return the result with a new value in place of each tensor."""
     if isinstance(result, Tensor):
         return Value(result)
     if type(result) in (list, tuple):
@@ -453,7 +453,7 @@ def _run(kind, callee, args, kwargs):
 
 
 class Graph:
-    """A list of calls."""
+    """A graph: the list of its calls."""
 
     def __init__(self):
         self.steps = []

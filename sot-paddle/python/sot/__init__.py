@@ -1,9 +1,9 @@
-"""A bytecode tracer for CPython that takes the tensor work of Paddle code out into static programs.
+"""A bytecode tracer for CPython that compiles the tensor operations of Paddle code into static programs.
 
     import sot
     fast = sot.symbolic_translate(fn)
 
-This module checks what the tracer needs before the compiled part is loaded, and holds the public names.
+This module checks the tracer's requirements before the compiled part is loaded, and has the public names.
 """
 
 from . import _requirements
@@ -14,7 +14,7 @@ if _requirements.is_run_as_command():
     _command.before_import()
 _requirements.check()
 
-from . import _sot  # First: it has the modules that are not beside this one.
+from . import _sot  # First: it serves the modules that are not files of this package.
 from . import _face, psdb, register
 from ._controls import mark_dynamic, mark_static
 from ._face import (

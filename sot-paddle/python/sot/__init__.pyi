@@ -29,34 +29,34 @@ __version__: str
 
 @overload
 def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
-    """Translate a function, a bound method or a layer; the result is called as the original is.
+    """Translate a function, a bound method or a layer. The result is called like the original.
 
-    A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
-    raises instead of running in parts. With `dynamic=True` all sizes of tensor arguments are left open from the first
-    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says. The other options only choose
-    among Paddle's own compilers, and are not used.
+    A layer is returned itself, with its `forward` translated. With `fullgraph`, a function that cannot become one
+    graph raises instead of running in parts. With `dynamic=True`, all sizes of tensor arguments are left open from the
+    first translation on; with `dynamic=False`, none ever is; with `None`, `SOT_ALLOW_DYNAMIC_SHAPE` decides. The other
+    options choose among Paddle's own compilers, and are ignored.
 
     Raises:
-        TypeError: `fn` has no Python code: a class, a C function, or what is not callable.
+        TypeError: `fn_` has no Python code: it is a class, a C function, or not callable.
     """
 
 @overload
 def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
-    """With options alone: a decorator."""
+    """With options alone: return a decorator."""
 
 @overload
 def disable(function: _F, *, recursive: bool = ...) -> _F:
-    """Leave a function to CPython, with all that it calls or, not `recursive`, alone; give it back."""
+    """Leave a function to CPython, and return it. With `recursive`, also the functions that it calls."""
 
 @overload
 def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
-    """Without a function: a decorator with options, and a context manager under which no frame of the thread is translated."""
+    """Without a function: return a decorator and context manager: its block runs without the tracer in this thread."""
 
 class GraphBreakError(RuntimeError):
     """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""
 
 class RecompileError(RuntimeError):
-    """No translation fits a call, and by the stance `fail_on_recompile` none is made; says which guards failed."""
+    """No translation fits a call, and the stance `fail_on_recompile` forbids another one; says which guards failed."""
 
 def reset() -> None:
     """Forget every translation and set the counters to zero."""

@@ -1,4 +1,4 @@
-"""`python -m sot`"""
+"""Runs `python -m sot`."""
 
 from sot._command import main
 

@@ -1,7 +1,8 @@
 """Functions marked with `paddle.jit.marker.capture_control_flow`, or as unified, as one statement of a graph.
 
-A statement is built once: what the function reads besides its arguments must stay what it is, and it must write nothing. That is read
-off its bytecode; a function of which it cannot be told is followed like any other, and breaks the graph where a tensor decides.
+A statement is built once. So what the function reads besides its arguments must never change, and the function must
+have no side effects. Both are decided by its bytecode. A function for which they cannot be decided is followed like
+any other, and breaks the graph where a tensor decides a branch.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import dis
 import types
 from typing import Any, Callable, Optional
 
-# What such a function may call by the name of a builtin: it gives the same for the same arguments, and writes nothing.
+# Builtins that such a function may call: they return the same for the same arguments, and have no side effects.
 _BUILTINS = {"abs", "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "sum", "tuple", "zip"}
 
-# Starts of the names of instructions that write, or do what AST mode has no statement for.
+# Prefixes of the names of instructions that have side effects, or for which AST mode has no statement.
 _REFUSED = (
     "STORE_GLOBAL",
     "DELETE_",
@@ -43,7 +44,7 @@ _REFUSED = (
 
 
 def statement_of(function: Any) -> Optional[tuple[Callable[..., Any], list[str]]]:
-    """What to call while the program is built, and the globals that it reads; `None` where it may do more than to compute."""
+    """Return the function to call, and the globals that it reads; `None` if it may have side effects."""
     reads = _reads(function)
     if reads is None:
         return None
@@ -53,7 +54,7 @@ def statement_of(function: Any) -> Optional[tuple[Callable[..., Any], list[str]]
     from paddle.jit.dy2static.program_translator import convert_to_static
 
     converted = convert_to_static(function)
-    # It has a copy of the globals, as they were when it was converted.
+    # The converted function has a copy of the globals, made when it was converted.
     own = converted.__globals__
     if converted is function or any(own.get(name) is not function.__globals__[name] for name in reads):
         return None
@@ -64,7 +65,7 @@ def _reads(function: Any) -> Optional[list[str]]:
     code = function.__code__
     if code.co_freevars or code.co_cellvars or function.__defaults__ or function.__kwdefaults__:
         return None
-    if code.co_flags & (0x04 | 0x08):  # *args and **kwargs are containers of the call's own
+    if code.co_flags & (0x04 | 0x08):  # *args and **kwargs are containers made for the call
         return None
     reads = []
     for instruction in dis.get_instructions(code):
@@ -84,13 +85,13 @@ def _reads(function: Any) -> Optional[list[str]]:
 
 
 def _is_paddles(value: Any) -> bool:
-    """Whether it is a module or function of Paddle's, which nobody changes."""
+    """Return whether a value is a module or function of Paddle's: these never change."""
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     kinds = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
     return isinstance(value, kinds) and isinstance(name, str) and name.split(".")[0] == "paddle"
 
 
 def _writes(method: str) -> bool:
-    """Whether the name is one of a method that changes a tensor, or asks for its value."""
+    """Return whether a method of this name writes to an object, or reads the value of a tensor."""
     asks = method in ("append", "backward", "extend", "insert", "item", "numpy", "pop", "set_value", "stop_gradient", "tolist", "update")
     return asks or method.endswith("_") and not method.endswith("__")

@@ -1,6 +1,6 @@
 """`python -m sot`: the subcommands and their arguments.
 
-Imports nothing of the tracer, and nothing that an unsupported Python cannot parse: `doctor` is for where sot cannot be imported.
+Imports no part of the tracer, and parses on unsupported Pythons: `doctor` must run where sot cannot be imported.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from typing import List, Optional
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of `python -m sot`."""
+    """Return the parser of the arguments of `python -m sot`."""
     result = argparse.ArgumentParser(
         prog="python -m sot",
         description="Runs programs with the tracer on, and says whether and how it works here.",
@@ -72,12 +72,12 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("-m", dest="module", metavar="MODULE", help="run a module instead of a script")
 
 
-# The options of `run` that take a value. What follows the program is the program's.
+# The options of `run` that take a value. All arguments after the program belong to the program.
 _WITH_VALUE = ("--report",)
 
 
 def parse(arguments: List[str]) -> argparse.Namespace:
-    """What was asked for; leaves the process where it is not understood."""
+    """Parse the arguments. Exits if they are wrong."""
     ours, theirs = _split(arguments)
     known = parser()
     asked = known.parse_args(ours)
@@ -91,7 +91,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":
-    """What is for `run` itself, and the script with its arguments, or the module's arguments."""
+    """Split the arguments into those of `run` and the rest: the script and its arguments, or those of the module."""
     if arguments[:1] != ["run"]:
         return arguments, []
     at = 1
@@ -110,7 +110,7 @@ def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":
 
 
 def before_import() -> None:
-    """What is done before the package is imported: all that must work where it cannot be."""
+    """Do what must be done before the package is imported: `--version`, `doctor`, environment variables."""
     asked = parse(sys.argv[1:])
     if asked.version:
         from . import _doctor
@@ -128,7 +128,7 @@ def before_import() -> None:
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
-    """Do what was asked for."""
+    """Run the subcommand."""
     asked = parse(sys.argv[1:] if arguments is None else arguments)
     if asked.command == "plugins":
         from . import _linked
@@ -136,7 +136,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         try:
             print(_linked.text(asked.all), flush=True)
         except BrokenPipeError:
-            # Whoever reads has seen enough, as `head` does: nothing is to be written at exit either.
+            # The reader has closed the pipe, as `head` does. Nothing may be written at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif asked.command == "report":
         from . import _report_files

@@ -1,4 +1,4 @@
-"""Marks of sizes of Paddle's tensors, by the names that users of `torch.compile` know."""
+"""Marks on sizes of Paddle's tensors, with the names that users of `torch.compile` know."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import paddle
 
 
 def mark_dynamic(t: paddle.Tensor, dim: Union[int, Sequence[int]], *, min: Optional[int] = None, max: Optional[int] = None) -> None:
-    """Leave the size of a dimension open from the first translation on that is given this tensor.
+    """Leave the size of a dimension open, from the first translation that is given this tensor.
 
-    One translation then serves all sizes from 2 on, or from `min` to `max`. A tensor of a size beyond is translated for
-    anew. Where the program needs the size itself, it is assumed all the same. The mark belongs to the tensor object and
-    is not handed on to results.
+    One translation then serves all sizes from 2 on, or from `min` to `max`. A tensor with another size gets another
+    translation. If the program needs the number itself, the translation specialises on it all the same. The mark
+    belongs to the tensor object, and is not passed on to results.
+
 
     Args:
-        t: a tensor that is passed to translated code; no parameter, as sizes of parameters are always assumed.
-        dim: the dimension, or several; below zero it counts from the end.
-        min: the least size that the translation is for.
-        max: the greatest size that the translation is for.
+        t: a tensor that is passed to translated code, but no parameter: translations specialise on sizes of
+        parameters.
+        dim: the dimension, or several. A negative number counts from the end.
+        min: the smallest size that the translation serves.
+        max: the largest size that the translation serves.
 
     Raises:
-        TypeError: `t` is no tensor, or a number is no `int`.
-        ValueError: a parameter, or a size that is not from `min` to `max`.
-        IndexError: there is no such dimension.
+        TypeError: `t` is no tensor, or `dim`, `min` or `max` is no `int`.
+        ValueError: `t` is a parameter, or its size is not from `min` to `max`.
+        IndexError: `t` has no such dimension.
     """
     if isinstance(dim, (list, tuple)):
         for one in dim:
@@ -50,15 +52,16 @@ def mark_dynamic(t: paddle.Tensor, dim: Union[int, Sequence[int]], *, min: Optio
 
 
 def mark_static(t: paddle.Tensor, dim: Union[int, Sequence[int], None] = None) -> None:
-    """Assume the size of a dimension, or of all: another size is another translation, however often it differs.
+    """Specialise on the size of a dimension, or of all: each other size is another translation, however often sizes
+    differ.
 
     Args:
         t: a tensor that is passed to translated code.
-        dim: the dimension, or several; below zero it counts from the end; `None` means all.
+        dim: the dimension, or several; `None` means all. A negative number counts from the end.
 
     Raises:
-        TypeError: `t` is no tensor, or `dim` no `int`.
-        IndexError: there is no such dimension.
+        TypeError: `t` is no tensor, or `dim` is no `int`.
+        IndexError: `t` has no such dimension.
     """
     if dim is None:
         _of_tensor(t, "mark_static")
@@ -72,7 +75,7 @@ def mark_static(t: paddle.Tensor, dim: Union[int, Sequence[int], None] = None) -
     _marks(t, _STATIC, sorted({*_marked(t, _STATIC), *axes}))
 
 
-# Paddle's own name, which `paddle.jit.marker.dynamic_dims` sets.
+# Paddle's own attribute, which `paddle.jit.marker.dynamic_dims` sets.
 _DYNAMIC = "__sot_dynamic_dims"
 _STATIC = "__sot_static_dims"
 _RANGES = "__sot_dim_ranges"

@@ -1,6 +1,6 @@
-"""`python -m sot doctor`: whether sot works here, and what to do if not.
+"""`python -m sot doctor`: checks if sot works here, and says what to do if not.
 
-Works where sot cannot be imported: it imports the parts by itself, and any Python 3 can parse it.
+Works where sot cannot be imported: it imports the parts one by one, and any Python 3 can parse it.
 """
 
 import importlib
@@ -13,12 +13,12 @@ from . import _requirements
 
 _ABSENT = "that cannot be imported"
 
-# What a check found, and what to do if it is wrong.
+# The text of a check's finding, and the remedy if something is wrong.
 Found = Tuple[str, Optional[str]]
 
 
 def main() -> int:
-    """Print what each check found; 1 if something is wrong."""
+    """Print the finding of each check. Return 1 if something is wrong, else 0."""
     wrong = 0
     for name, check in _CHECKS:
         try:
@@ -34,10 +34,10 @@ def main() -> int:
 
 
 def versions() -> str:
-    """The versions of sot and of what it works with, as far as they are there."""
+    """Return the versions of sot, Paddle and CPython, as far as they can be imported."""
     sot = _attempt(lambda: importlib.import_module("sot._sot").__version__)
     if sot == _ABSENT:
-        # Without Paddle, the commit is not known.
+        # Without Paddle the extension cannot be imported, so the version lacks the commit.
         sot = _attempt(lambda: importlib.import_module("importlib.metadata").version("sot-paddle"))
     paddle = _attempt(lambda: importlib.import_module("paddle").__version__)
     return "sot {} (Paddle {}, CPython {})".format(sot, paddle, platform.python_version())
@@ -74,7 +74,7 @@ def _paddle() -> Found:
 
 
 def _extension() -> Found:
-    """Importing it compares the layouts of CPython's structs and freezes the registries."""
+    """Import the extension, which compares the layouts of CPython's structs and freezes the registries."""
     try:
         _requirements.check()
     except ImportError as error:
@@ -107,7 +107,7 @@ def _linked() -> Found:
 
 
 def _translation() -> Found:
-    """A function, translated and compared with itself."""
+    """Translate a function and compare it with the original."""
     if _extension()[1] is not None:
         return "not tried", "first see to the above"
     import paddle
@@ -129,7 +129,7 @@ def _translation() -> Found:
 
 def _environment() -> Found:
     try:
-        # The variables are known to the compiled part, which says so even where it cannot start.
+        # The variables can be read as soon as the compiled part has been imported, even if that import fails.
         _attempt(lambda: importlib.import_module("sot._sot"))
         from . import _config
     except (ImportError, SyntaxError):

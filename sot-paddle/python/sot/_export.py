@@ -1,4 +1,4 @@
-"""`SOT_EXPORT`: writes a graph as a layer of its statements, with a test that runs it in eager mode and as one program."""
+"""`SOT_EXPORT`: writes a graph as a layer, with a test that runs the layer in eager mode and as one program."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Iterable, List, Optional, Sequence, Tuple
 
 from ._verify.outside import unwatched
 
-# A symbol, the sizes (`None` for an open one), the element type, `stop_gradient`.
+# A value: symbol, sizes (`None` for an open size), element type, `stop_gradient`.
 Described = Tuple[str, Sequence[Optional[int]], str, bool]
-# How it is called, what, its arguments, its keywords as `name: value`, and what the result is assigned to.
+# A statement: kind, callee, arguments, keywords as `name: value`, and the symbols that get the result.
 Statement = Tuple[str, str, List[str], List[str], str]
 
 FILE = '''\
@@ -61,7 +61,7 @@ class TestLayer(unittest.TestCase):
 if __name__ == "__main__":
     unittest.main()
 '''
-# Values whose `repr` is no expression.
+# Values whose `repr` is no expression, and how to write them.
 VALUES = ((r"<DataType\.(\w+): \d+>", lambda match: f"paddle.{match[1].lower()}"), (r"Place\(cpu\)", lambda _: "paddle.CPUPlace()"))
 
 
@@ -73,7 +73,7 @@ def export(
     statements: Sequence[Statement],
     outputs: Sequence[str],
 ) -> None:
-    """Writes `name`.py; warns where that cannot be done."""
+    """Write `name`.py, or warn if that is impossible."""
     try:
         text = FILE.format(
             name=name,

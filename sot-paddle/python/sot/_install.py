@@ -1,8 +1,8 @@
-"""Puts the tracer behind `paddle.jit.to_static`, and takes it away again.
+"""Puts the tracer behind `paddle.jit.to_static`, and removes it again.
 
-Paddle's `SymbolicStaticFunction` is what `to_static` makes unless `full_graph=True`. One method of it runs the function; that
-method alone is replaced. So functions converted before and after, `rollback`, `enable_to_static` and `paddle.jit.save` go on
-as they are, and putting the method back restores Paddle exactly.
+`to_static` makes objects of Paddle's `SymbolicStaticFunction`, unless `full_graph=True`. One method of that class runs
+the function, and only this method is replaced. So functions that were converted earlier or later work, and so do
+`rollback`, `enable_to_static` and `paddle.jit.save`. Putting the method back restores Paddle exactly.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 _METHOD = "_perform_call"
 
 _paddles_own: Optional[Callable[..., Any]] = None
-# By converted function: it translated, and what its last call was like.
+# For each converted function: its translated function, and the signature of its last call.
 _translated: weakref.WeakKeyDictionary[Any, _Translated] = weakref.WeakKeyDictionary()
 
 
 class Installation:
-    """What `install()` returns: leaving it as a context manager restores what was there before."""
+    """The result of `install()`. As a context manager it restores the former state at the end of its block."""
 
     def __init__(self, was_installed: bool) -> None:
         self._was_installed = was_installed
@@ -42,7 +42,7 @@ class Installation:
 
 
 def install() -> Installation:
-    """Let `paddle.jit.to_static` use this tracer, for what is converted already too. Twice is as good as once."""
+    """Let `paddle.jit.to_static` use this tracer, also for functions converted already. A second call does nothing."""
     global _paddles_own
     was_installed = _paddles_own is not None
     if not was_installed:
@@ -52,7 +52,7 @@ def install() -> Installation:
 
 
 def uninstall() -> None:
-    """Give `paddle.jit.to_static` its own tracer back. Nothing happens if it has it."""
+    """Give `paddle.jit.to_static` its own tracer back. Does nothing if sot is not installed."""
     global _paddles_own
     if _paddles_own is None:
         return
@@ -67,7 +67,7 @@ def uninstall() -> None:
 
 
 def install_if_asked() -> None:
-    """`SOT_INSTALL=1`"""
+    """Install the tracer if `SOT_INSTALL=1`."""
     if config.install:
         install()
 
@@ -83,7 +83,7 @@ def _symbolic() -> Any:
 
 
 class _Translated:
-    """A converted function, translated."""
+    """The translated function of a converted function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.call = symbolic_translate(function)
@@ -91,7 +91,7 @@ class _Translated:
 
 
 def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """In the place of `SymbolicStaticFunction._perform_call`."""
+    """Replaces `SymbolicStaticFunction._perform_call`."""
     translated = _translated.get(self)
     if translated is None:
         function = _sizes_left_open(self._dygraph_function, self.class_instance is not None, self._input_spec or ())
@@ -105,7 +105,7 @@ def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _sizes_left_open(function: Callable[..., Any], has_receiver: bool, specs: Sequence[Any]) -> Callable[..., Any]:
-    """What to translate in the place of a function, for all sizes of the dimensions that specs leave open."""
+    """Return the function to translate: if specs leave dimensions open, a copy that serves all sizes of these."""
     code = getattr(function, "__code__", None)
     if code is None or not any(True for _ in _open_dimensions(specs)):
         return function
@@ -123,7 +123,7 @@ def _sizes_left_open(function: Callable[..., Any], has_receiver: bool, specs: Se
 
 
 def _with_its_own_code(function: Any) -> Any:
-    """The function with a code object that no other layer has: what is asked of its translations is asked of nobody else's."""
+    """Copy a function with a code object of its own, so that options of its translations apply to no other layer."""
     if inspect.ismethod(function):
         return types.MethodType(_with_its_own_code(function.__func__), function.__self__)
     code = function.__code__.replace()
@@ -136,7 +136,7 @@ def _with_its_own_code(function: Any) -> Any:
 
 
 def _open_dimensions(spec: Any) -> Iterator[tuple[list[Any], int]]:
-    """Where in a structure of specs there are tensors with dimensions without a size."""
+    """Yield the path in a structure of specs and the dimension, for each dimension that has no size."""
     if isinstance(spec, paddle.static.InputSpec):
         for axis, size in enumerate(spec.shape):
             if size in (None, -1):
@@ -148,7 +148,7 @@ def _open_dimensions(spec: Any) -> Iterator[tuple[list[Any], int]]:
 
 
 def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Keep what `paddle.jit.save` asks for, the specs of the last call's arguments; made anew only when they differ."""
+    """Keep the specs of the last call's arguments, for `paddle.jit.save`. They are made anew only if they differ."""
     signature = _signature([*args, *kwargs.items()])
     if signature is not None and signature == translated.signature:
         return
@@ -157,12 +157,12 @@ def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], k
         unified = function._function_spec.unified_args_and_kwargs(args, dict(kwargs))
         function.last_call_input_spec = function._function_spec.args_to_input_spec(*unified)[0]
     except (ValueError, NotImplementedError):
-        # Paddle has no specs for `*args`, nor for a receiver that is not called `self`; the call itself needs none.
+        # Paddle has no specs for `*args`, nor for a receiver that is not called `self`. The call needs no specs.
         function.last_call_input_spec = None
 
 
 def _signature(args: list[Any]) -> Any:
-    """What the specs of flat arguments depend on; `None` if an argument is of another kind."""
+    """Return what the specs of flat arguments depend on; `None` if an argument has another type."""
     signature: list[Any] = []
     for arg in args:
         if isinstance(arg, paddle.Tensor):

@@ -1,8 +1,10 @@
-"""Hooks that come to results of a program when it has run (`sot-paddle/src/backend/run/second_passes/late_hooks.rs`).
+"""Hooks that are registered on results after a program has run
+(`sot-paddle/src/backend/run/second_passes/late_hooks.rs`).
 
-A program is one node of the backward pass: Paddle has a hook on one of its results see what comes from outside, and not what comes from results
-that are computed from that one. So when a pass has come to all results, the graph's statements are called one by one, the hooks are put on what
-these give, and a pass of their own goes through them. Where that has changed a gradient, the program is given the difference.
+A program is one node of the backward pass. Paddle calls a hook on one of its results with the gradient from outside,
+without the gradient from results that are computed from that one. So when a pass has reached all results, the graph's
+statements are called one by one, the hooks are put on their results, and a pass of its own goes through these. If a
+hook has changed a gradient there, the program is given the difference.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ from ._second_passes import Gradients, is_close, is_undefined, nought, varying
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
-# Of a result that is made from another one: the index of that, and what makes it.
+# For a result that is made from another result: the index of that result, and the function that makes it.
 Made = Tuple[int, Callable[[paddle.Tensor], Optional[paddle.Tensor]]]
-# What calls statements.
+# A function that calls statements.
 Call = Callable[..., Optional[Tensors]]
 
-# While gradients are made in parts, the hooks that have been called.
+# The hooks that have been called while gradients are computed in parts; else `None`.
 hooks_called: Optional[Set[Hook]] = None
 
-# Those that a pass may be for, though nothing outside needs the results that they are on.
+# Objects with hooks that a pass must call, even if no output outside depends on the hooked results.
 _waiting: weakref.WeakSet[LateHooks] = weakref.WeakSet()
 
 
 def watch() -> None:
-    """From here on the tensors are known that hooks are put on, or whose gradients are to be kept."""
+    """Replace `register_hook` and `retain_grads` of tensors, so that late hooks are noticed from now on."""
     register, retain = paddle.Tensor.register_hook, paddle.Tensor.retain_grads
 
     @functools.wraps(register)
@@ -54,8 +56,8 @@ def watch() -> None:
 
 
 def _once(hook: Hook) -> Hook:
-    """The hook, but not where gradients are made that are made again. Where they come in parts, which are more than one, it would see neither the whole
-    nor change it."""
+    """Wrap a hook so that it is not called while gradients are computed that will be computed again. If the gradient
+    arrives in several parts, the hook could neither see nor change the whole, and the pass is refused."""
 
     def call(gradient: paddle.Tensor) -> Optional[paddle.Tensor]:
         if _sot._is_muted():
@@ -76,8 +78,8 @@ def _keep(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
 
 
 def apart(call: Call, inputs: Iterable[Any], parameters: Iterable[paddle.Tensor]) -> Optional[Tensors]:
-    """What statements give for leaves in the memory of what they were given: a pass through them goes no further, and meets no hook
-    of these."""
+    """Call statements on leaves that share the memory of the inputs and parameters. A pass through the results ends at
+    the leaves, and meets no hook of the inputs."""
     leaves: Dict[int, paddle.Tensor] = {}
     themselves = []
     for parameter in parameters:
@@ -103,8 +105,9 @@ def _leaf(given: Any) -> Any:
 
 
 def with_roots(outputs: Sequence[paddle.Tensor], weights: Gradients) -> Tuple[List[paddle.Tensor], Gradients]:
-    """Outputs of a pass and their weights, and beside them all results that have a hook and that others are computed from which it comes
-    to, with a weight that changes nothing. So there is a gradient for what a hook changes to be added to."""
+    """Return the outputs of a pass and their weights, with more outputs added: all results that the pass reaches, that
+    have a hook, and that other results are computed from. Their weight changes nothing, but gives them a gradient, to
+    which the change by a hook can be added."""
     roots = [root for hooks in list(_waiting) for root in hooks.roots()]
     outputs = list(outputs)
     weights = list(weights) or [None] * len(outputs)
@@ -118,7 +121,8 @@ def with_roots(outputs: Sequence[paddle.Tensor], weights: Gradients) -> Tuple[Li
 
 
 def _nodes(nodes: Iterable[Any]) -> Set[Any]:
-    """Those of the backward pass that are behind these. (Paddle never frees what it shows of them; all this is done for few runs.)"""
+    """Return the nodes of the backward pass that are reached from these. (Paddle never frees the Python objects of
+    nodes, but only few runs need this.)"""
     reached: Set[Any] = set()
     pending = list(nodes)
     while pending:
@@ -130,7 +134,7 @@ def _nodes(nodes: Iterable[Any]) -> Set[Any]:
 
 
 def _program(result: paddle.Tensor) -> Any:
-    """The node of the program that it comes from."""
+    """Return the node of the program that a result comes from."""
     node = result.grad_fn
     while node.name() not in ("Dy2StGradNode", "GradNodeBase") and node.next_functions:
         node = node.next_functions[0]
@@ -138,13 +142,13 @@ def _program(result: paddle.Tensor) -> Any:
 
 
 def _changes_nothing(gradient: paddle.Tensor) -> bool:
-    """Whether it is what `with_roots` gives."""
+    """Return whether a gradient is the weight that `with_roots` adds: all -0.0."""
     numbers = gradient.cast("float32").numpy()
     return not numbers.any() and bool(np.signbit(numbers).all())
 
 
 class LateHooks:
-    """The hooks on the results of one run. Those on results in `through` are to see what comes from others."""
+    """The hooks on the results of one run. Hooks on results in `through` also see the gradients of other results."""
 
     def __init__(
         self,
@@ -161,22 +165,24 @@ class LateHooks:
         self._take_aside = take_aside
         self._prepared = False
         self._hooks: List[Tuple[int, Hook]] = []
-        # How often results have stood for the program's, and of the last call of a hook the pass and which of these it was on: 0 for the program's.
+        # `_stand_ins`: number of times that statements were called for results. `_called`: the pass in which a hook
+        # was called last, and for which of these times; 0 for the program's own results.
         self._stand_ins = 0
         self._called: Tuple[int, int] = (0, 0)
-        # The results that have a hook of ours.
+        # The results that have a hook of this class.
         self._watched: Set[int] = set()
-        # Results in `through` that have hooks, until a pass lets go of the graph.
+        # Results in `through` that have hooks, until a pass releases the graph.
         self._roots: Tensors = {}
-        # What these were.
+        # Their values when the hook was registered.
         self._values: Tensors = {}
-        # Of the pass that is going on: what has come, and what is to go on to the program instead, once that is made.
+        # For the running pass: gradients that have arrived, and the gradients to pass on to the program instead, once
+        # these are computed.
         self._pass: Optional[int] = None
         self._came: Tensors = {}
         self._instead: Optional[Tensors] = None
 
     def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
-        """Puts a hook on the result."""
+        """Put a hook on a result."""
         if at in self._through or self._made:
             self.hold_back()
         if at in self._through:
@@ -189,14 +195,14 @@ class LateHooks:
         return Handle(self._hooks, entry)
 
     def hold_back(self) -> None:
-        """Has results that are made from others keep what comes to them until the program's turn."""
+        """Make results that are made from others keep the gradients that reach them until the program's turn."""
         if not self._prepared:
             self._prepared = True
             for key, made in self._prepare():
                 self._watch(key, made)
 
     def roots(self) -> List[paddle.Tensor]:
-        """The results that a hook is on and that others are computed from."""
+        """Return the results that have a hook and that other results are computed from."""
         hooked = {at for at, _ in self._hooks}
         return [result for at, result in self._roots.items() if at in hooked]
 
@@ -206,8 +212,8 @@ class LateHooks:
             result._register_grad_hook(functools.partial(self._call, at))
 
     def take_down(self, pass_: int, is_last: bool, at: int, gradient: paddle.Tensor) -> None:
-        """A pass comes to a result with a gradient. It does to all results of the program before a hook of these is called, and to those that
-        are made from them before that."""
+        """Record the gradient with which a pass reaches a result. This happens for all results of the program before a
+        hook of this class is called on them, and for results made from others before that."""
         if self._pass != pass_:
             self._pass, self._came, self._instead = pass_, {}, None
         if is_last:
@@ -217,18 +223,19 @@ class LateHooks:
             self._came[at] = gradient
 
     def _call(self, at: int, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
-        """What goes on from a result."""
+        """Return the gradient that goes on from a result, or `None` to leave it."""
         if _sot._stops_at_programs():
-            # The hooks are on what statements give then.
+            # In such a pass the hooks are on the results of the statements.
             if at not in self._made:
                 return None
             self._take_aside(at, gradient)
-            # The view's own node comes before the program's.
+            # The node of the view comes before that of the program, so the gradient must not be a constant.
             return varying(nought(gradient))
         if _sot._is_muted():
             return None
         if not self._prepared:
-            # Paddle calls hooks on all results of a node that a pass comes to, with `None` on those that it does not come through.
+            # When a pass reaches a node, Paddle calls the hooks on all of its results, with `None` for results that
+            # the pass does not come through.
             for result, hook in list(self._hooks):
                 if result == at:
                     changed = self._call_whole(0, hook, gradient)
@@ -240,7 +247,7 @@ class LateHooks:
         return self.instead(at)
 
     def put_on(self, results: Optional[Tensors]) -> None:
-        """Puts the hooks on what the statements have given, for a pass that is to go through these instead."""
+        """Put the hooks on the results of the statements, for a pass that goes through these instead."""
         self._stand_ins += 1
         if results is None:
             return
@@ -250,7 +257,8 @@ class LateHooks:
             results[at]._register_grad_hook(functools.partial(self._call_whole, self._stand_ins, hook))
 
     def _call_whole(self, place: int, hook: Hook, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
-        """Calls a hook on a result, or on what stands for it. A pass that comes to both, as passes for second gradients may, brings parts to each."""
+        """Call a hook on a result, or on a tensor that stands for it. A pass that reaches both, as a pass for second
+        gradients may, brings a part to each, and is refused."""
         if is_undefined(gradient) or _sot._is_muted():
             return None
         called, self._called = self._called, (_sot._pass(), place)
@@ -259,13 +267,13 @@ class LateHooks:
         return hook(gradient)
 
     def instead(self, at: int) -> Optional[paddle.Tensor]:
-        """What is to go on from a result of the program."""
+        """Return the gradient that replaces the arrived one at a result of the program, or `None`."""
         if self._instead is None:
             self._instead = self._called_on_statements()
         return self._instead.get(at)
 
     def _called_on_statements(self) -> Tensors:
-        """Calls the hooks, and gives what is to go on where that is not what has come."""
+        """Call the hooks on the results of the statements. Return the gradients that differ from the arrived ones."""
         results = self._again()
         called, self._called = self._called, (_sot._pass(), 0)
         if called[0] == self._called[0] and called != self._called:
@@ -277,7 +285,7 @@ class LateHooks:
             _sot._refuse_hook()
         came = {at: gradient for at, gradient in self._came.items() if at not in self._through or not _changes_nothing(gradient)}
         for at in [at for at in came if at not in results or results[at].stop_gradient]:
-            # What others are made from need not be a result itself: nothing but those has a gradient for it.
+            # A tensor that views are made from may be no result itself; then it has no gradient but that of the views.
             if bool((came.pop(at) != 0).any()):
                 _sot._refuse_hook()
         before: Tensors = {}
@@ -289,21 +297,21 @@ class LateHooks:
         for at in hooked:
             results[at]._register_grad_hook(functools.partial(behind.__setitem__, at))
         if came:
-            # Copies: Paddle 3.0 fails where a pass begins at a node that it also comes to.
+            # Copies: Paddle 3.0 fails if a pass begins at a node that it also reaches.
             with paddle.enable_grad():
                 outputs = [paddle.assign(results[at]) for at in came]
             paddle.autograd.backward(outputs, list(came.values()))
         return self._put_together({at: _difference(before[at], behind[at]) for at in behind})
 
     def _put_together(self, differences: Dict[int, Optional[paddle.Tensor]]) -> Tensors:
-        """What is to go on instead."""
+        """Add the differences to the gradients that have arrived."""
         instead: Tensors = {}
 
         def add(at: int, part: Optional[paddle.Tensor]) -> None:
             if part is not None:
                 so_far = instead.get(at, self._came.get(at))
                 if so_far is None:
-                    # Paddle has no hook put a gradient where there is none.
+                    # Paddle lets no hook set a gradient where there is none.
                     _sot._refuse_hook()
                 instead[at] = so_far + part
 
@@ -321,14 +329,14 @@ class LateHooks:
 
 
 def _difference(before: paddle.Tensor, behind: paddle.Tensor) -> Optional[paddle.Tensor]:
-    """What a gradient has become more than it was. `None` if that is nothing."""
+    """Return by how much a gradient has changed; `None` if it has not."""
     if before.numpy().tobytes() == behind.numpy().tobytes():
         return None
     return paddle.where(behind == before, paddle.zeros_like(before), behind - before)
 
 
 def _by_source(make: Callable[[paddle.Tensor], Optional[paddle.Tensor]], like: paddle.Tensor, gradient: paddle.Tensor) -> paddle.Tensor:
-    """The gradient by what `make` is given, which is like another tensor."""
+    """Return the gradient with respect to the argument of `make`, which has the shape of `like`."""
     source = paddle.zeros_like(like).detach()
     source.stop_gradient = False
     with paddle.enable_grad():
@@ -340,13 +348,13 @@ def _by_source(make: Callable[[paddle.Tensor], Optional[paddle.Tensor]], like: p
 
 
 class Handle:
-    """Takes the hook away again, as what Paddle's `register_hook` gives does."""
+    """Removes a hook, like the handle of Paddle's `register_hook`."""
 
     def __init__(self, hooks: List[Tuple[int, Hook]], entry: Tuple[int, Hook]) -> None:
         self._hooks, self._entry = hooks, entry
 
     def remove(self) -> bool:
-        """Whether the hook was there."""
+        """Remove the hook. Return whether it was still there."""
         at = next((at for at, entry in enumerate(self._hooks) if entry is self._entry), None)
         if at is not None:
             del self._hooks[at]

@@ -1,4 +1,4 @@
-"""What must be there before the tracer is loaded: a supported CPython and a Paddle that is new enough.
+"""The tracer's requirements, checked before it is loaded: a supported CPython and a new enough Paddle.
 
 Each failure is an ImportError that names the remedy. Written so that any Python 3 can parse it.
 """
@@ -19,7 +19,7 @@ def check() -> None:
 
 
 def is_run_as_command() -> bool:
-    """Whether the package is being imported for `python -m sot`, by the function of `runpy` that looks for the module."""
+    """Return whether `runpy` imports the package for `python -m sot`, in its function that looks for the module."""
     frame = sys._getframe()  # type: Optional[FrameType]
     while frame is not None:
         code = frame.f_code
@@ -30,7 +30,7 @@ def is_run_as_command() -> bool:
 
 
 def check_interpreter(implementation: str, version: Tuple[int, int]) -> None:
-    """The tracer reads CPython's frames, whose layout it knows for these versions only."""
+    """Raise ImportError unless the tracer knows the layout of this interpreter's frames: CPython in these versions."""
     supported = "CPython {}.{} to {}.{}".format(*(OLDEST_PYTHON + NEWEST_PYTHON))
     if implementation != "cpython":
         raise ImportError(
@@ -45,7 +45,7 @@ def check_interpreter(implementation: str, version: Tuple[int, int]) -> None:
 
 
 def check_paddle() -> None:
-    """Import Paddle and refuse what is older than the first release with the programs the tracer builds."""
+    """Import Paddle. Raise ImportError if it is older than the first release with the tracer's program format."""
     try:
         import paddle
     except ModuleNotFoundError as error:
@@ -62,7 +62,7 @@ def check_paddle() -> None:
 
 
 def is_too_old(version: str) -> bool:
-    """Whether a version string such as `2.6.2` is below the oldest supported one. Builds from source say `0.0.0`."""
+    """Return whether a version such as `2.6.2` is too old. Builds from source have the version `0.0.0`."""
     numbers = []
     for part in version.split(".")[:2]:
         digits = "".join(c for c in part if c.isdigit())

@@ -1,7 +1,8 @@
-"""Second backward passes where a program stands in the way (`sot-paddle/src/backend/run/second_passes`).
+"""Second backward passes that reach a program (`sot-paddle/src/backend/run/second_passes`).
 
-To a second gradient the backward pass of a program is a constant. So where gradients that are to have gradients come through programs,
-they are made anew: up to the programs, and from there through their statements, called one by one, the latest program first.
+The backward pass of a program is a constant to second gradients. So gradients that must have gradients, and that flow
+through programs, are computed again: up to the programs, and from there through their statements, called one by one,
+the latest program first.
 """
 
 from __future__ import annotations
@@ -17,44 +18,45 @@ from . import _sot
 Gradients = List[Optional[paddle.Tensor]]
 # A result of a program: the number of the run, and its index.
 Result = Tuple[int, int]
-# The number of a run (greater for later ones), what calls its statements again, a result's index, the gradient that came to it.
+# A gradient that has reached a program: number of the run (greater for later runs), function that calls its statements
+# again, index of the result, gradient.
 Met = Tuple[int, Callable[[], Optional[Dict[int, paddle.Tensor]]], int, paddle.Tensor]
 
 
 class _NotTheSame(Exception):
-    """What a program did cannot be done again."""
+    """What a program did cannot be repeated with the same result."""
 
 
 def keep(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], kept: Dict[int, Kept]) -> None:
-    """Keeps those tensors, by identity, that are not kept yet."""
+    """Keep the tensors that are not kept yet, by identity."""
     for tensor in (*inputs, *parameters):
         if id(tensor) not in kept:
             kept[id(tensor)] = Kept(tensor)
 
 
 class Kept:
-    """What a tensor was, and a copy of its values. In eager mode a later pass reads what has been written to its memory since, also where
-    the tensor has got other memory (`tensor.data = ...`)."""
+    """The former state of a tensor, and a copy of its values. In eager mode a later pass reads what has since been
+    written to the tensor's former memory, even if the tensor has other memory now (`tensor.data = ...`)."""
 
     def __init__(self, tensor: paddle.Tensor) -> None:
         self._tensor = tensor
         self._was = _same(tensor)
         self._version = tensor.inplace_version
         self._copy = tensor.detach().clone()
-        # While it is what it was: what it is to be again.
+        # While the tensor is put back: the state and values to restore.
         self._is: Optional[paddle.Tensor] = None
         self._values: Optional[paddle.Tensor] = None
 
     def is_refused(self) -> bool:
-        """Whether it has changed in a way that eager mode refuses a pass for that reads it."""
+        """Return whether the tensor has changed such that eager mode refuses a pass that reads it."""
         return self._was.inplace_version != self._version and self.has_changed()
 
     def has_changed(self) -> bool:
-        """Whether other values are in its memory."""
+        """Return whether its former memory has other values now."""
         return _bytes([self._was]) != _bytes([self._copy])
 
     def put_back(self) -> None:
-        """Makes the tensor what it was, until `restore`."""
+        """Set the tensor to its former state, until `restore`."""
         if _place(self._tensor) != _place(self._was):
             self._is = _same(self._tensor)
             self._tensor.reconstruct_from_(self._was)
@@ -64,7 +66,7 @@ class Kept:
             self._tensor.set_value(self._copy)
 
     def restore(self) -> None:
-        """Makes the tensor again what it has become. Nothing where it was not put back."""
+        """Set the tensor to its latest state again. Does nothing if it was not put back."""
         values, self._values = self._values, None
         if values is not None and _bytes([self._was]) != _bytes([values]):
             self._tensor.set_value(values)
@@ -74,7 +76,7 @@ class Kept:
 
 
 def _same(tensor: paddle.Tensor) -> paddle.Tensor:
-    """Another name for the same tensor, which keeps what it is now."""
+    """Return another tensor object for the same memory, which keeps this state."""
     same = paddle.empty([0])
     same.reconstruct_from_(tensor)
     return same
@@ -85,13 +87,13 @@ def _place(tensor: paddle.Tensor) -> int:
 
 
 def may_be_filled(kept: Dict[int, Kept], given: Iterable[paddle.Tensor], viewed: Iterable[paddle.Tensor]) -> bool:
-    """Whether a program finds in its scope what eager mode finds, if that is put there again. Not where what it was given has changed in a way that
-    eager mode refuses the pass for, or where a view shows what that has become, of which the program has a copy."""
+    """Return whether a restored scope gives a program what eager mode finds. It does not if an input has changed such
+    that eager mode refuses the pass, or if a view shows the new values of an input of which the program has a copy."""
     return not any(kept[id(tensor)].is_refused() for tensor in given) and not any(kept[id(tensor)].has_changed() for tensor in viewed)
 
 
 def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[SavedAll]:
-    """What the scopes of a graph hold for its backward pass. `None` if some of that is no tensor."""
+    """Save what the scopes of a graph hold for its backward pass; `None` if some of it is no tensor."""
     given = [*inputs, *parameters]
     saved = [_save(scope, given) for scope in scopes]
     found = [one for one in saved if one is not None]
@@ -99,19 +101,19 @@ def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterabl
 
 
 class SavedAll:
-    """What the first pass has found in the scopes of a graph, one for each of its programs."""
+    """The contents of the scopes of a graph that the first pass found; one scope for each of its programs."""
 
     def __init__(self, each: List[Saved]) -> None:
         self._each = each
 
     def fill(self) -> None:
-        """Puts it there again."""
+        """Put the contents into the scopes again."""
         for saved in self._each:
             saved.fill()
 
 
 def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
-    # No backward pass reads those between the operations of the forward pass.
+    # These are values between operations of the forward pass, which no backward pass reads.
     names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
     try:
         found = {name: scope.find_var(name).get_tensor() for name in names}
@@ -121,8 +123,9 @@ def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
 
 
 class Saved:
-    """What the first pass through a program has found in its scope, which the executor empties. What the program was given and what it has
-    given are there in their own memory: as in eager mode, a later pass reads what has been written to it. The rest is copied, as the pass may write over it."""
+    """The contents of a program's scope that the first pass found, and that the executor empties. Inputs and results
+    of the program are kept in their own memory: as in eager mode, a later pass reads what has been written to it
+    since. The rest is copied, because the pass may write over it."""
 
     def __init__(self, scope: Any, found: Dict[str, Any], given: Iterable[paddle.Tensor]) -> None:
         self._scope = scope
@@ -139,7 +142,7 @@ class Saved:
                 self._copied[name] = tensor.clone()
 
     def fill(self) -> None:
-        """Puts it there again."""
+        """Put the contents into the scope again."""
         for name, tensor in self._shared.items():
             self._put(name, tensor)
         for name, tensor in self._copied.items():
@@ -156,9 +159,10 @@ def again(
     kept: Dict[int, Kept],
     random_state: Any,
 ) -> Any:
-    """What `work` gives, a list of tensors or a dict with some, with the tensors as they were. `None` if that may not be what it gave before: eager
-    mode refuses what the tensors have become, it draws random numbers and has no `random_state`, or what it writes to the tensors changes
-    what it gives. It leaves them and the random numbers as they are."""
+    """Return the result of `work`, a list or dict of tensors, computed with the tensors in their former state. Return
+    `None` if it may differ from the former result: eager mode refuses what the tensors have become, `work` draws
+    random numbers without `random_state`, or its writes to the tensors change its result. Tensors and random numbers
+    are restored."""
 
     def done() -> Any:
         if random_state is not None:
@@ -176,7 +180,7 @@ def again(
         if random_state is None and draws_since(random_state_now):
             return None
         if any(one.has_changed() for one in given):
-            # Statistics are not read where they are written, but for some that are.
+            # Most statistics are written, but not read, by the same graph. For the others, the second result differs.
             first = _bytes(results)
             del results
             results = done()
@@ -195,7 +199,7 @@ def _bytes(results: Any) -> list[Optional[bytes]]:
 
 
 def draws_since(state: Any) -> bool:
-    """Whether random numbers have been drawn since they had this state."""
+    """Return whether random numbers have been drawn since this state."""
     now = paddle.get_rng_state()
     numbers = _next_numbers()
     paddle.set_rng_state(state)
@@ -209,12 +213,12 @@ def _next_numbers() -> Any:
 
 
 def nought(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
-    """What goes on from a program in the place of a gradient."""
+    """Return the zeros that go on from a program instead of a gradient."""
     return None if is_undefined(gradient) else paddle.zeros_like(gradient).detach()
 
 
 def varying(gradient: Any) -> Any:
-    """The gradient, not as a constant."""
+    """Return the gradient as a tensor that is no constant."""
     if not is_undefined(gradient) and gradient.stop_gradient:
         gradient = gradient.detach()
         gradient.stop_gradient = False
@@ -222,7 +226,7 @@ def varying(gradient: Any) -> Any:
 
 
 def is_nought(gradient: paddle.Tensor) -> bool:
-    """Whether a gradient is zeros."""
+    """Return whether a gradient is all zeros."""
     return gradient.is_dense() and not bool((gradient.detach() != 0).any())
 
 
@@ -230,16 +234,16 @@ def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
     return gradient is None or not gradient._is_initialized()
 
 
-# What a pass is made of: outputs, inputs, weights.
+# The arguments of a pass: outputs, inputs, weights.
 Arguments = Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]]
-# Is like `paddle.grad`, and gives in addition what comes to programs, which goes no further. In addition it is given what no gradient goes through,
-# and whether hooks are called.
+# A function like `paddle.grad` that stops at programs, and also returns the gradients that have reached these. Its
+# additional arguments are the tensors that no gradient flows through, and whether hooks are called.
 UpToPrograms = Callable[..., Tuple[Gradients, List[Met]]]
 
 
 def differentiable(up_to_programs: UpToPrograms, arguments: Arguments, gradients: Gradients, has_hooks: bool) -> Gradients:
-    """The gradients, with gradients of their own. If that cannot be, none can be gone through to anything that the outputs or their
-    weights come from. Those given are without hooks."""
+    """Return the gradients with gradients of their own. If that is impossible, the result refuses any pass through it
+    to what outputs or weights come from. The given gradients were computed without hooks."""
     outputs, _, weights = arguments
     try:
         made = _through_statements(up_to_programs, arguments, {}, (), False)[0]
@@ -259,8 +263,8 @@ def by_results(
     results: Tuple[Dict[Result, int], Sequence[Result]],
     asked: Tuple[int, bool, bool, bool],
 ) -> Optional[Gradients]:
-    """As many gradients as are asked for, by the inputs that have places and by those results of programs, and not through others. `None` if that
-    cannot be."""
+    """Return `count` gradients: with respect to the inputs that have places, and to the wanted results of programs,
+    without flow through the stopped results. `None` if that is impossible."""
     wanted, stopped = results
     count, have_gradients, may_be_unused, has_hooks = asked
     made: List[Any] = [None] * count
@@ -285,7 +289,7 @@ def by_results(
 
 
 def say_unused(count: int, at: int) -> None:
-    """Has Paddle raise what it does where one of so many inputs is not reached."""
+    """Make Paddle raise its error for input `at` of `count` that is not reached."""
     inputs = [paddle.zeros([1]) for _ in range(count + 1)]
     for tensor in inputs:
         tensor.stop_gradient = False
@@ -295,7 +299,7 @@ def say_unused(count: int, at: int) -> None:
 def _with_hooks(
     up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result]
 ) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
-    """The same as `_through_statements`, with hooks, each of which may be called once."""
+    """Like `_through_statements`, with hooks, each of which may be called only once."""
     from . import _late_hooks
 
     before, _late_hooks.hooks_called = _late_hooks.hooks_called, set()
@@ -308,9 +312,10 @@ def _with_hooks(
 def _through_statements(
     up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result], calls_hooks: bool
 ) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
-    """The gradients by the inputs, and those by the wanted results of programs that it comes to."""
+    """Return the gradients with respect to the inputs, and to the wanted results of programs that are reached."""
     outputs, inputs, weights = arguments
-    # Of each run that is still to come, what calls its statements, and by result the gradient that came to it.
+    # For each run that is still to come: the function that calls its statements, and the gradients that have reached
+    # its results.
     pending: Dict[int, Tuple[Callable[[], Any], Dict[int, paddle.Tensor]]] = {}
     sums: Gradients = [None] * len(inputs)
     found: Dict[Result, Optional[paddle.Tensor]] = {}
@@ -330,20 +335,20 @@ def _through_statements(
         if not pending:
             return sums, found
         if number is not None and max(pending) >= number:
-            # What it was given has been written to since, and comes from its own results.
+            # An input of the run has been written to since, and now depends on the run's own results.
             raise _NotTheSame
         number = max(pending)
         call, came = pending.pop(number)
         results = call()
         if results is None:
             raise _NotTheSame
-        # What views are made from need not be a result itself: nothing comes to it but what they hold back.
+        # A tensor that views are made from may be no result itself: then only gradients that views hold back reach it.
         came = {at: gradient for at, gradient in came.items() if at in results or bool((gradient != 0).any())}
         needed = {*came, *(at for run, at in wanted if run == number)}
         if any(at not in results or results[at].stop_gradient for at in needed):
             raise _NotTheSame
-        # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong; and where a tensor is an output and
-        # an input, what Paddle gives depends on the order.
+        # Copies are needed: if a gradient is used as a weight itself, Paddle's second gradients of products are wrong,
+        # and if a tensor is both output and input, Paddle's result depends on the order.
         weights = [varying(gradient).clone() for gradient in came.values()]
         with paddle.enable_grad():
             outputs = [paddle.assign(results[at]) for at in came]
@@ -356,14 +361,14 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def _checked(known: paddle.Tensor, found: Optional[paddle.Tensor]) -> paddle.Tensor:
-    """What was found, if it has the values that are known."""
+    """Return the gradient that was found, if it has the known values."""
     if found is None or not is_close(known, found):
         raise _NotTheSame
     return found
 
 
 def is_close(known: paddle.Tensor, found: paddle.Tensor) -> bool:
-    """Whether tensors have the same values but for rounding."""
+    """Return whether tensors have the same values, apart from rounding."""
     wide = "complex128" if known.is_complex() else "float64"
     expected, actual = (tensor.detach().cast(wide).numpy() for tensor in (known, found))
     tolerance = 1e-2 if known.element_size() < 4 else 1e-4
@@ -371,7 +376,7 @@ def is_close(known: paddle.Tensor, found: paddle.Tensor) -> bool:
 
 
 def _refuse_backward(gradients: Gradients, sources: Sequence[paddle.Tensor]) -> Gradients:
-    """The gradients, of which none can be gone through to anything that comes from `sources`."""
+    """Return the gradients such that any pass through them to `sources` is refused."""
     at = [index for index, gradient in enumerate(gradients) if gradient is not None and not gradient.stop_gradient]
     given = _Given([gradients[index] for index in at])
     for index, gradient in zip(at, _NotAgain.apply(given, *sources) if at else ()):
@@ -380,14 +385,14 @@ def _refuse_backward(gradients: Gradients, sources: Sequence[paddle.Tensor]) -> 
 
 
 class _Given:
-    """Keeps tensors from being arguments to Paddle's eyes, whose history would count."""
+    """Hides tensors from Paddle, so that they are no arguments whose history counts."""
 
     def __init__(self, tensors: list[paddle.Tensor]) -> None:
         self.tensors = tensors
 
 
 class _NotAgain(PyLayer):  # type: ignore[misc]
-    """Its tensors as they are, without a gradient."""
+    """Returns tensors unchanged, with a backward pass that is refused."""
 
     @staticmethod
     def forward(ctx: Any, given: _Given, *sources: paddle.Tensor) -> tuple[paddle.Tensor, ...]:

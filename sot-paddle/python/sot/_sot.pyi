@@ -18,7 +18,7 @@ class GraphBreakError(RuntimeError): ...
 class RecompileError(RuntimeError): ...
 
 class Translated:
-    """A callable whose calls are translated; reads attributes as what it was made of."""
+    """A callable whose calls are translated. Its attributes are those of the callable that it was made of."""
 
     @property
     def __wrapped__(self) -> Any: ...
@@ -38,90 +38,90 @@ class DisabledStretch:
     def __call__(self, function: _F) -> _F: ...
 
 def register_meaning(meaning: str, object: Any, by: Any = ..., *, below: bool = ...) -> int:
-    """Register what an object means; the result is for `undo_registration`."""
+    """Register what an object means. Return the token for `undo_registration`."""
 
 def undo_registration(token: int) -> None:
-    """Take a registration back; doing so twice is once."""
+    """Take a registration back. A second call does nothing."""
 
 def forbid(function: _F, what: str) -> _F:
-    """Make a `breakgraph` or `fallback` of a function an error."""
+    """Turn graph breaks (`breakgraph`) or fallbacks (`fallback`) of a function into errors."""
 
 def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with the frames of this thread left to CPython."""
 
 def _set_verifier(verifier: Callable[..., Any] | None) -> None:
-    """Have frames that were asked for run the code that a callable gives; or have none do so."""
+    """Set the callable that verify mode asks for the code to run in a frame's place; `None` turns verify mode off."""
 
 def _call_verified(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call with frames translated, none of which is verified."""
+    """Call with frames translated; the call itself is not verified."""
 
 def _call_rehearsed(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`_call_verified` for a run that is taken back: it is no first run of the graphs that it calls."""
+    """Like `_call_verified`, for a run that is taken back: it is no first run of the graphs that it calls."""
 
 def _call_uncounted(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`_call_verified` after a rehearsal, whose hits are those of the call."""
+    """Like `_call_verified`, for the run after a rehearsal: statistics have counted the rehearsal."""
 
 def _rehearse_pass(grad: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`paddle.grad` for the result of a rehearsal: no other pass comes to it."""
+    """Call `paddle.grad` for the result of a rehearsal: no later pass goes through that result."""
 
 def _count_verified(differs: bool, not_verified: str | None) -> None: ...
 def _take_stance(name: str) -> str:
-    """Take the stance of that name; the name of the one before."""
+    """Set the stance of that name. Return the name of the former stance."""
 
 def _ask_log_level_again() -> None:
-    """Have the next message look at `SOT_LOG_LEVEL` anew."""
+    """Make the next message read `SOT_LOG_LEVEL` anew."""
 
 def _add_progress_callback(callback: Callable[[str, str, int, float], object]) -> int:
-    """Have a callable be told of function, phase, statements and seconds; the number by which it is taken off again."""
+    """Add a callback, which is given function, phase, statements and seconds. Return the number that removes it."""
 
 def _remove_progress_callback(number: int) -> None: ...
 def _registrations() -> List[Tuple[str, str, str, str, str, int]]:
-    """Every registration that is linked in: what it registers, its name, file and line."""
+    """List every linked registration: registry, name, crate, version of the crate, file and line."""
 
 def _call_program(program: Callable[[], object]) -> Any:
-    """Call the whole of a program with the frames of this thread translated that are given tensors."""
+    """Call a whole program. Frames of this thread that are given tensors are translated."""
 
 def record_translations(on: bool) -> bool:
-    """Keep a record of each translation from here on, or stop; the former state."""
+    """Start or stop keeping a record of each translation. Return the former state."""
 
 def take_records() -> List[Dict[str, Any]]:
-    """The fields of `sot.Record`, one dict for each translation since the last call."""
+    """Return the fields of `sot.Record`, one dict for each translation since the last call."""
 
 def report_details(on: bool) -> bool:
-    """Collect from here on what reports show of each translation, or stop; the former state."""
+    """Start or stop collecting what reports show of each translation. Return the former state."""
 
 def report_kept() -> int:
-    """How many translations are kept for reports."""
+    """Return the number of translations that are kept for reports."""
 
 def report_data(since: int) -> str:
-    """The translations after the first so many, as JSON: `translations`, `failures`, `lines` and `dropped`."""
+    """Return the translations after the first `since` as JSON: `translations`, `failures`, `lines`, `dropped`."""
 
 def report_forget(since: int | None = ...) -> None:
-    """Forget the translations after the first so many, or everything."""
+    """Forget the translations after the first `since`, or all of them."""
 
 def report_page(kind: str, title: str, json: str) -> str:
-    """A page of HTML that shows data: a `report`, or the `index` of a run's processes."""
+    """Render an HTML page that shows data: a `report`, or the `index` of a run's processes."""
 
 def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any], axis: int) -> None:
-    """Translate for all sizes of a dimension: of the tensor found in an argument by these keys."""
+    """Translate for all sizes of a dimension, for the tensor that `keys` lead to in an argument."""
 
 def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
-    """Make errors of a copied function's breaks and fallbacks where they are of the function's own."""
+    """Copy the marks that turn breaks and fallbacks into errors from a function to its copy."""
 
 def _late_hooks(tensor: paddle.Tensor) -> tuple[LateHooks, int] | None:
-    """What takes hooks on the result of a program that others are computed from, and the result's index."""
+    """Return the object that takes hooks on a result of a program, and the result's index; else `None`."""
 
 def _is_muted() -> bool:
-    """Whether hooks are not called in the backward pass that is running."""
+    """Return whether the running backward pass must not call hooks."""
 
 def _stops_at_programs() -> bool:
-    """Whether the backward pass that is running ends at programs."""
+    """Return whether the running backward pass stops at programs."""
 
 def _pass() -> int:
-    """The number of the backward pass that is running."""
+    """Return the number of the running backward pass."""
 
 def _refuse_hook() -> NoReturn:
-    """Stop the backward pass that is running: a hook cannot see all it must."""
+    """Stop the running backward pass: a hook cannot see the whole gradient."""
 
 def _refuse_pass() -> NoReturn:
-    """Stop the backward pass that is running: it goes through a program a second time."""
+    """Stop the running backward pass: it goes through a program a second time."""

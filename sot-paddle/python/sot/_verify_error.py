@@ -1,4 +1,4 @@
-"""What verify mode raises if it is asked to. The mode itself is imported when it is switched on."""
+"""The error of verify mode. It has a module of its own because verify mode is only imported when it is switched on."""
 
 
 class VerifyError(AssertionError):

@@ -1,5 +1,5 @@
 //! The backend as private Python objects, for tests: `_GraphBuilder` drives a builder step by step, `_backend_*`
-//! functions ask the backend's questions.
+//! functions call the methods of the backend.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl DebugBuilder {
         Ok(self.builder()?.value_meta(object)?.map(|meta| meta.to_string()))
     }
 
-    /// The attribute's kind, and its value or the reason.
+    /// Returns the attribute's kind, and its value or the reason of the graph break.
     fn attribute(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<(&'static str, Py<PyAny>)> {
         let py = value.py();
         let meta = self.builder()?.value_meta(value)?.ok_or_else(|| PyValueError::new_err("no value of a graph"))?;
@@ -130,7 +130,7 @@ impl DebugTest {
         }
     }
 
-    /// The memory that the answer for the object rests on; `None` if memory does not tell.
+    /// Snapshot of the memory that the test's answer for `object` rests on; `None` if memory does not decide it.
     fn note(&self, object: Bound<'_, PyAny>) -> Option<DebugNote> {
         let Test::Object(test) = &self.test else { return None };
         let mut recorder = Recorder::default();
@@ -146,7 +146,7 @@ impl DebugTest {
     }
 }
 
-/// Memory as it was when a test was passed.
+/// Snapshot of memory as it was when a test passed.
 #[pyclass(name = "_BackendNote", frozen)]
 struct DebugNote {
     snapshot: Snapshot,
@@ -186,7 +186,7 @@ fn _backend_state_test(py: Python<'_>) -> PyResult<DebugTest> {
     Ok(DebugTest { test: Test::State(backend(py)?.state_test(py)?) })
 }
 
-/// The names a leaf layer's forward reads, `None` for any other object.
+/// Names of the attributes that a leaf layer's forward reads, `None` for any other object.
 #[pyfunction]
 fn _backend_leaf_layer(layer: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     let backend = backend(layer.py())?;

@@ -1,6 +1,6 @@
-//! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode
-//! and run by its executor. Everything goes through Paddle's Python functions, except where `native` finds that it need
-//! not.
+//! Paddle as a backend: tensors and their metas, what Paddle's functions mean to a trace, and graphs that are built
+//! in static mode and run by Paddle's executor. Everything goes through Paddle's Python functions, except for the
+//! shortcuts of `paddle::native` and `paddle::truth`, which are compared with these functions at start.
 
 pub(crate) mod calls;
 pub mod debug;
@@ -45,7 +45,7 @@ pub struct PaddleBackend {
 static INSTALLED: PyOnceLock<PaddleBackend> = PyOnceLock::new();
 
 impl PaddleBackend {
-    /// Binds to the installed Paddle; an `ImportError` with the remedy if it is missing or too old.
+    /// Binds to the installed Paddle. Raises an `ImportError` that names the remedy if Paddle is missing or too old.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let paddle = Arc::new(Paddle::import(py)?);
         saved_tensors::watch(py)?;
@@ -58,7 +58,7 @@ impl PaddleBackend {
         INSTALLED.get_or_try_init(py, || PaddleBackend::new(py))
     }
 
-    /// Whether `object` is a layer.
+    /// True if `object` is a layer.
     pub fn is_layer(&self, object: &Bound<'_, PyAny>) -> bool {
         cpython::is_subtype(&object.get_type(), self.paddle.layer_type.bind(object.py()))
     }
@@ -68,26 +68,26 @@ impl PaddleBackend {
         self.paddle.layer_type.bind(py).clone()
     }
 
-    /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its
-    /// class is Paddle's own, it has no sublayers and no hooks.
+    /// True if calling `layer` as a whole only builds graph, so that the call may be one `call_layer` statement: its
+    /// class is Paddle's own, and it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
         layer::is_leaf(&self.paddle, layer).unwrap_or(false)
     }
 
-    /// Whether layers of the class are settings and a `forward`.
+    /// True if layers of the class consist of settings and a `forward` alone: no parameters, buffers or sublayers.
     pub fn is_bare_layer(&self, class: &Bound<'_, PyType>) -> PyResult<bool> {
         layer::is_bare(&self.paddle, class)
     }
 
-    /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what
-    /// there is to guard about a leaf layer. Sorted.
+    /// Names of the instance attributes (own `__dict__`, parameters and buffers) that the forward of `layer` may
+    /// read, sorted: these are the attributes that a leaf layer needs guards on.
     pub fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
         self.layers.reads(layer)
     }
 
-    /// Frees the executors Paddle keeps for every program that ever ran, also of graphs that are gone: 0.3 MB for a
-    /// small forward, 1 MB with its backward. Paddle has no way to free one of them; living graphs build theirs anew
-    /// when they run next. No graph may be running, or between forward and backward, in any thread.
+    /// Frees the executors that Paddle keeps for every program that ever ran, including programs of graphs that are
+    /// gone: 0.3 MB for a small forward, 1 MB with its backward. Paddle cannot free a single executor; living graphs
+    /// build theirs anew when they run next. No graph may be running, or between forward and backward, in any thread.
     pub fn free_executors(&self, py: Python<'_>) -> PyResult<()> {
         cpython::import(py, "paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
     }
@@ -298,7 +298,7 @@ impl UserInterface for PaddleBackend {
     }
 }
 
-/// The type of `object` if it is exactly `expected`.
+/// True if the type of `object` is exactly `expected`.
 fn has_exact_type(object: &Bound<'_, PyAny>, expected: &Py<PyType>) -> bool {
     object.get_type_ptr() == expected.as_ptr().cast()
 }

@@ -1,4 +1,4 @@
-//! `paddle.assign(value, output=tensor)` changes the tensor in place.
+//! `paddle.assign(value, output=tensor)`, which writes to the tensor in place.
 
 use pyo3::prelude::*;
 use sot_core::backend::CallKind;

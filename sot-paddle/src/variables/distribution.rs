@@ -1,4 +1,4 @@
-//! The parameters of distributions that are numbers (`Normal(0.0, 1.0)`): Paddle copies them into tensors that it makes
+//! Parameters of distributions that are numbers (`Normal(0.0, 1.0)`). Paddle copies them into tensors that it makes
 //! empty.
 
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use sot_core::variable::VarId;
 
 builtin! { TO_TENSOR = "paddle.distribution.distribution:Distribution._to_tensor" => |cx, args| to_tensor(cx, args) }
 
-/// Paddle's own function says what the tensors are; they are constants of the graph then.
+/// Calls Paddle's own function for the tensors' values; the tensors become constants of the graph.
 fn to_tensor(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let refuse = || {
         let text = "a distribution with parameters that are no known floats; give it tensors";
@@ -21,7 +21,7 @@ fn to_tensor(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let Some((_, parameters)) = args.positional.split_first() else { return Err(refuse()) };
     let mut given = vec![cx.py.None().into_bound(cx.py)];
     for &parameter in parameters {
-        // Of other numbers Paddle warns.
+        // For numbers that are no floats, Paddle warns.
         let known = cx.materialize(parameter)?.filter(is_of_floats).ok_or_else(refuse)?;
         given.push(known);
     }
@@ -43,7 +43,7 @@ fn to_tensor(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.tuple(tensors))
 }
 
-/// Whether a parameter is a float, or a row of floats.
+/// True if a parameter is a float, or a list or tuple of floats.
 fn is_of_floats(parameter: &Bound<'_, PyAny>) -> bool {
     let is_row = parameter.is_exact_instance_of::<PyList>() || parameter.is_exact_instance_of::<PyTuple>();
     let all = |row: &Bound<'_, PyAny>| {

@@ -1,5 +1,5 @@
-//! `Tensor.clear_gradient()` writes zeros over the gradient, and notes that the next backward pass may write over it,
-//! too.
+//! `Tensor.clear_gradient()`, which writes zeros over the gradient, and notes that the next backward pass may write
+//! over it, too.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;

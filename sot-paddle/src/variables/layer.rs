@@ -1,5 +1,5 @@
-//! `nn.Layer` objects: parameters, buffers and sublayers are entries of three dicts; a call runs hooks and `forward`. A
-//! leaf layer of Paddle is one statement, guarded on all its forward may read.
+//! `nn.Layer` objects. Parameters, buffers and sublayers are entries of three dicts. A call runs hooks and `forward`.
+//! A call of a leaf layer of Paddle is one statement, with guards on everything that its forward may read.
 
 use std::rc::Rc;
 
@@ -29,25 +29,25 @@ fn is_layer(object: &Bound<'_, PyAny>) -> bool {
         && PaddleBackend::installed(object.py()).is_ok_and(|backend| backend.is_layer(object))
 }
 
-/// Where `nn.Layer.__getattr__` looks, in its order.
+/// The dicts in which `nn.Layer.__getattr__` looks, in its order.
 const STORES: [&str; 3] = ["_parameters", "_sub_layers", "_buffers"];
-/// Registries of hooks.
+/// Dicts of hooks.
 const HOOKS: [&str; 2] = ["_forward_pre_hooks", "_forward_post_hooks"];
-/// Registries of hooks with rules of their own.
+/// Dicts of hooks that are called differently.
 const SPECIAL_HOOKS: [&str; 3] = [
     "_forward_pre_hooks_with_kwargs_flag",
     "_forward_post_hooks_with_kwargs_flag",
     "_forward_post_hooks_always_called",
 ];
 
-/// A layer.
+/// The variable of a layer.
 pub struct LayerVariable {
     object: Py<PyAny>,
-    /// Of a container made in the trace: how it is made again.
+    /// The parts of a container made in the trace, from which it is rebuilt.
     made_of: Option<Parts>,
 }
 
-/// The layers of a container, and whether its class takes them as a list.
+/// The layers of a container; `as_list` if its class takes them as one list.
 struct Parts {
     layers: Vec<VarId>,
     as_list: bool,
@@ -57,7 +57,7 @@ builtin! { SEQUENTIAL = "paddle.nn:Sequential" => |cx, args| make_container(cx, 
 
 builtin! { LAYER_LIST = "paddle.nn:LayerList" => |cx, args| make_container(cx, "LayerList", args) }
 
-/// A container of layers that are there already: what slices of containers give.
+/// Makes a container of existing layers, as slices of containers do.
 fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let class = cpython::import(cx.py, "paddle.nn")?.getattr(name)?;
     let as_list = name == "LayerList";
@@ -89,7 +89,7 @@ impl LayerVariable {
         Ok(Rc::new(LayerVariable { object: object.clone().unbind(), made_of: None }))
     }
 
-    /// Whether the class has `nn.Layer`'s own method under a name, which is Paddle's; it is assumed to stay.
+    /// True if the class has `nn.Layer`'s own method under a name, and that method is Paddle's. The method is guarded.
     fn has_layers_own(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
         let Some((held, tracker)) = object_model::lookup(cx, this, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
@@ -98,7 +98,7 @@ impl LayerVariable {
         Ok(base.is_some_and(|base| base.is(&held)) && !backend.is_replaced(&held))
     }
 
-    /// One of the layer's own dicts, as it is outside the trace.
+    /// Returns one of the layer's own dicts, as it is outside the trace.
     fn store<'py>(
         &self,
         cx: &mut OpcodeExecutor<'py>,
@@ -117,13 +117,13 @@ impl LayerVariable {
         }
     }
 
-    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer
-    /// what the object holds.
+    /// True if the trace wrote to the layer or to one of its dicts, by whichever path. Then the object does not hold
+    /// the current values.
     fn is_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         Ok(cx.effects.is_written(this) || self.is_any_changed(cx, this, &STORES)?)
     }
 
-    /// Whether the trace wrote to one of these dicts of the layer.
+    /// True if the trace wrote to one of these dicts of the layer.
     fn is_any_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, stores: &[&str]) -> Flow<bool> {
         let written = cx.effects.log().iter().filter_map(|effect| match effect {
             Effect::Contents { container } => Some(*container),
@@ -143,7 +143,7 @@ impl LayerVariable {
         Ok(false)
     }
 
-    /// Whether attributes are read as `nn.Layer` reads them, which is assumed to stay.
+    /// True if attributes are read as `nn.Layer` reads them. That is guarded.
     fn has_layers_reads(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         if !self.has_layers_own(cx, this, "__getattr__")? {
             return Ok(false);
@@ -152,7 +152,7 @@ impl LayerVariable {
         Ok(true)
     }
 
-    /// An attribute of a layer, whose own dicts `nn.Layer` looks in, if so said.
+    /// Reads an attribute of a layer. With `in_stores`, also looks in the dicts in which `nn.Layer` looks.
     fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_stores: bool) -> Flow<Option<VarId>> {
         if !in_stores {
             return object_model::get_attr(cx, this, name);
@@ -163,7 +163,7 @@ impl LayerVariable {
         }
     }
 
-    /// `nn.Layer.__getattr__`, read off the dicts.
+    /// Looks up an attribute as `nn.Layer.__getattr__` does, in the dicts.
     fn from_stores(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         for store in STORES {
             let Some((dict, of)) = self.store(cx, this, store)? else { continue };
@@ -178,7 +178,7 @@ impl LayerVariable {
         Ok(None)
     }
 
-    /// The layer as one statement, with guards on what its forward reads.
+    /// Makes a call of the layer one statement, with guards on what its forward reads.
     fn call_whole(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let layer = self.object.bind(cx.py).clone();
         let of = cx.vars.tracker(this);
@@ -208,7 +208,8 @@ impl LayerVariable {
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
         if before != state_of(&layer, &reads)? {
-            // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
+            // Some layers set an attribute at their first call, and layers that the trace has not reached yet may do
+            // so, too.
             cx.graph.is_stale = true;
         }
         Ok(result)
@@ -248,8 +249,8 @@ impl LayerVariable {
         Ok(())
     }
 
-    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings
-    /// only, or it was another one before.
+    /// True if the next call may have another layer in this one's place: the layer is made in the function, or a local
+    /// variable holds a layer with settings only, or another layer was found here before.
     fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
         if cx.is_short_lived(tracker) {
@@ -260,7 +261,7 @@ impl LayerVariable {
         Ok(is_made(cx, this) || is_local && PaddleBackend::installed(cx.py)?.is_bare_layer(&class)?)
     }
 
-    /// Pre-hooks, `forward`, post-hooks, as `nn.Layer.__call__` runs them.
+    /// Runs pre-hooks, `forward` and post-hooks, as `nn.Layer.__call__` does.
     fn call_followed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         self.guard_no_hooks(cx, this)?;
         let before = self.hooks(cx, this, "_forward_pre_hooks")?;
@@ -294,7 +295,7 @@ impl LayerVariable {
     }
 }
 
-/// What is read inside the statement is assumed to stay: values by value, everything else by identity.
+/// Guards a value that the statement reads: values by value, everything else by identity.
 fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
     let payload = cx.see(value)?;
     let tracker = cx.vars.tracker(value);
@@ -322,7 +323,7 @@ fn guard_read(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()
     Ok(())
 }
 
-/// Identities of what forward may read.
+/// Identities of the attributes that forward may read.
 fn state_of(layer: &Bound<'_, PyAny>, reads: &[Bound<'_, PyString>]) -> PyResult<Vec<usize>> {
     reads.iter().map(|name| Ok(layer.getattr(name)?.as_ptr() as usize)).collect()
 }
@@ -360,7 +361,7 @@ impl Variable for LayerVariable {
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         if is_made(cx, this) {
             let known = value.map(|value| cx.known(value)).transpose()?.flatten().is_some();
-            // A setting, which lies in its own dict; the layer has no stores to look in.
+            // A setting is stored in the layer's `__dict__`; the layer has nothing in its other dicts.
             if self.made_of.is_none()
                 && known
                 && &**name != "training"
@@ -385,8 +386,7 @@ impl Variable for LayerVariable {
         Ok(())
     }
 
-    /// Another layer like the one made in the trace, which has settings only, or is a container of what is there
-    /// already.
+    /// Rebuilds a layer made in the trace: a copy if it has settings only, or a new container of existing layers.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let py = cg.py();
         if let Some(parts) = &self.made_of {

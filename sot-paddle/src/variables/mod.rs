@@ -1,4 +1,4 @@
-//! Variables that Paddle brings: layers, shapes, and callables that are already converted.
+//! Kinds of variables that Paddle adds: layers, shapes, and callables that `to_static` has converted already.
 
 mod assign;
 mod distribution;

@@ -1,4 +1,4 @@
-//! Paddle's own `psdb`, which means the same as that of the package.
+//! Paddle's own `psdb`, whose functions mean the same as those of the package.
 
 use sot_core::builtin;
 use sot_variables::builtins::steering;

@@ -1,5 +1,5 @@
-//! `paddle.Size`: the list that newer releases give as a tensor's shape. It is taken as a value; writing to it is not
-//! simulated.
+//! `paddle.Size`: the list that newer releases return as a tensor's shape. It is treated as a value; writes to it are
+//! not simulated.
 
 use std::rc::Rc;
 
@@ -17,14 +17,14 @@ use sot_variables::containers::list::ListVariable;
 
 sot_core::variable_kind! { "size", types: size_types, wrap: SizeVariable::wrap }
 
-/// The type, where this Paddle has it.
+/// Returns the type, if this Paddle has it.
 fn size_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
     let shape = cpython::import(py, "paddle")?.call_method1("empty", ((1,),))?.getattr("shape")?;
     let ty = shape.get_type();
     Ok(if ty.is(py.get_type::<PyList>()) { Vec::new() } else { vec![ty.into_any().unbind()] })
 }
 
-/// A shape.
+/// The variable of a shape.
 struct SizeVariable {
     value: Py<PyAny>,
 }
@@ -38,7 +38,7 @@ impl SizeVariable {
         Ok(self.value.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone())
     }
 
-    /// The other operand as a real object, if it is a list or shape of known numbers.
+    /// Returns the other operand as a real object, if it is a list or shape of known numbers.
     fn operand<'py>(cx: &mut OpcodeExecutor<'py>, other: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
         cx.materialize(other)
     }

@@ -1,5 +1,5 @@
-//! What `paddle.jit.to_static` makes without `full_graph`, met inside a trace: the trace follows the function it
-//! converts. One with `full_graph=True` has a program of its own and runs as it is.
+//! Functions converted by `paddle.jit.to_static` without `full_graph`: inside a trace, the original function is
+//! followed. A function converted with `full_graph=True` has a program of its own and runs as it is.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ fn static_function_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
     Ok(module.getattr_opt("SymbolicStaticFunction")?.into_iter().map(Bound::unbind).collect())
 }
 
-/// A converted function, or one that was bound to an object when it was converted.
+/// A converted function, or a method that was bound to an object before it was converted.
 struct StaticFunctionVariable {
     object: Py<PyAny>,
     function: VarId,
@@ -35,7 +35,8 @@ impl StaticFunctionVariable {
         Ok(Rc::new(StaticFunctionVariable { object: object.unbind(), function }))
     }
 
-    /// The object the function was bound to. It is known weakly, so the trace must have met it some other way.
+    /// Returns the object that the function was bound to. The converted function holds it weakly, so the trace must
+    /// have met the object elsewhere.
     fn receiver(&self, cx: &OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let object = self.object.bind(cx.py).getattr("class_instance")?;
         if object.is_none() {
@@ -88,7 +89,7 @@ impl Variable for StaticFunctionVariable {
     }
 }
 
-/// A converted method, read from an object.
+/// A converted method that was read from an object.
 struct StaticMethodVariable {
     converted: VarId,
     function: VarId,
@@ -117,7 +118,7 @@ impl Variable for StaticMethodVariable {
         cx.without_frames(outcome)
     }
 
-    /// `converted.__get__(receiver, None)`, which gives one and the same object for one receiver.
+    /// `converted.__get__(receiver, None)`, which always returns the same object for one receiver.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let none = cg.py().None();
         cg.begin_call(|cg| {

@@ -1,5 +1,5 @@
-//! The tracer of Paddle's eager mode, which `Layer.train` and `Layer.eval` tell of the mode. Paddle keeps it in an
-//! object of each thread's own; there is one as long as eager mode is on, as it is in all that is translated.
+//! The tracer of Paddle's eager mode, which `Layer.train` and `Layer.eval` tell of the mode. Paddle keeps it in a
+//! thread-local object. It exists while eager mode is on, which holds for all translated code.
 
 use pyo3::prelude::*;
 use sot_core::builtin;

@@ -1,4 +1,4 @@
-// The data of the report, with what the views look up in it.
+// The data of the report, and the lookups that the views need.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const HARMLESS = new Set(["nothing-to-compile", "raises"]);
@@ -17,7 +17,7 @@ const isFallback = (translation) =>
   translation.outcome === "fallback" && Boolean(translation.reason) && !HARMLESS.has(translation.reason.id);
 const breaks = translations.filter(isBreak);
 const fallbacks = translations.filter(isFallback);
-// What CPython was left with at once was not simulated, and has no attempts.
+// Frames that were left to CPython at once were not simulated, so they have no attempts.
 const simulated = translations.filter((translation) => translation.attempts.length > 0);
 const recompiled = simulated.filter((translation) => translation.recompiled.length > 0);
 const graphs = translations.flatMap((translation) => translation.graphs.map((graph) => ({ translation, graph })));
@@ -33,7 +33,7 @@ const title = (translation) =>
 const page = (translation, tab) => `t/${translation.id}${tab ? `/${tab}` : ""}`;
 const translationLink = (translation, tab) => link(page(translation, tab), title(translation), soft(` #${translation.id}`));
 
-// A link to a source line, or its text if the source is not there.
+// A link to a source line, or its text alone if the report does not have the source.
 function lineLink(file, line, text) {
   const shown = text || `${baseName(file)}:${line}`;
   return fileIndex.has(file) ? link(`source/${fileIndex.get(file)}/${line}`, shown) : shown;
@@ -54,19 +54,19 @@ function shapeText(value) {
   return value.dtype ? `${sizes} ${value.dtype.replace("float", "f").replace(/^int/, "i")}` : sizes;
 }
 
-// The guards that kept a translation from being used, the most frequent first.
+// The guard failures that kept a translation from being used, the most frequent first.
 function failuresOf(translation) {
   return DATA.failures.filter((failure) => failure.translation === translation.id).sort((a, b) => b.times - a.times);
 }
 
-// Calls of the function that came to a translation and did not fit it.
+// Number of calls that tried this translation and failed its guards.
 const missesOf = (translation) => sum(failuresOf(translation).map((failure) => failure.times));
 
-// How long a call takes, with what it calls, and its guards apart.
+// Seconds of one call, including the functions that it calls, without the guards.
 const callTime = ({ times }) => (times && times.calls ? times.seconds / times.calls : null);
 const timeOfAll = ({ times }) => (times ? times.seconds + times.calls * times.guards : 0);
 
-// Objects of one class whose methods have statements in the graphs, where there are several: the layers that repeat.
+// Classes of which several objects have statements in the graphs: the layers that repeat.
 function repeatedLayers(translation) {
   const byClass = new Map();
   for (const graph of translation.graphs) {
@@ -81,9 +81,9 @@ function repeatedLayers(translation) {
   return [...byClass].map(([of, scopes]) => [of, scopes.size]).filter(([, number]) => number > 1).sort((a, b) => b[1] - a[1]);
 }
 
-// The translations that go on behind the breaks of this one.
+// The translations that resume behind the breaks of this one.
 const resumesOf = (translation) => (translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : []);
-// All that goes on behind the breaks of this one, and behind theirs.
+// All translations that resume behind the breaks of this one, directly or through other resume functions.
 function allBehind(translation) {
   const found = new Set();
   const visit = (at) => resumesOf(at).forEach((next) => {
@@ -99,7 +99,7 @@ function allBehind(translation) {
 const resumedBy = (translation) =>
   translation.code ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id)) : [];
 
-// Places of statements: the innermost line that is the program's own, else the innermost.
+// The source line of a statement: the innermost line in the program's own files, else the innermost line.
 function ownPlace(translation, index) {
   let place = translation.places[index];
   const innermost = place;

@@ -1,5 +1,5 @@
 "use strict";
-// Elements are made here and nowhere else. Text from the data becomes text nodes, never HTML.
+// Creates all elements of the page. Text from the data becomes text nodes, never HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -31,7 +31,7 @@ function time(seconds) {
   return seconds >= 0.01 ? `${(seconds * 1e3).toFixed(0)} ms` : `${(seconds * 1e3).toFixed(1)} ms`;
 }
 
-// The time of one call.
+// Formats the time of one call.
 function microseconds(seconds) {
   const micros = seconds * 1e6;
   if (micros >= 1e4) return time(seconds);
@@ -47,7 +47,7 @@ function facts(pairs) {
   return h("dl", { class: "facts" }, shown.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
 }
 
-// A control that acts on a click, and on Enter or Space as a button does.
+// Attributes of a control that acts on a click, and on Enter or Space as a button does.
 function pressable(action) {
   return {
     tabindex: 0,

@@ -1,6 +1,6 @@
-// Breaks, fallbacks and recompiles: what was met, where, why, and what to do.
+// Breaks, fallbacks and recompiles: what happened, where, why, and what to do.
 
-// Breaks and fallbacks by reason and line: one place is one finding, however many translations meet it.
+// Breaks and fallbacks by reason and line: one source line is one finding, however many translations meet it.
 function brokenPlaces() {
   const places = new Map();
   for (const translation of [...breaks, ...fallbacks]) {
@@ -16,24 +16,24 @@ function brokenPlaces() {
 
 const hasGraph = (translation) => translation.graph_count > 0;
 
-// Whether graphs lie before a break, and behind it.
+// Tells if graphs lie before a break, and behind it.
 function graphsAround({ translations: all }) {
   return { before: all.some(hasGraph), behind: all.some((translation) => [...allBehind(translation)].some(hasGraph)) };
 }
 
-// A break costs where graphs lie before or behind it, at each call.
+// Sort key: a break costs time at each call if graphs lie before or behind it.
 function weightOf(place) {
   const { before, behind } = graphsAround(place);
   return (before && behind ? 2e9 : before || behind ? 1e9 : 0) + place.hits;
 }
 
-// Whether a break is known to do no more than to run one call in CPython: it cuts no graph in two.
+// True if a break is known to cost no more than one call in CPython: it does not cut a graph in two.
 function isCheap(place) {
   const { before, behind } = graphsAround(place);
   return DATA.details && isBreak(place.translations[0]) && !(before && behind);
 }
 
-// What a break costs, as far as that is known.
+// Says what a break costs, as far as that is known.
 function costOf(place) {
   if (!DATA.details || !isBreak(place.translations[0])) return null;
   const { before, behind } = graphsAround(place);
@@ -73,7 +73,7 @@ function breakCard(place) {
       kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
     stackExcerpt(reason.stack),
     cost && h("p", { class: "cost" }, h("b", null, "What it costs:"), " ", cost),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. Where tensor work is on both sides: " : " ", reason.remedy),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. If there is tensor work on both sides: " : " ", reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
@@ -83,11 +83,11 @@ function breakCard(place) {
       all.length > 1 && h("li", null, "translations: ", all.slice(0, 12).map((at) => [link(page(at), `#${at.id}`), " "]))));
 }
 
-// Breaks that cost next to nothing, in one card: nobody has to read them all.
+// One card for all breaks that cost almost nothing.
 function cheapCard(places) {
   return places.length > 0 && h("section", { class: "card cheap" },
-    h("h3", null, reasonTag(places[0].translations[0]), ` ${count(places.length, "line ends", "lines end")} a graph at next to no cost`),
-    h("p", null, "There is tensor work on one side of them at most, so that no graph is cut in two: nothing has to change."),
+    h("h3", null, reasonTag(places[0].translations[0]), ` ${count(places.length, "line ends", "lines end")} a graph at almost no cost`),
+    h("p", null, "There is no tensor work before or none behind each of them, so no graph is cut in two. Nothing has to change."),
     h("ul", null, places.slice(0, 10).map(({ reason }) => h("li", null, lineLink(reason.stack[0].file, reason.stack[0].line), ": ", reason.text))),
     h("ul", { class: "links" }, h("li", null, link("breaks", "all breaks and fallbacks, with graphs, guards and code"))));
 }
@@ -105,13 +105,13 @@ function stackExcerpt(stack) {
   }));
 }
 
-// What a guard is about: the value that it names.
+// The value that a guard is about.
 function subjectOf(guard) {
   const [, subject] = /^is_tensor_like\((.*?), shape: /.exec(guard) || /^(.+?) (?:==|is|in|not in|not) /.exec(guard) || [null, guard];
   return subject;
 }
 
-// The values that did not fit, each with the guards on it that did not hold.
+// The values with guards that failed, each with these guards.
 function changingValues() {
   const values = new Map();
   for (const failure of DATA.failures) {
@@ -145,7 +145,7 @@ function change(failed) {
     marked(failed.seen, failed.expected) || "something else", ". "];
 }
 
-// A text in which is marked what another text has not.
+// Shows a text in which the part that differs from another text is marked.
 function marked(text, other) {
   if (text === null || text === undefined) return null;
   if (!other) return code(text);
@@ -171,7 +171,7 @@ function recompileCard(value) {
         .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
 }
 
-// What each guard on a value expected, and what came.
+// The expected and the seen value of each guard on a value.
 function changesTable(failures) {
   const rows = new Map();
   for (const failure of failures) {
@@ -182,7 +182,7 @@ function changesTable(failures) {
     h("td", null, marked(expected, seen) || code(shortened(guard))), h("td", null, marked(seen, expected) || "something else"),
     h("td", { class: "number" }, times.toLocaleString("en")));
   return h("div", { class: "scroll" }, h("table", null,
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "expected"), h("th", { scope: "col" }, "came last"), h("th", { scope: "col", class: "number" }, "times"))),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "expected"), h("th", { scope: "col" }, "seen last"), h("th", { scope: "col", class: "number" }, "times"))),
     h("tbody", null, [...rows.values()].slice(0, 8).map(row))));
 }
 
@@ -197,7 +197,7 @@ function remedyFor({ guard, expected, seen }) {
   return "Keep what the guard names the same from call to call.";
 }
 
-// What of a tensor differs says what to do.
+// The remedy depends on the attribute of the tensor that differs.
 function tensorRemedy(expected, seen) {
   const differs = (name) => [expected, seen].map((text) => new RegExp(`${name}: (\\[.*?\\]|[^,]*)`).exec(text)?.[1]);
   const changed = ["shape", "dtype", "stop_gradient"].filter((name) => {
@@ -213,7 +213,7 @@ function tensorRemedy(expected, seen) {
   return "A tensor differs in what a graph rests on: keep size, element type and gradient flag the same.";
 }
 
-// Guards are long: the frame's variables are shown by their names.
+// Shortens the text of a guard: the frame's variables are shown by their names.
 function shortened(text) {
   return text.replace(/ at 0x[0-9a-f]+>/g, ">").replace(/frame\.f_locals\['([^']*)'\]/g, "$1").replace(/\._sub_layers\['([^']*)'\]/g, ".$1")
     .replace(/\._parameters\['([^']*)'\]/g, ".$1").replace(/frame\.f_globals\['([^']*)'\]/g, "$1");

@@ -1,17 +1,17 @@
-// Where the boxes of one level stand: dagre puts them in rows, each below all that it depends on.
+// The layout of the boxes of one level: dagre puts them in rows, each box below all boxes that it depends on.
 
 const GAP_X = 26;
 const GAP_Y = 46;
 
-// `nodes` have `width` and `height`; `edges` are pairs of indices. Sets `x` and `y` of the nodes, and gives the size of
-// the whole and the way of each edge.
+// `nodes` have `width` and `height`; `edges` are pairs of indices. Sets `x` and `y` of the nodes, and returns the size
+// of the whole and the path of each edge.
 function layered(nodes, edges) {
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({ rankdir: "TB", nodesep: GAP_X, ranksep: GAP_Y });
   nodes.forEach(({ width, height }, index) => graph.setNode(String(index), { width, height }));
   edges.forEach(([from, to]) => graph.setEdge(String(from), String(to), {}));
   dagre.layout(graph);
-  // dagre names the middle of a box, and does not count lines that run outside of all boxes.
+  // dagre gives the centre of a box, and its size of the graph leaves out lines that run outside of all boxes.
   const bendsOf = edges.map(([from, to]) => graph.edge(String(from), String(to)).points.slice(1, -1));
   const left = Math.min(0, ...bendsOf.flat().map((point) => point.x));
   nodes.forEach((node, index) => {

@@ -1,4 +1,4 @@
-// The frame of the page: the list of views, and the one that the address names.
+// The frame of the page: the list of views, and the view that the address names.
 
 const VIEWS = {
   overview: { text: "Overview", view: overview },

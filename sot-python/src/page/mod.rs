@@ -1,12 +1,12 @@
-//! Pages of HTML for people: a frame, style and scripts, with the data in them. A page needs no network. The scripts
-//! build it from the data, and never from text taken as HTML.
+//! HTML pages for people: a frame, styles and scripts, together with the data. A page needs no network. The scripts
+//! build the page from the data, and never treat a text of the data as HTML.
 
 use minijinja::{context, AutoEscape, Environment, Error};
 use once_cell::sync::Lazy;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("views.css"));
 
-/// What a report is shown by, in the order in which it is needed.
+/// The scripts of a report, in the order in which they are loaded.
 const REPORT: &[&str] = &[
     include_str!("kept/dagre.min.js"),
     concat!(
@@ -31,7 +31,7 @@ static TEMPLATES: Lazy<Environment<'static>> = Lazy::new(|| {
     templates
 });
 
-/// A page that shows data; `None` if there is no such kind of page.
+/// Renders a page that shows the data; `None` if there is no such kind of page.
 pub(crate) fn page(kind: &str, title: &str, json: &str) -> Result<Option<String>, Error> {
     let scripts = match kind {
         "report" => REPORT,
@@ -42,8 +42,8 @@ pub(crate) fn page(kind: &str, title: &str, json: &str) -> Result<Option<String>
     TEMPLATES.render_str(include_str!("page.html"), values).map(Some)
 }
 
-/// JSON inside a `script` element, which a `<` could end: JSON has such a character in strings alone, where it may be
-/// written in another way.
+/// Escapes JSON for a `script` element, which a `<` could end. JSON has this character only in strings, where it may
+/// be written as an escape.
 fn data(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

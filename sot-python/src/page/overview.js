@@ -1,4 +1,4 @@
-// The overview: what there is, what to change, and when it was translated.
+// The overview: counts, advice on what to change, and the timeline of translations.
 
 function overview() {
   return [h("h2", null, "Overview"), note(), tiles(), words(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
@@ -35,7 +35,8 @@ function tiles() {
     h("div", { class: "tile" }, h("b", null, time(spent)), h("span", null, "translating")));
 }
 
-// What costs most comes first: breaks between graphs, values that lead to new translations; then, together, what costs little.
+// The most costly findings come first: breaks between graphs, values that cause recompiles; then, in one card, the breaks
+// that cost almost nothing.
 function advice() {
   const places = brokenPlaces();
   const costly = places.filter((place) => !isCheap(place)).map(breakCard);
@@ -44,7 +45,7 @@ function advice() {
   const cheap = cheapCard(places.filter(isCheap));
   if (!found.length) {
     const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
-    const fine = cheap ? "Nothing to change: no break costs anything to speak of, and no call needed a second translation."
+    const fine = cheap ? "Nothing to change: the breaks cost almost nothing, and no call needed a second translation."
       : "Nothing to change: no graph break, no fallback, and no call needed a second translation.";
     return [h("p", { class: "card note" }, whole ? fine : "No graph was made."), cheap];
   }
@@ -54,17 +55,17 @@ function advice() {
   return [h("h3", null, "What to look at first"), ...shown, more, cheap];
 }
 
-// The words that a newcomer meets on the page.
+// The terms of the page, for readers who are new to them.
 const WORDS = {
-  translation: "One code object, simulated once for values like those of one call; it gives new code, which later calls run.",
-  graph: "The tensor operations of a translation, compiled together. One of few operations is replayed: they are called one by one.",
+  translation: "New code for one function, made by simulating its bytecode once. Later calls use it while its guards hold.",
+  graph: "The tensor operations of a translation, compiled together. A graph with few operations is replayed: its operations are called one by one.",
   statement: "One operation of a graph.",
-  guard: "What a translation assumes of the values it is given: tested before each call.",
-  hit: "A call for which all guards of a translation held, so that its new code ran.",
-  miss: "A call that came to a translation of which a guard did not hold.",
-  recompile: "A translation of code that had one, as no guards of those before held.",
-  "graph break": "A line at which a graph ends: CPython runs what it calls, and what follows is a translation of its own.",
-  fallback: "A function that is left to CPython as a whole.",
+  guard: "A condition on arguments and variables that a translation depends on. Guards are checked before each call.",
+  hit: "A call that used a translation, as all its guards held.",
+  miss: "A call for which no translation had guards that held.",
+  recompile: "A translation of code that already had one, because guards of the earlier ones failed.",
+  "graph break": "A line where a graph ends. CPython runs the call there, and the rest of the function is a translation of its own.",
+  fallback: "A function that CPython runs as a whole.",
 };
 
 function words() {
@@ -110,7 +111,7 @@ function repeatedTags(translation) {
   return [tags.map((tag) => [tag, " "]), repeated.length > 3 && soft(`and ${repeated.length - 3} more`)];
 }
 
-// What runs: the cache entries with their calls, those that take most first.
+// The cache entries with their calls; the entries that take most time come first.
 function callsPage() {
   const run = translations.filter((translation) => translation.hits !== null).sort((a, b) => timeOfAll(b) - timeOfAll(a) || b.hits - a.hits);
   const head = [["cache entry"], ["hits", 1], ["misses", 1], ["guards", 1], ["a call", 1], ["all calls", 1], ["graph"], ["outcome"]];
@@ -132,7 +133,8 @@ function callsPage() {
         h("td", null, outcome(translation)))))))];
 }
 
-// Frames that were left to CPython before they were looked at, as where a trace function is set: they are counted only.
+// Frames that were left to CPython before they were examined, for example while a trace function is set. They are only
+// counted.
 function uncovered() {
   const listed = new Set([...breaks, ...fallbacks].map(({ reason: { id, text, stack } }) =>
     `${id}: ${text} at ${stack[0].file}:${stack[0].line} in ${stack[0].function}`));

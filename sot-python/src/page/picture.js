@@ -17,7 +17,7 @@ class Picture {
     this.draw();
   }
 
-  // Boxes are open at first as long as the picture stays small.
+  // At first, boxes are open as long as the picture stays small.
   openWhileSmall() {
     let shown = this.tree.children.length;
     let level = this.tree.children;
@@ -72,7 +72,7 @@ class Picture {
       uses: new Set(given ? [] : [name]), gives: new Set(given ? [name] : []) };
   }
 
-  // The parts of nodes that stand beside each other, and their size.
+  // Draws nodes that stand beside each other, and returns the parts and their size.
   drawLevel(nodes) {
     for (const node of nodes) this.size(node);
     const makers = new Map();
@@ -93,7 +93,7 @@ class Picture {
     return { width: width + 90, height, parts: [lines, nodes.map((node) => this.box(node))] };
   }
 
-  // Where values from outside enter an open box.
+  // The points where values from outside enter an open box.
   ports(group) {
     const names = [...group.uses].filter((name) => this.values.get(name)?.role !== "parameter");
     return names.map((name) => ({ kind: "port", key: `${group.key} ${name}`, value: name, uses: new Set(), gives: new Set([name]) }));

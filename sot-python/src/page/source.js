@@ -1,4 +1,4 @@
-// The source, each line with what became of it.
+// The source, with the state of each line: in a graph, replayed, traced, native, fallback or break.
 
 const STATES = {
   program: ["in a graph", "its operations are in a program"],

@@ -1,4 +1,4 @@
-// One translation: its graphs as pictures and as statements, its guards, where they find their values, and its code.
+// One translation: its graphs as pictures and as statements, its guards, its trackers, and its code.
 
 const TABS = [["graph", "Graph"], ["statements", "Statements"], ["guards", "Guards"], ["trackers", "Trackers"], ["code", "Code"]];
 
@@ -82,7 +82,7 @@ function shapesText(shapes) {
   return same ? `${shapes.length} times ${shapes[0]}` : shapes.join(", ");
 }
 
-// Guards as a tree: below each value the guards on it, and what is found in it.
+// Guards as a tree: below each value are the guards on it, and the values that are found in it.
 function guardsTab(translation) {
   const failed = failuresOf(translation);
   const times = new Map(failed.map((failure) => [failure.guard, failure]));
@@ -97,7 +97,7 @@ function guardsTab(translation) {
     const key = tracker.parents.length ? tracker.parents[0] : -1;
     children.set(key, [...(children.get(key) || []), index]);
   });
-  // What a branch has to do: values that are fetched, and guards that are tested.
+  // The work of a branch: values that are fetched, and guards that are tested.
   const inside = trackers.map(() => 0);
   const steps = trackers.map(() => 1);
   for (let index = trackers.length - 1; index >= 0; index -= 1) {
@@ -132,7 +132,7 @@ function guardsTab(translation) {
     return h("li", null, item);
   };
   const level = (index) => [(guardsOf.get(index) || []).map(guardItem), (children.get(index) || []).map(branch)];
-  // Functions and classes that are found nowhere in the frame, but known: one branch has them all.
+  // Functions and classes that the tracer knows without a path from the frame: one branch has them all.
   const top = () => {
     const isKnown = (index) => trackers[index].step.startsWith("<") && !(children.get(index) || []).length;
     const roots = children.get(-1) || [];
@@ -165,7 +165,7 @@ function guardsTab(translation) {
 
 const MOST_TRACKERS = 50;
 
-// Where values come from, as a picture; of very many those that matter most.
+// Where values come from, as a picture. If there are very many values, it shows the most important ones.
 function trackersTab(translation) {
   const { trackers } = translation;
   const wanted = new Set();
@@ -203,13 +203,13 @@ function trackersTab(translation) {
           tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol)))))))];
 }
 
-// A picture that is wider than its frame begins in the middle, where the first boxes are.
+// A picture that is wider than its frame is scrolled to its middle, where the first boxes are.
 function inTheMiddle(picture) {
   requestAnimationFrame(() => { picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2; });
   return picture;
 }
 
-// The callables that new code ends with: they drive the functions that go on behind a break.
+// The callables at the end of new code that call the resume functions behind a break.
 const GOES_ON = /__(resume|continue|resumed|suspended)__/;
 
 function markLine(event) {

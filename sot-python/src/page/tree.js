@@ -32,7 +32,7 @@ function statementName(statement) {
   return statement.object ? `${statement.object.split(".").pop()}: ${callee}` : callee;
 }
 
-// The boxes that a place is in, the outermost first.
+// The boxes that contain a place, the outermost first.
 function groupPath(translation, index) {
   const path = [];
   let place = translation.places[index];
@@ -51,7 +51,7 @@ function groupPath(translation, index) {
   return path.reverse();
 }
 
-// Boxes with very many children get boxes of some of them each, on as many levels as it takes.
+// Puts the children of very large boxes into boxes of their own, on as many levels as necessary.
 function divide(group) {
   group.children.forEach((child) => child.kind === "group" && divide(child));
   while (group.children.length > MAX_CHILDREN) {
@@ -70,7 +70,7 @@ function partName(children, before) {
   return first.kind === "group" && first.name !== last.name ? `${first.name} to ${last.name}` : `part ${before + 1}`;
 }
 
-// How many statements a box holds, what it is given and what it gives.
+// Sets the number of statements of a box, the values that it takes, and the values that it makes.
 function measure(node) {
   if (node.kind === "step") {
     Object.assign(node, { size: 1, uses: new Set(node.statement.uses), gives: new Set(node.statement.outputs) });

@@ -1,4 +1,4 @@
-//! What abstract base classes have in C.
+//! C functions of abstract base classes: instance and subclass checks.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;

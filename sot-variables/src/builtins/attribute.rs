@@ -1,4 +1,4 @@
-//! `getattr`, `hasattr`, `setattr`, `delattr`, and the descriptors of C code asked by hand.
+//! `getattr`, `hasattr`, `setattr`, `delattr`, and explicit calls of `__get__` of descriptors in C.
 
 use std::rc::Rc;
 
@@ -57,8 +57,8 @@ builtin! { DELATTR = "delattr" => |cx, args| {
 builtin! { GETSET_GET = "types:GetSetDescriptorType.__get__" => |cx, args| get_by(cx, args) }
 builtin! { MEMBER_GET = "types:MemberDescriptorType.__get__" => |cx, args| get_by(cx, args) }
 
-/// `descriptor.__get__(object, type)` of a descriptor of C code's: the attribute, where it is that which the object's
-/// type finds.
+/// Simulates `descriptor.__get__(object, type)` for a descriptor in C: returns the attribute, if the lookup in the
+/// object's type finds that descriptor.
 fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let refuse = || cannot("__get__() of a descriptor of C code's with these arguments");
     let (descriptor, object) = match args.positional[..] {
@@ -75,7 +75,7 @@ fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (found, tracker) = found.filter(|(found, _)| found.is(&own)).ok_or_else(refuse)?;
     object_model::guard_identity(cx, &found, tracker);
     let ty = cx.type_of(object)?.cast_into::<PyType>().map_err(PyErr::from)?;
-    // What the type adds to the reading of attributes does not come into it.
+    // `__getattribute__` and `__getattr__` of the type play no role here.
     let is_usual = match cpython::getattr_hook(&ty) {
         GetattrHook::Generic => true,
         GetattrHook::GetAttrHook => false,
@@ -92,7 +92,7 @@ fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     value.ok_or_else(refuse)
 }
 
-/// An attribute, or `None` where reading it raises `AttributeError`, be it in a property of the user's.
+/// Returns an attribute, or `None` if reading it raises `AttributeError`, even in a property of the program.
 pub fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {
     match cx.find_attr(object, name) {
         Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => Ok(None),
@@ -105,7 +105,7 @@ fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<boo
     Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)))
 }
 
-/// A known attribute name.
+/// Returns a known attribute name.
 pub(super) fn name_of(cx: &mut OpcodeExecutor<'_>, name: VarId, function: &str) -> Flow<Name> {
     if let Some(name) = cx.known_str(name)? {
         return Ok(Rc::from(name));

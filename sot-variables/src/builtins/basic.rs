@@ -1,4 +1,4 @@
-//! Functions of `builtins` on single values and on all items of an iterable.
+//! Functions of `builtins` on single values, and on all items of an iterable.
 
 use std::rc::Rc;
 
@@ -46,7 +46,7 @@ builtin! { ROUND = "round" => |cx, args| {
     })
 } }
 
-/// The rounded number, whose value need not be assumed. To digits behind the point, which the call names, no number
+/// Rounds a number without specialising on its value. Only for a known, non-negative number of digits: no number then
 /// fails.
 fn lazy_round(cx: &mut OpcodeExecutor<'_>, number: VarId, digits: Option<VarId>) -> Flow<Option<VarId>> {
     let Some(digits) = digits else { return Ok(None) };
@@ -83,13 +83,13 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
         if right_first {
             return Err(cannot("divmod() of values not known while tracing"));
         }
-        // A number says nothing of what is none.
+        // An operator of a known number returns `NotImplemented` for an operand that is not a number.
         let is_number = cx.known(left)?.is_some() && cx.see(right)?.form() == Form::Instance;
         let mut asked = if is_number { Vec::new() } else { vec![(left, "__divmod__", right)] };
         if !left_type.is(&right_type) {
             asked.push((right, "__rdivmod__", left));
         }
-        // What one says is not yet the instruction's result.
+        // The operand's answer is not yet the result of the instruction, so nothing is claimed.
         cx.claims.take();
         for (operand, name, other) in asked {
             let Some(method) = object_model::find_special(cx, operand, &Rc::from(name))? else { continue };
@@ -102,7 +102,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
     })
 } }
 
-/// What an operand says, unless it leaves the answer to another one.
+/// Returns the answer of an operand; breaks the graph if the answer is `NotImplemented`.
 fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarId> {
     if cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented())) {
         return Err(cannot(&format!("{name} to which an operand has no answer")));
@@ -137,7 +137,8 @@ builtin! { FORMAT = "format" => |cx, args| {
     })
 } }
 
-/// The text of a number whose value need not be assumed. Only `c` fails for some numbers and not for others.
+/// Formats a number without specialising on its value. The presentation type `c` is excluded, as it fails for some
+/// numbers.
 fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -> Flow<Option<VarId>> {
     if let Some(spec) = spec {
         if cx.known_str(spec)?.is_none_or(|spec| spec.ends_with('c')) {
@@ -152,7 +153,7 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
     if cx.see_as::<IdVariable>(value)?.is_some() {
-        // An address is its own hash.
+        // The hash of an address is the address itself.
         return Ok(value);
     }
     let seen = subclass::value_of(cx, value)?;
@@ -199,7 +200,7 @@ builtin! { SUM = "sum" => |cx, args| {
     sum(cx, iterable, total)
 } }
 
-/// Texts are not to be summed up, few or many: CPython's own error.
+/// Raises CPython's own error if `sum` starts with a `str`, `bytes` or `bytearray`.
 fn refuse_text(cx: &mut OpcodeExecutor<'_>, start: VarId) -> Flow<()> {
     let ty = cx.type_of(start)?;
     let texts = [
@@ -234,7 +235,7 @@ builtin! { LIST_REPR = "list.__repr__" => |cx, args| container_repr(cx, args) }
 builtin! { TUPLE_REPR = "tuple.__repr__" => |cx, args| container_repr(cx, args) }
 builtin! { DICT_REPR = "dict.__repr__" => |cx, args| container_repr(cx, args) }
 
-/// The text of a container, from those of what it holds.
+/// Returns the `repr` of a container, from those of its items.
 fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this] = args.exactly(cx, "__repr__")?;
     cx.claims.take();
@@ -272,13 +273,13 @@ fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.string(&format!("{open}{}{close}", parts.join(", "))))
 }
 
-/// Functions that give a text or number for any number, so that its value need not be assumed.
+/// Functions that accept any number, so that the trace need not specialise on the number.
 const LAZY: &[&str] = &["abs", "repr", "str"];
 
-/// Functions that give a number for a number, which new code can call again where that is computed from open sizes.
+/// Functions from numbers to numbers. New code can call them again on numbers computed from open sizes.
 const OF_NUMBERS: &[&str] = &["abs", "float", "int", "pow", "round"];
 
-/// Does the call now if everything in its arguments is known, else simulates it.
+/// Folds a call if all arguments are known; else simulates it by `otherwise`.
 pub(super) fn fold_or<'py>(
     cx: &mut OpcodeExecutor<'py>,
     name: &str,
@@ -318,7 +319,8 @@ fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId]
     }
 }
 
-/// Adds up; a head of known numbers is left to CPython, whose float sums are compensated from 3.12 on.
+/// Simulates `sum`. Known numbers at the start are summed by CPython, which compensates rounding errors of floats
+/// from 3.12 on.
 fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId> {
     let (mut total, mut numbers) = (start, vec![start]);
     cx.each(iterable, |cx, item| {
@@ -328,7 +330,7 @@ fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId
                 total = cx.binary(BinaryOp::Add, total, item)?;
                 return Ok(());
             }
-            // Floats are not summed up as `+` does it.
+            // CPython does not sum floats by plain `+`, so the values are specialised on.
             if cx.is_open(item) || cx.see(item)?.constant().is_some() {
                 cx.see(total)?;
                 cx.see(item)?;
@@ -345,7 +347,7 @@ fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId
     sum_of_known(cx, numbers, total)
 }
 
-/// Whether the variable is an integer, known or open.
+/// True if the variable is an integer, known or open.
 fn is_whole(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
     let payload = cx.vars.get(value);
     cx.is_open(value) || payload.constant().is_some_and(|known| known.bind(cx.py).is_exact_instance_of::<PyInt>())
@@ -407,7 +409,8 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
     Ok(best)
 }
 
-/// What `min` or `max` raises for no item or no argument, which is worded anew now and then: CPython itself knows it.
+/// Returns the error of `min` or `max` without items or arguments, raised by CPython itself, as its wording differs
+/// between versions.
 fn refused<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: impl PyCallArgs<'py>) -> Unwind {
     match builtin_object(cx.py, name).and_then(|function| function.call1(args)) {
         Err(error) => cx.raise(error),
@@ -415,7 +418,7 @@ fn refused<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: impl PyCallArgs<
     }
 }
 
-/// Runs an iterable until an item has the given truth; says whether one had, as `any` and `all` put it.
+/// Iterates until an item has the given truth. Returns the result of `any` or `all`.
 fn until(cx: &mut OpcodeExecutor<'_>, iterable: VarId, wanted: bool) -> Flow<VarId> {
     let iterator = cx.iter(iterable)?;
     while let Some(item) = cx.next(iterator)? {

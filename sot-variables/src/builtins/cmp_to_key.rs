@@ -1,4 +1,4 @@
-//! `functools.cmp_to_key`: keys that compare as a function says.
+//! `functools.cmp_to_key`: keys that are compared by a function.
 
 use std::rc::Rc;
 
@@ -20,14 +20,14 @@ builtin! { CMP_TO_KEY = "functools:cmp_to_key" => |cx, args| {
     Ok(cx.produce(Rc::new(ComparedKey { function: required(function)?, object: None })))
 } }
 
-/// What `cmp_to_key` gives, and with an object the key that calling it gives.
+/// The result of `cmp_to_key`; with an object, a key made by calling that result.
 struct ComparedKey {
     function: VarId,
     object: Option<VarId>,
 }
 
 impl ComparedKey {
-    /// `cmp_to_key(function)`
+    /// Emits `cmp_to_key(function)`.
     fn make(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         emit_call(cg, |py| library(py, "functools", "cmp_to_key"), [self.function])
     }
@@ -42,7 +42,7 @@ impl Variable for ComparedKey {
         let make = library(cx.py, "functools", "cmp_to_key").and_then(|make| make.call1(cx.py, (cx.py.None(),)));
         let object = cx.py.get_type::<PyAny>().into_any();
         let Ok(key) = make.map(|key| key.into_bound(cx.py)) else { return object };
-        // Before 3.10 the type is not complete until an attribute is asked for.
+        // Before 3.10, the type is initialised by the first attribute access.
         let _ = key.getattr("obj");
         key.get_type().into_any()
     }

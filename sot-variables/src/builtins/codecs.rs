@@ -1,4 +1,4 @@
-//! Texts encoded and bytes decoded. Codecs and error handlers may be functions of the program's: such are left to
+//! `str.encode` and `bytes.decode`. Codecs and error handlers that may be functions of the program are left to
 //! CPython.
 
 use pyo3::prelude::*;
@@ -15,10 +15,10 @@ use super::cannot;
 builtin! { ENCODE = "str.encode" => |cx, args| convert(cx, args, "encode") }
 builtin! { DECODE = "bytes.decode" => |cx, args| convert(cx, args, "decode") }
 
-/// Encodings whose C code handles errors itself.
+/// Encodings whose C code handles common errors without a lookup.
 const DIRECT: &[&str] = &["utf_8", "utf8", "ascii", "us_ascii", "latin_1", "latin1", "iso_8859_1", "iso8859_1"];
 
-/// Error handlers that the C code of these encodings looks up nowhere.
+/// Error handlers that the C code of these encodings implements directly.
 const HANDLED_DIRECTLY: &[&str] =
     &["strict", "ignore", "replace", "surrogateescape", "surrogatepass", "backslashreplace", "xmlcharrefreplace"];
 
@@ -32,7 +32,8 @@ fn convert(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) -> 
     cx.fold(|_| method.call(positional, Some(&keywords)))
 }
 
-/// Refuses an encoding that the standard library does not have, and an error handler that may be the program's.
+/// Breaks the graph for an encoding that is not in the standard library, or an error handler that may be the
+/// program's.
 pub(crate) fn refuse_registered(
     py: Python<'_>,
     positional: &Bound<'_, PyTuple>,
@@ -45,7 +46,7 @@ pub(crate) fn refuse_registered(
         };
         Ok(given.map_or_else(|| Some(default.to_owned()), |value| value.extract().ok()))
     };
-    // What is no text is CPython's `TypeError`.
+    // Arguments that are not strings raise CPython's `TypeError`.
     let (Some(encoding), Some(errors)) = (text(1, "encoding", "utf-8")?, text(2, "errors", "strict")?) else {
         return Ok(());
     };
@@ -57,7 +58,7 @@ pub(crate) fn refuse_registered(
     Err(cannot(&format!("encoding '{encoding}' with errors='{errors}', which may be code of the program's")))
 }
 
-/// Whether the standard library has the encoding: its codecs are looked up before all others.
+/// True if the standard library has the encoding. Its codecs are found before those of the program.
 fn is_standard(py: Python<'_>, encoding: &str) -> PyResult<bool> {
     let aliases = cpython::import(py, "encodings.aliases")?.getattr("aliases")?;
     Ok(aliases.contains(encoding)? || aliases.call_method0("values")?.contains(encoding)?)

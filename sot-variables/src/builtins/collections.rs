@@ -1,4 +1,4 @@
-//! What `collections` has in C: `defaultdict`, and the counting of `Counter`.
+//! C parts of `collections`: `defaultdict`, and the counting of `Counter`.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Context variables: the value is a constant of the trace as long as the variable has it. What the trace sets is set
-//! when the graph has run.
+//! Context variables. A value set before the trace is a constant, whose guard asks for the current value. Values set
+//! in the trace are set when the graph has run.
 
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ sot_core::variable_kind! { "context_variable" }
 sot_core::variable_kind! { "token" }
 sot_core::variable_kind! { "context" }
 
-/// A context variable that the trace has made, set, or given back what it had.
+/// A context variable that the trace has made, set or reset.
 struct ContextVariable {
     origin: ContextVariableOrigin,
     value: Option<VarId>,
@@ -40,21 +40,20 @@ enum ContextVariableOrigin {
     New { name: VarId, default: Option<VarId> },
 }
 
-/// What `ContextVar.set` returns: what the variable had before, and whether it was given that back.
+/// The result of `ContextVar.set`: the value before, and whether `reset` has used the token.
 struct TokenVariable {
     variable: VarId,
     before: Option<VarId>,
     used: bool,
 }
 
-/// A context that the trace has made: what context variables have in it that the trace has given a value, or that it
-/// has since given one.
+/// A context made in the trace: the values of those context variables that the trace has set.
 #[derive(Clone)]
 struct ContextCopy {
     values: Vec<(VarId, Option<VarId>)>,
-    /// Whether other variables have nothing in it, and not what they have for real.
+    /// True if the context has no values of other variables; false if these have their values from outside.
     is_bare: bool,
-    /// How many contexts had been entered before it, if it runs.
+    /// While the context runs: the number of contexts entered before it.
     entered: Option<usize>,
 }
 
@@ -83,7 +82,8 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
                 return default.ok_or_else(|| lookup_error(cx, variable));
             }
             let object = real(cx, variable)?;
-            // It may have a default. What it has for real is nothing, or not what it has in a bare context.
+            // The variable has no value here but may have a default. It is read in an empty context, as the variable
+            // may have a value outside.
             let bare = library(cx.py, "contextvars", "Context")?.call0(cx.py)?.into_bound(cx.py);
             let missing = bare.call_method1("run", (object.getattr("get")?,));
             match missing {
@@ -111,7 +111,7 @@ builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
     Ok(cx.none())
 } }
 
-// What is set from there on is not in it, and what is set in it is not here.
+// A copy: later changes of the current context do not affect it, nor the other way round.
 builtin! { COPY_CONTEXT = "contextvars:copy_context" => |cx, args| {
     let [] = args.exactly(cx, "copy_context")?;
     let copy = ContextCopy { values: written(cx), is_bare: is_bare(cx), entered: None };
@@ -172,7 +172,7 @@ builtin! { GET_OF = "contextvars:Context.get" => |cx, args| {
     Ok(value_in(cx, context, variable)?.unwrap_or(default))
 } }
 
-/// What a variable has in a copy of the context.
+/// Returns the value of a variable in a context made in the trace.
 fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flow<Option<VarId>> {
     let ty = library(cx.py, "contextvars", "ContextVar")?;
     let copy = resting(cx, context, "a Context from outside, or that runs, as a mapping")?;
@@ -192,35 +192,36 @@ fn produce(cx: &mut OpcodeExecutor<'_>, made: impl Variable) -> VarId {
     made
 }
 
-/// A class of the module.
+/// Returns a class of the module `contextvars`.
 fn class<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Bound<'py, PyAny> {
     let class = library(cx.py, "contextvars", name).map(|class| class.into_bound(cx.py));
     class.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
 }
 
-/// A context that the trace has made, and that does not run.
+/// Returns a context made in the trace that is not running.
 fn resting(cx: &mut OpcodeExecutor<'_>, context: VarId, what: &str) -> Flow<ContextCopy> {
     let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| copy.entered.is_none());
     copy.map(|copy| (*copy).clone()).ok_or_else(|| cannot(what))
 }
 
-/// The contexts that run.
+/// Returns the running contexts that were made in the trace.
 fn entered<'a>(cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = Rc<ContextCopy>> + 'a {
     cx.vars.iter().filter_map(|(id, _)| cx.vars.as_kind::<ContextCopy>(id)).filter(|copy| copy.entered.is_some())
 }
 
-/// Whether variables have nothing in the innermost one.
+/// True if the innermost running context has no values from outside.
 fn is_bare(cx: &OpcodeExecutor<'_>) -> bool {
     entered(cx).max_by_key(|copy| copy.entered).is_some_and(|copy| copy.is_bare)
 }
 
-/// What the trace has given to context variables.
+/// Returns the context variables that the trace has written, with their values.
 fn written(cx: &OpcodeExecutor<'_>) -> Vec<(VarId, Option<VarId>)> {
     let known = cx.vars.iter().map(|(id, _)| id);
     known.filter_map(|id| Some((id, cx.vars.as_kind::<ContextVariable>(id)?.value))).collect()
 }
 
-/// Gives all context variables the values that they have in a context: others have what they have for real.
+/// Gives all written context variables their values in a context. Those without a value there get the value from
+/// outside.
 fn enter(cx: &mut OpcodeExecutor<'_>, values: &[(VarId, Option<VarId>)]) -> Flow<()> {
     for (variable, now) in written(cx) {
         let value = match values.iter().find(|(known, _)| *known == variable) {
@@ -239,7 +240,7 @@ fn real<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, P
     object.ok_or_else(|| cannot("what is no ContextVar as one"))
 }
 
-/// Name and default of a variable that the trace has made.
+/// Returns name and default of a variable that the trace has made.
 fn made_here(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, Option<VarId>)>> {
     Ok(cx.see_as::<ContextVariable>(variable)?.and_then(|known| match known.origin {
         ContextVariableOrigin::New { name, default } => Some((name, default)),
@@ -262,7 +263,8 @@ fn write(cx: &mut OpcodeExecutor<'_>, variable: VarId, value: Option<VarId>) -> 
     Ok(())
 }
 
-/// What the variable has, if it has been given something: in the trace, or for real, which is assumed to stay so.
+/// Returns the value of a variable, if it has one: the value written by the trace, or that from outside, which is
+/// guarded.
 fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
     if let Some(written) = cx.see_as::<ContextVariable>(variable)? {
         return Ok(written.value);
@@ -270,7 +272,7 @@ fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>>
     value_unwritten(cx, variable)
 }
 
-/// What a variable has in the context that runs, if the trace has not given it anything there.
+/// Returns the value of a variable in the running context, apart from writes of the trace.
 fn value_unwritten(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
     if is_bare(cx) {
         return Ok(None);
@@ -278,7 +280,7 @@ fn value_unwritten(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<
     value_outside(cx, variable)
 }
 
-/// What a variable has for real, which is assumed to stay so; one that the trace has made has nothing.
+/// Returns the value of a variable from outside, and guards it. `None` for a variable that the trace has made.
 fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
     if made_here(cx, variable)?.is_some() {
         return Ok(None);
@@ -292,7 +294,7 @@ fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<Va
     if cx.trackers.is_sourced(tracker) {
         cx.guards.add(tracker, Test::Is(Identity::of(&object)));
     }
-    // A constant has no guards of its own; this one is about the variable's value, whatever road leads to the variable.
+    // A constant has no guards of its own. This guard is on the variable's value, however the variable is reached.
     cx.guards.add(tracker, Test::Object(Box::new(ContextValue { missing: missing.unbind(), value })));
     match is_set {
         false => Ok(None),
@@ -339,7 +341,7 @@ impl Variable for ContextVariable {
         own.into_iter().chain(self.value).collect()
     }
 
-    /// The context of the thread holds a variable that has a value in it.
+    /// A variable with a value is referenced by the context of the thread.
     fn is_held_outside(&self) -> bool {
         self.value.is_some()
     }
@@ -354,7 +356,8 @@ impl Variable for ContextVariable {
         cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
 
-    /// What had nothing before the trace has nothing again.
+    /// Sets the variable to its final value. A variable without a value had none before the trace either, so nothing
+    /// is emitted.
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(value) = self.value else { return Ok(()) };
         let set = library(cg.py(), "contextvars", "ContextVar")?.getattr(cg.py(), "set")?;
@@ -424,7 +427,7 @@ impl Variable for ContextCopy {
     }
 }
 
-/// That a context variable has a value, or none.
+/// Guard: a context variable has this value, or none.
 struct ContextValue {
     missing: Py<PyAny>,
     value: Option<Py<PyAny>>,

@@ -1,4 +1,4 @@
-//! Classes of `builtins` as conversions: numbers and strings through the special methods, containers from any iterable.
+//! Classes of `builtins` as conversions: numbers and strings through special methods, containers from any iterable.
 
 use std::rc::Rc;
 
@@ -61,7 +61,7 @@ builtin! { LIST = "list" => |cx, args| {
 builtin! { TUPLE = "tuple" => |cx, args| {
     if let ([value], true) = (&args.positional[..], args.keywords.is_empty()) {
         let value = *value;
-        // A tuple is its own copy.
+        // `tuple()` of a tuple returns the same object.
         if cx.see_as::<TupleVariable>(value)?.is_some_and(|tuple| tuple.is_plain()) {
             return Ok(value);
         }
@@ -111,7 +111,7 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
     Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
 }
 
-/// Converts by a special method alone.
+/// Converts a value by calling a special method.
 fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: &str) -> Flow<VarId> {
     match args.positional[..] {
         [value] if args.keywords.is_empty() && cx.has_special(value, method)? => {
@@ -121,8 +121,8 @@ fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: 
     }
 }
 
-/// What the special method gives, which has to be of the type: what else is made of another answer is CPython's
-/// business.
+/// Returns the result of the special method, which must be exactly of the type. Breaks the graph for a result of
+/// another type.
 fn convert_to(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, ty: &str) -> Flow<VarId> {
     let result = special(cx, args, method, &format!("{ty}() of an unknown value"))?;
     if cx.type_of(result)?.is(&super::builtin_object(cx.py, ty)?) {
@@ -141,14 +141,14 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
                 return Err(cannot("float() of an object with __index__"));
             }
             if method == "__trunc__" && cx.py.version_info() >= (3, 11) {
-                // These versions warn of it.
+                // From 3.11 on, `int()` warns that `__trunc__` is deprecated.
                 return Err(cannot("int() of an object with __trunc__"));
             }
             return object_model::convert(cx, value, method, &[]);
         }
     }
     if let Some(text) = subclass::value_of(cx, value)? {
-        // What is wrong with it is said in the words of its own `__repr__`.
+        // The error message contains the `repr` of the object, which the program may override.
         let name = if methods[0] == "__int__" { "int" } else { "float" };
         let number = super::builtin_object(cx.py, name)?.call1((text,));
         let number = number.map_err(|_| cannot("a number in a text of a class that is none"))?;
@@ -167,7 +167,7 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
     Err(cx.raise(PyTypeError::new_err(text)))
 }
 
-/// Up to 3.9 `list()` asks for the length of what it is given before anything else, and then once more.
+/// Up to 3.9, `list()` asks for the length of its argument first, and then once more.
 pub(crate) fn ask_length_first(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<()> {
     if LANGUAGE.asks_length_first
         && cx.see(iterable)?.items(cx, iterable)?.is_none()
@@ -219,7 +219,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
     }
 }
 
-/// The one empty frozenset that all calls give, where it is only one (up to 3.9).
+/// Returns the empty frozenset that all calls share, if the interpreter has a single one (up to 3.9).
 fn sole_empty_frozenset(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let ty = py.get_type::<PyFrozenSet>();
     let empty = ty.call0()?;
@@ -246,7 +246,7 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
     Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), ordered))))
 }
 
-/// Whether C code reads the object as bytes, in which there may be a number.
+/// True if C code can read the object as bytes, which may contain the text of a number.
 fn holds_bytes(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
     let real = match cx.materialize(value)? {
         Some(real) => Some(real),

@@ -100,7 +100,7 @@ builtin! { ORDERED_DELITEM = "collections:OrderedDict.__delitem__" => |cx, args|
 builtin! { ITER = "dict.__iter__" => |cx, args| iter(cx, args) }
 builtin! { ORDERED_ITER = "collections:OrderedDict.__iter__" => |cx, args| iter(cx, args) }
 
-/// The arguments after the receiver.
+/// Returns the arguments without the receiver.
 fn options(args: &CallArgs) -> CallArgs {
     let positional = args.positional.iter().skip(1).copied().collect();
     CallArgs { positional, keywords: args.keywords.clone() }
@@ -159,7 +159,7 @@ fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 fn update(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let this = receiver(args)?;
     let known = expect(cx, this)?;
-    // An empty dict may take over the layout of the other, which iterators over it can tell.
+    // CPython may copy the layout of the other dict into an empty one, which iterators over the dict can observe.
     if known.entries.is_empty()
         && known.object().is_some_and(|object| object.bind(cx.py).len().is_ok_and(|len| len > 0))
     {
@@ -214,7 +214,7 @@ fn iter(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     cx.iter(this)
 }
 
-/// `class.fromkeys(keys, value)` of a class derived from `dict`: an instance is given one key after the other.
+/// Simulates `class.fromkeys(keys, value)` for a subclass of `dict`: the keys are set one by one on an instance.
 pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.none());
@@ -223,7 +223,7 @@ pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args
     Ok(made)
 }
 
-/// `dict.fromkeys(keys, value)`, called on `dict` itself.
+/// Simulates `dict.fromkeys(keys, value)`, called on `dict` itself.
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.none());

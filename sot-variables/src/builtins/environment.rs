@@ -1,5 +1,5 @@
-//! Variables of the process's environment, as `os.environ` sets them beside its dict: new code sets them once more, in
-//! order with the writes. No code of the trace reads them.
+//! Environment variables of the process, which `os.environ` sets in addition to its dict. New code repeats the calls
+//! in order with the other side effects. No code in the trace reads them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -33,7 +33,8 @@ fn replay(cx: &mut OpcodeExecutor<'_>, function: &str, args: Vec<VarId>) -> Flow
     Ok(cx.none())
 }
 
-/// What the system would refuse is an error at the program's own line.
+/// Breaks the graph for names and values that the system would refuse, so that the error is raised at the program's
+/// own line.
 fn require_text(cx: &mut OpcodeExecutor<'_>, text: VarId, is_name: bool) -> Flow<()> {
     let known = cx.known(text)?;
     let bytes = known.and_then(|text| match text.cast::<PyBytes>() {

@@ -1,5 +1,5 @@
-//! `compile` of a known text, and `eval` and `exec`, which run code in dicts: a frame whose names are there, as that of
-//! a class body.
+//! `compile` of a known text; `eval` and `exec`, which run code with its names in dicts, in a frame like that of a
+//! class body.
 
 use std::rc::Rc;
 
@@ -54,13 +54,13 @@ fn compile(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     cx.fold(|_| compile.call1((source, file, mode, flags | inherited, true, optimize)))
 }
 
-/// A known source text.
+/// Returns a known source text.
 fn text<'py>(cx: &mut OpcodeExecutor<'py>, source: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     let source = cx.known(source)?;
     Ok(source.filter(|text| text.is_exact_instance_of::<PyString>() || text.is_exact_instance_of::<PyBytes>()))
 }
 
-/// What code compiled here takes over of what the frame's code imports from `__future__`.
+/// Returns the `__future__` flags of the frame's code, which code compiled by it inherits.
 fn future_flags(cx: &OpcodeExecutor<'_>) -> Flow<i64> {
     let future = cpython::import(cx.py, "__future__")?;
     let mut all = 0_u32;
@@ -73,10 +73,10 @@ fn future_flags(cx: &OpcodeExecutor<'_>) -> Flow<i64> {
     Ok(i64::from(cx.stack.frame().code.code.flags & all & !NESTED))
 }
 
-/// `eval(source, globals, locals)` and `exec` alike.
+/// Simulates `eval(source, globals, locals)` and `exec`.
 fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let [source, globals, locals] = args.named(cx, name, ["source", "globals", "locals"], 1)?;
-    // Before 3.13 they are not given by name, which CPython itself says.
+    // Before 3.13, globals and locals are positional only; CPython raises the error.
     if !args.keywords.is_empty() {
         return Err(cannot("eval() or exec() with keyword arguments"));
     }
@@ -96,7 +96,7 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
     }
 }
 
-/// The code object to run.
+/// Returns the code object to run.
 fn code_of(cx: &mut OpcodeExecutor<'_>, name: &str, source: VarId) -> Flow<Rc<CodeUnit>> {
     let code = match cx.known(source)? {
         Some(code) if code.is_exact_instance_of::<PyCode>() => code,
@@ -118,7 +118,7 @@ fn code_of(cx: &mut OpcodeExecutor<'_>, name: &str, source: VarId) -> Flow<Rc<Co
     Ok(unit)
 }
 
-/// What `eval` skips at the beginning of a text.
+/// Returns the characters that `eval` strips from the start of a text.
 fn blank<'py>(source: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     if source.is_instance_of::<PyBytes>() {
         PyBytes::new(source.py(), b" \t").into_any()
@@ -157,13 +157,14 @@ fn evaluate(
     }
 }
 
-/// Whether it is a dict, and of no subclass.
+/// True if the value is a dict, and not of a subclass.
 fn is_plain(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<bool> {
     let is_dict = cx.type_of(names)?.is(cx.py.get_type::<PyDict>());
     Ok(is_dict && (cx.see_as::<GlobalsVariable>(names)?.is_some() || cx.see_as::<DictVariable>(names)?.is_some()))
 }
 
-/// A frame whose globals are a dict: that of a module, or one that gets the builtins here.
+/// Returns a frame with a dict as its globals: the dict of a module, or another dict, to which `__builtins__` is
+/// added.
 fn frame_in(cx: &mut OpcodeExecutor<'_>, code: Rc<CodeUnit>, names: VarId) -> Flow<Frame> {
     if !is_plain(cx, names)? {
         return Err(cannot("eval() or exec() with globals that are not in a dict"));
@@ -193,7 +194,7 @@ fn frame_in(cx: &mut OpcodeExecutor<'_>, code: Rc<CodeUnit>, names: VarId) -> Fl
         let own = cx.wrap(builtins.dict().as_any(), tracker);
         cx.set_item(names, key, own)?;
     }
-    // Nobody sees this dict: the names are in that of the trace.
+    // A placeholder that no code can reach: the names are in the trace's own dict.
     let tracker = cx.trackers.add(Tracker::Produced);
     let mut frame = Frame::new(code, Globals { dict: PyDict::new(cx.py).unbind(), tracker });
     frame.global_names = Some(names);

@@ -1,5 +1,5 @@
-//! Formatting of values that are not known as a whole: `object.__format__`, `str.format` and `%` on strings. Each part
-//! is formatted through the special methods of its value.
+//! Formatting of values that are not fully known: `object.__format__`, `str.format`, and `%` on strings. Each part is
+//! formatted by the special methods of its value.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use super::basic::fold_or;
 use super::{builtin_object, cannot};
 use crate::classes::subclass;
 
-// What it gives is an iterator in C over what is known at once.
+// In CPython, the result is an iterator in C; here, all of its items are known at once.
 builtin! { FORMATTER_PARSER = "_string:formatter_parser" => |cx, args| {
     let [format] = args.exactly(cx, "formatter_parser")?;
     let Some(format) = cx.known(format)? else { return Err(cannot("a format that is not known while tracing")) };
@@ -57,7 +57,7 @@ builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
 
 builtin! { STR_FORMAT = "str.format" => |cx, args| {
     if let Some(&template) = args.positional.first() {
-        // Where there is nothing to fill in, C code gives the text itself, which may be of a derived class.
+        // For a template without fields, C code returns the template itself, which may be of a subclass.
         let owner = subclass::owner_of(cx, template);
         let plain = |text: String| !text.is_empty() && !text.contains(['{', '}']);
         if owner != template && cx.known_str(template)?.is_some_and(plain) {
@@ -75,10 +75,10 @@ builtin! { STR_FORMAT = "str.format" => |cx, args| {
     Ok(cx.string(&text))
 } }
 
-/// A template being filled in.
+/// A template while it is filled in.
 struct Template<'a> {
     args: &'a CallArgs,
-    /// The number of the next field without one.
+    /// The index of the next automatically numbered field.
     next: usize,
 }
 
@@ -103,7 +103,7 @@ impl Template<'_> {
         Ok(text)
     }
 
-    /// The value that `name.attribute[item]` stands for.
+    /// Returns the value of a field `name.attribute[item]`.
     fn field(&mut self, cx: &mut OpcodeExecutor<'_>, field: &str) -> Flow<VarId> {
         let split = cpython::import(cx.py, "_string")?.getattr("formatter_field_name_split")?;
         let (first, rest): (Py<PyAny>, Py<PyAny>) =
@@ -155,8 +155,8 @@ fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<Str
     cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
 }
 
-/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are. What is not
-/// a tuple may be a `mapping` that names are looked up in.
+/// Simulates `template % values`, where values of `%s` and `%r` need not be fully known, if their texts are. A right
+/// operand that is not a tuple may be a `mapping` for named fields.
 pub(crate) fn percent(
     cx: &mut OpcodeExecutor<'_>,
     template: &Bound<'_, PyAny>,

@@ -1,5 +1,5 @@
-//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`; and those that show the
-//! program its frames, or a debugger.
+//! Functions that read the calling frame: `locals`, `vars`, `dir` and `globals`. Also functions that expose frames to
+//! the program or to a debugger.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -78,7 +78,8 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     let frame = caller(cx, depth).ok_or_else(refuse)?;
     let function = frame.function.ok_or_else(refuse)?;
     let (outermost, nested) = (depth + 1 == cx.stack.len(), frame.code.code.flags & NESTED != 0);
-    // There may be others of the same code, which translations of the outermost frame do not tell apart.
+    // Translations of the outermost frame are shared by all functions of the same code, which may differ in the
+    // module.
     if outermost && nested {
         return Err(refuse());
     }
@@ -94,8 +95,8 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     Ok(module)
 }
 
-/// What the library takes for the module that something is made in by a call: from 3.12 on that of the function, before
-/// that of its variables.
+/// Returns the module in which the library takes the caller to be: the function's `__module__` from 3.12 on,
+/// `__name__` of its globals before.
 pub(crate) fn module_of_caller(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let by_function = cpython::import(cx.py, "sys")?.hasattr("_getframemodulename")?;
     let module = if by_function { Some(module_of(cx, 0)?) } else { cx.find_global(&Rc::from("__name__"))? };
@@ -112,12 +113,12 @@ builtin! { SETPROFILE = "sys:setprofile" => |_cx, _args| Err(of_frames("sys.setp
 
 sot_core::variable_kind! { "frame" }
 
-/// A frame of the trace as the program sees it: all that it can be asked for are its code and its globals.
+/// A frame object of the trace. Only its code and its globals can be read.
 struct FrameVariable {
     place: Rc<TracedFrame>,
 }
 
-/// The variable of a frame: one for all who ask.
+/// Returns the variable of a frame; there is a single one for each frame.
 pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<TracedFrame>) -> VarId {
     let is_it = |frame: &FrameVariable| Rc::ptr_eq(&frame.place, place);
     cx.view_of(Rc::as_ptr(place) as usize, is_it, || FrameVariable { place: Rc::clone(place) })
@@ -158,7 +159,7 @@ impl Variable for FrameVariable {
     }
 }
 
-/// The number of frames to go up, without which it is the running one.
+/// Returns the argument of `sys._getframe`, the number of frames to go up. It is 0 by default.
 fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
     let depth = match args.positional[..] {
         [] => Some(0),
@@ -168,7 +169,7 @@ fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
     depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))
 }
 
-/// A frame of the trace, so many calls above the running one.
+/// Returns the frame of the trace that is `depth` calls above the running one.
 fn caller<'a>(cx: &'a OpcodeExecutor<'_>, depth: usize) -> Option<&'a Frame> {
     cx.stack.iter().rev().nth(depth)
 }
@@ -181,15 +182,15 @@ fn variables_of_module(cx: &mut OpcodeExecutor<'_>, globals: &Globals) -> VarId 
 const SHOWS: &str = "shows the frames of its callers, with their variables";
 const TELLS: &str = "has each frame told of that begins from there on";
 
-/// Functions of libraries that look for variables in the frames of their callers, behind much that cannot be followed:
-/// by module and qualified name.
+/// Library functions that look for variables in the frames of their callers, after code that cannot be inlined. By
+/// module and qualified name.
 const LOOKING: &[(&str, &[&str])] = &[
     ("numexpr.necompiler", &["evaluate", "re_evaluate", "validate"]),
     ("pandas.core.computation.eval", &["eval"]),
     ("pandas.core.frame", &["DataFrame.eval", "DataFrame.query"]),
 ];
 
-/// Refuses to follow a function that looks for variables in the frames of its callers.
+/// Falls back at a function that looks for variables in the frames of its callers.
 pub(crate) fn refuse_looking(function: &Bound<'_, PyFunction>) -> Flow<()> {
     let text = |name: &str| function.getattr(name).and_then(|text| text.extract::<String>()).unwrap_or_default();
     let module = text("__module__");
@@ -201,8 +202,8 @@ pub(crate) fn refuse_looking(function: &Bound<'_, PyFunction>) -> Flow<()> {
     Ok(())
 }
 
-/// New code keeps variables of its own, followed functions have no frames, and what is left behind a break has one
-/// more: where that shows, all run in CPython.
+/// Returns a fallback. New code has variables of its own, inlined functions have no frames, and a resume function is
+/// an additional frame. Functions that observe frames therefore need CPython to run all of them.
 fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
@@ -212,8 +213,8 @@ const NESTED: u32 = 0x10;
 /// `CO_OPTIMIZED`
 const OPTIMIZED: u32 = 0x01;
 
-/// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to
-/// date.
+/// Simulates `locals()`: returns a dict of the bound variables. Before 3.13 each frame has a single dict, which each
+/// call updates.
 pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     if let Some(names) = cx.stack.frame().namespace {
         return Ok(names);
@@ -255,7 +256,8 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     }
 }
 
-/// The variables of the frame in CPython's order. From 3.11 on a parameter that is a cell stands where the others do.
+/// Returns the variables of the frame in CPython's order. From 3.11 on, a parameter that is a cell variable keeps its
+/// place among the locals.
 fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> {
     let unit = Rc::clone(&cx.stack.frame().code);
     let (locals, cells) = (cx.stack.frame().locals.clone(), cx.stack.frame().cells.clone());
@@ -288,7 +290,8 @@ fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
     cx.call(function, &CallArgs::positional(vec![names]))
 }
 
-/// `dir(object)`: what the program's `__dir__` gives, or what any object of a type in C has.
+/// Simulates `dir(object)`: calls `__dir__` of the program, folds `dir` for types in C, and collects the names
+/// otherwise.
 fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     let ty = cx.type_of(object)?.cast_into::<PyType>().map_err(PyErr::from)?;
     let own = cpython::type_lookup(&ty, &PyString::intern(cx.py, "__dir__"));
@@ -319,7 +322,8 @@ fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     }
 }
 
-/// What `object.__dir__`, or `type.__dir__` of a class, finds: names of the object, and of the classes along the bases.
+/// Collects the names that `object.__dir__`, or `type.__dir__` for a class, finds: those of the object and of the
+/// classes in its MRO.
 fn collect_names(
     cx: &mut OpcodeExecutor<'_>,
     object: VarId,

@@ -1,4 +1,4 @@
-//! `functools.reduce` and `functools.partial`.
+//! `functools.reduce`, `functools.partial`, and calls of functions with an `lru_cache` from outside.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("type 'partial' takes at least one argument")));
     };
     let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    // A partial of a partial is one partial, unless it has attributes.
+    // CPython merges a partial of a partial, unless the inner one has attributes.
     let (function, args) = match cx.see_as::<PartialVariable>(function)? {
         Some(inner) if !inner.has_attributes(cx, function) => (inner.function, inner.complete(cx, &args)?),
         _ => (function, args),
@@ -52,11 +52,11 @@ builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
     cx.call(this, &args)
 } }
 
-// What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it
-// has, now and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it
-// might see. Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may
-// have changed since, it gives the same as before. The call itself is made by the new code, for what the cache counts
-// and drops.
+// If the cache key is constant, the cached value is read from the real cache: now, and by a guard in each call. The
+// function may be called for that now, as long as no pending side effect could be observed by it. Otherwise the
+// function is inlined, and its result is used if that is a known value, the call has no side effects, and no guard of
+// the call reads data that may have changed since the value was cached. In both cases new code calls the cached
+// function, so that the cache counts hits and drops entries.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
@@ -64,7 +64,7 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
         return Ok(value);
     }
     let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
-    // The arguments are the key: what is assumed of them is not of what the function reads.
+    // Guards on the arguments are part of the key, and not data that the function reads.
     for argument in rest.all() {
         cx.see(argument)?;
     }
@@ -91,7 +91,8 @@ builtin! { BIND_CACHED = "functools:_lru_cache_wrapper.__get__" => |cx, args| {
     Ok(cx.produce(payload))
 } }
 
-/// What a real cached function has for arguments whose hash and equality C code tells; `None` if it cannot be asked.
+/// Returns the cached value of a real `lru_cache` function, for arguments that C code hashes and compares. `None` if
+/// the cache cannot be asked.
 fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
     let of = cx.vars.tracker(this);
     let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
@@ -117,7 +118,7 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     }
     let key = cache.key(&positional, &keywords)?;
     if cache.kept(&key).is_none() && cache.is_full() && cx.effects.log().iter().any(|effect| counts(cx, effect)) {
-        // Which one it drops depends on the calls before it.
+        // Which entry a full cache drops depends on the earlier calls.
         return Ok(None);
     }
     let Ok(value) = cache.ask(&key, &positional, &keywords) else {
@@ -130,8 +131,8 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     Ok(Some(cx.wrap(&value, tracker)))
 }
 
-/// An argument as the real object that the key holds, where C code tells its hash and equality. A tensor is told by its
-/// identity; where it is another one at each call, so is what the cache has.
+/// Returns the real object of an argument in the cache key, if C code hashes and compares it. A tensor is compared by
+/// identity. `None` for a tensor that differs from call to call, as the cached value then differs, too.
 fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAny>>> {
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
@@ -148,20 +149,20 @@ fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAn
     Ok((!key.is_stand_in()).then(|| key.bind(cx.py).clone().unbind()))
 }
 
-/// Has the new code call the cached function, which counts and keeps.
+/// Records that new code calls the cached function, which counts the hit and keeps the value.
 fn count(cx: &mut OpcodeExecutor<'_>, this: VarId, args: CallArgs) {
     cx.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
 }
 
-/// Whether the effect is nothing but such a call.
+/// True if the effect is a call recorded by `count`.
 fn counts(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
     let Effect::Call { callable, .. } = effect else { return false };
     let callable = cx.vars.get(*callable);
     callable.object().is_some_and(|object| LruCache::of(object.bind(cx.py)).is_some())
 }
 
-/// Whether the program's objects are not yet as the effect will make them; what is made in the trace is seen by nobody
-/// else.
+/// True if the effect is pending on an object from outside. Objects made in the trace cannot be observed by other
+/// code.
 fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::Contents { container: object } | Effect::Attribute { object, .. } => {
@@ -172,7 +173,7 @@ fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
     }
 }
 
-/// What `typing` makes of known values are values.
+/// Folds a cached function of `typing`: its results from known values are values.
 fn value_of_typing<'py>(
     cx: &mut OpcodeExecutor<'py>,
     real: &Bound<'py, PyAny>,
@@ -220,7 +221,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial
     Ok(total)
 }
 
-/// A function with some arguments given.
+/// A function with some of its arguments.
 pub struct PartialVariable {
     /// The function.
     pub function: VarId,
@@ -240,7 +241,8 @@ impl PartialVariable {
         Ok(Rc::new(PartialVariable { function, args, keywords, object: Some(object.clone().unbind()) }))
     }
 
-    /// The arguments of a call: the given ones, then the call's; its keywords win.
+    /// Returns the arguments of a call: those of the partial, then those of the call. Keywords of the call take
+    /// precedence.
     fn complete(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
         let mut all = CallArgs { positional: cx.unpack_all(self.args)?, keywords: Vec::new() };
         for (key, value) in dict::pairs(cx, self.keywords)? {
@@ -259,7 +261,7 @@ impl PartialVariable {
     }
 
     fn has_attributes(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
-        // A partial() of one that has a dict is another than of one that has none.
+        // CPython does not merge a partial whose dict exists, even if the dict is empty.
         let held = self.object.as_ref().and_then(|object| cpython::instance_dict_if_made(object.bind(cx.py)));
         cx.effects.is_written(this) || held.is_some()
     }

@@ -62,7 +62,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, getter: Getter, args: &CallArgs) -> Flow<Va
     Ok(cx.produce(Rc::new(GetterVariable { getter, args: args.clone(), object: None })))
 }
 
-/// A function that gets what its arguments say.
+/// An `itemgetter`, `attrgetter` or `methodcaller`.
 pub struct GetterVariable {
     getter: Getter,
     args: CallArgs,

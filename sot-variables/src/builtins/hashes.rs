@@ -1,5 +1,5 @@
-//! `hashlib` on known bytes. What an object has been given is in a real one, of which nobody else knows and which is
-//! never given more: a copy takes its place.
+//! `hashlib` on known bytes. A real hash object, which no other code can reach, holds the state. It is never updated:
+//! a call works on a copy, which replaces it.
 
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ fn of_unknown() -> Unwind {
     cannot("a hash of bytes that are not known while tracing")
 }
 
-/// An object of `hashlib`.
+/// A hash object.
 struct HashVariable {
     object: Py<PyAny>,
 }
@@ -86,7 +86,7 @@ impl Variable for HashVariable {
     }
 }
 
-/// One of its methods, bound.
+/// A bound method of a hash object.
 struct HashMethod {
     object: VarId,
     name: Name,

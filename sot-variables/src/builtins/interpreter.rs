@@ -1,4 +1,4 @@
-//! What the interpreter is set to: read while tracing, and compared at each call.
+//! Settings of the interpreter: read while tracing, and guarded.
 
 use pyo3::prelude::*;
 
@@ -16,7 +16,7 @@ builtin! { RECURSION_LIMIT = "sys:getrecursionlimit" => |cx, args| {
     cx.integer(limit)
 } }
 
-/// That the limit is this one. It is asked of the function that says it.
+/// Guard: the recursion limit is this. The guarded object is the function that returns the limit.
 struct RecursionLimit(i64);
 
 impl ObjectTest for RecursionLimit {

@@ -1,5 +1,5 @@
-//! Output of known values: `print`. Texts are made while tracing, the call is replayed after the graph, in order with
-//! the other writes. A number that differs from call to call is printed as it then is.
+//! `print` of known values. The texts are made while tracing. The call is replayed after the graph, in order with the
+//! other side effects. An open number is printed with its value in each call.
 
 use pyo3::prelude::*;
 
@@ -50,7 +50,7 @@ builtin! { PRINT = "print" => |cx, args| {
     Ok(cx.none())
 } }
 
-/// The file to print to, if it is not where all output went before the trace.
+/// Returns the file to print to; `None` for the `sys.stdout` from before the trace.
 fn file(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<VarId>> {
     for (name, value) in &args.keywords {
         if &**name == "file" && !is_none(cx, *value)? {
@@ -60,7 +60,7 @@ fn file(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<VarId>> {
     Ok(cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into()).flatten())
 }
 
-/// `print` to a text in memory that the trace has made: `write` is called with one text after the other.
+/// Simulates `print` to a `StringIO` made in the trace: calls `write` with each text.
 fn print_to(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: &[VarId], options: &CallArgs) -> Flow<()> {
     if cx.see_as::<KeptVariable>(file)?.is_none() {
         return Err(cannot("print() to a file of the program's own"));
@@ -86,7 +86,8 @@ fn print_to(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: &[VarId], options: 
     }
 }
 
-/// Options of `print` that are not known or would be refused, or a file whose writing the program could see.
+/// Breaks the graph for options of `print` that are not known or not accepted, and for a file whose writes the
+/// program could observe.
 pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
     for (name, value) in &args.keywords {
         let fits = match &**name {
@@ -102,7 +103,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
     Ok(())
 }
 
-/// Whether `file` is where all output goes, and the trace has put nothing else there.
+/// True if `file` is `None`, the trace has not replaced `sys.stdout`, and writing there runs no code of the program.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none() && unseen::by_stdout(cx, None)?)
@@ -115,7 +116,7 @@ fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
     Ok(cx.trackers.is_loadable(tracker) && unseen::writes_unseen(object.bind(cx.py))?)
 }
 
-/// What is printed, as it is now: a later change of a container must not show.
+/// Returns the text of a value to print, made now, because containers may change before the replay.
 pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     let str = builtin_object(cx.py, "str")?;
     if let Some(text) = cx.lazy_call(&str, &[value])? {
@@ -127,7 +128,7 @@ pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     }
 }
 
-/// The text of an object whose `__str__` is followed, if all it does is to make a text.
+/// Returns the text of an object whose `__str__` is inlined, if `__str__` has no side effects.
 fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny>, value: VarId) -> Flow<VarId> {
     if cx.see(value)?.form() == Form::Tensor {
         return Err(cannot("print() of a value that is not known while tracing"));
@@ -144,7 +145,7 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
     }
 }
 
-/// `print` itself.
+/// Returns the variable of `print`.
 pub(super) fn print_variable(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let print = builtin_object(cx.py, "print")?;
     let of = cx.trackers.add(Tracker::Builtins);

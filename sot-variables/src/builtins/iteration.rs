@@ -1,6 +1,5 @@
 //! Iterators and sequences made by `builtins`: `iter`, `next`, `enumerate`, `zip`, `map`, `filter`, `reversed`,
-//! `sorted`,
-//! `range`.
+//! `sorted`, `range`.
 
 use std::rc::Rc;
 
@@ -108,7 +107,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err(format!("sorted expected 1 argument, got {given}"))));
     };
     let direct = cx.claims.take_call();
-    // The order a set is iterated in shows only among items whose keys are equal.
+    // The iteration order of a set matters only among items with equal keys.
     let items = match cx.see_as::<SetVariable>(iterable)? {
         Some(set) if set.sorts_in_any_order(args.keywords.iter().any(|(option, _)| &**option == "key")) => {
             set.keys.iter().map(|key| key.variable).collect()
@@ -134,11 +133,11 @@ builtin! { RANGE = "range" => |cx, args| {
     }
 } }
 
-/// So many comparisons of one sort are simulated.
+/// Maximum number of comparisons in a simulated sort.
 const MAX_COMPARISONS: usize = 2000;
 
-/// The items in order, by the `key` and `reverse` keywords of a call. `direct`: it is all that the present instruction
-/// does.
+/// Returns the items sorted by the `key` and `reverse` keywords of a call. `direct` is true if the sort is all that
+/// the current instruction does, so that calls of the key function can be claimed.
 pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, direct: bool) -> Flow<Vec<VarId>> {
     let mut key = None;
     let mut reverse = false;
@@ -147,7 +146,7 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
             "key" => key = Some(*value),
             "reverse" => reverse = cx.truth(*value)?,
             other => {
-                // CPython of this version words the error.
+                // CPython raises the error, whose wording differs between versions.
                 let options = PyDict::new(cx.py);
                 options.set_item(other, cx.py.None())?;
                 let refused = PyList::empty(cx.py).call_method("sort", (), Some(&options));
@@ -164,7 +163,7 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
     in_order(cx, items, &keys, reverse)
 }
 
-/// The items in the order of their keys.
+/// Returns the items in the order of their keys.
 pub(crate) fn in_order(
     cx: &mut OpcodeExecutor<'_>,
     items: &[VarId],
@@ -178,7 +177,7 @@ pub(crate) fn in_order(
     Ok(order.into_iter().map(|position| items[position]).collect())
 }
 
-/// CPython sorts positions by the real keys, if all are known.
+/// Returns the order by the real keys, sorted by CPython. `None` if a key is unknown.
 fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Option<Vec<usize>>> {
     let mut known = Vec::with_capacity(keys.len());
     for &key in keys {
@@ -197,8 +196,9 @@ fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Fl
     }
 }
 
-/// CPython sorts positions, and its comparisons are simulated. What it has not been told yet ends its sort, which
-/// begins again with one more answer: which comparisons there are, and in what order, differs between versions.
+/// Returns the order by simulated comparisons. CPython sorts positions with a comparison function that raises at the
+/// first unknown comparison. That comparison is then simulated, and the sort starts again. So which comparisons are
+/// made, and in what order, is up to the interpreter's version.
 fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Vec<usize>> {
     let answers = Py::new(cx.py, Answers::default())?.into_bound(cx.py);
     let options = PyDict::new(cx.py);
@@ -221,7 +221,8 @@ fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) ->
     }
 }
 
-/// A comparison of positions: which of its answers are known, how many it has given, and what it could not say.
+/// The comparison function: the known results, the number of results given so far, and the comparison that was
+/// missing.
 #[pyclass]
 #[derive(Default)]
 struct Answers {
@@ -242,12 +243,12 @@ impl Answers {
     }
 }
 
-/// `iter()` of each.
+/// Returns `iter()` of each iterable.
 pub(super) fn iterators(cx: &mut OpcodeExecutor<'_>, iterables: &[VarId]) -> Flow<Vec<VarId>> {
     iterables.iter().map(|&iterable| cx.iter(iterable)).collect()
 }
 
-/// `next(iterator)`, for what is an iterator.
+/// Simulates `next(iterator)`; raises a `TypeError` for a value that is not an iterator.
 fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
     let payload = cx.see(iterator)?;
     let is_iterator = payload.python_type(cx).hasattr("__next__")?;
@@ -258,7 +259,7 @@ fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
     cx.next(iterator)
 }
 
-/// `StopIteration`, with what a generator returned.
+/// Makes a `StopIteration`, with the return value of a generator.
 fn stop(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Unwind> {
     let value = if cx.see(iterator)?.form() == Form::Generator { generator::return_value(cx, iterator)? } else { None };
     let Some(value) = value else { return Ok(cx.raise(PyStopIteration::new_err(()))) };
@@ -273,7 +274,7 @@ fn zip_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool> {
     let Some((none, options)) = cx.materialize_args(&options)? else {
         return Err(cannot("zip() with an unknown option"));
     };
-    // CPython of this version says which options there are.
+    // CPython checks the options, which differ between versions.
     builtin_object(cx.py, "zip")?.call(none, Some(&options)).map_err(|error| cx.raise(error))?;
     Ok(options.get_item("strict")?.map_or(Ok(false), |strict| strict.is_truthy())?)
 }
@@ -322,7 +323,7 @@ fn reversed_range(cx: &mut OpcodeExecutor<'_>, range: &RangeVariable) -> Flow<Va
     Ok(SequenceIterator::over(cx, range))
 }
 
-/// A known number for `range`, through `__index__` if need be.
+/// Returns a known number for `range`, by `__index__` if needed.
 fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
     if let Some(known) = cx.materialize(value)? {
         return Ok(known);

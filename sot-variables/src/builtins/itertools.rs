@@ -123,7 +123,7 @@ builtin! { BATCHED = "itertools:batched"? => |cx, args| {
         return Err(cx.raise(PyValueError::new_err("n must be at least one")));
     };
     let inner = cx.iter(required(iterable)?)?;
-    // CPython makes room for all items of a batch at once.
+    // CPython allocates memory for a whole batch at once.
     cx.patience.refuse_many(size)?;
     Ok(produce(cx, Itertool::Batched { inner, size }))
 } }

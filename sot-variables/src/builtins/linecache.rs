@@ -1,4 +1,4 @@
-//! Lines of source: what `linecache` has of a file is read while tracing, and assumed to stay.
+//! Source lines: read from `linecache` while tracing, and guarded.
 
 use pyo3::prelude::*;
 
@@ -11,7 +11,7 @@ use super::cannot;
 use crate::classes::exception::replica::assume_sources;
 use crate::iterators::library;
 
-// Looks whether files were written since they were read: each line that is asked for is assumed to stay.
+// `checkcache` looks for files that have changed since they were read. The file is guarded to be unchanged.
 sot_core::builtin! { CHECK_CACHE = "linecache:checkcache" => |cx, args| {
     let [file] = args.exactly(cx, "checkcache")?;
     let file = known_file(cx, file)?;
@@ -41,7 +41,7 @@ sot_core::builtin! { GET_LINE = "linecache:getline" => |cx, args| {
     cx.fold(|_| function.call1((file, line)))
 } }
 
-/// Which file and line; the variables of a module beside them say where else to look.
+/// Returns file and line. Module globals, which tell a loader for the source, are not supported.
 fn two(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<[VarId; 2]> {
     match args.positional[..] {
         [file, line] if args.keywords.is_empty() => Ok([file, line]),
@@ -50,10 +50,10 @@ fn two(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<[VarId; 2]> {
     }
 }
 
-/// Where the trace has reached the cache as a dict, the functions here would not see what it wrote there.
+/// Breaks the graph if the trace itself has reached the cache dict: the folded functions would not see its writes.
 fn refuse_reached_cache(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let module = cpython::import(cx.py, "linecache")?;
-    // Before 3.9 the cache is cleared by putting another one in its place.
+    // Before 3.9, the cache is cleared by replacing the dict.
     if cx.identities.of(&module.getattr("cache")?).is_some() || cx.effects.binds_globals(&module.dict().unbind()) {
         return Err(cannot("linecache, whose cache the function has reached"));
     }

@@ -96,7 +96,7 @@ builtin! { SORT = "list.sort" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("sort() takes no positional arguments")));
     };
     let items = expect(cx, this)?.items.clone();
-    // What the comparisons and the key see of the list is empty.
+    // During a sort, the comparisons and the key function see an empty list.
     write(cx, this, Vec::new())?;
     let emptied = expect(cx, this)?;
     let sorted = sort(cx, &items, args, false);
@@ -167,7 +167,7 @@ builtin! { ADD = "list.__add__" => |cx, args| {
     cx.binary(BinaryOp::Add, this, other)
 } }
 
-/// `ValueError: 3 is not in list`, with CPython's text where the item is known.
+/// Returns the `ValueError` of `list.index`, with CPython's message if the item is known.
 fn not_in_list(cx: &mut OpcodeExecutor<'_>, item: VarId) -> Flow<sot_core::error::Unwind> {
     let Some(item) = cx.materialize(item)? else { return Err(cannot("list.index() of an absent item")) };
     match builtin_object(cx.py, "list")?.call0()?.call_method1("index", (item,)) {

@@ -1,6 +1,7 @@
-//! Locks. What a lock of the program's guards is written later than in CPython, so taking one from outside breaks the
-//! graph. Those of the standard library's caches only spare work: they are taken and released when the graph has run,
-//! or up to where it breaks. One made in the function is nobody else's while the trace lasts.
+//! Locks. Writes that a lock of the program protects are replayed later than CPython would do them, so acquiring a
+//! lock from outside breaks the graph. Locks of the standard library's caches only avoid duplicate work: acquiring
+//! and releasing them is replayed with the other side effects. A lock made in the trace cannot be reached by other
+//! threads.
 
 use std::rc::Rc;
 
@@ -22,7 +23,7 @@ sot_core::variable_kind! { "lock" }
 /// A lock made in the trace.
 struct LockVariable {
     reentrant: bool,
-    /// How often it is taken.
+    /// Number of times that the lock is held.
     held: usize,
 }
 
@@ -55,7 +56,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, maker: &str, reentrant: bool, args: &CallArg
     if args.all().next().is_some() {
         return Err(cannot("a lock made with arguments"));
     }
-    // Not every version's class makes one.
+    // In some versions, the class cannot be called.
     library(cx.py, "_thread", maker)?.call0(cx.py).map_err(|error| cx.raise(error))?;
     Ok(cx.produce(Rc::new(LockVariable { reentrant, held: 0 })))
 }
@@ -89,7 +90,7 @@ fn release(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.none())
 }
 
-/// The lock of a call, if it was made in the trace.
+/// Returns the lock of a call, if it was made in the trace.
 fn receiver(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<(VarId, Rc<LockVariable>)>> {
     let Some(&lock) = args.positional.first() else { return Ok(None) };
     Ok(made(cx, lock)?.map(|made| (lock, made)))
@@ -151,7 +152,7 @@ fn later(cx: &mut OpcodeExecutor<'_>, method: &str, args: &CallArgs) -> Flow<()>
     Ok(())
 }
 
-/// Modules whose locks guard caches of their own.
+/// Modules whose locks protect caches of their own.
 const CACHES: &[&str] = &["functools", "logging"];
 
 fn is_of_a_cache(cx: &OpcodeExecutor<'_>) -> Flow<bool> {

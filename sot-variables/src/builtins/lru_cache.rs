@@ -1,4 +1,4 @@
-//! `functools.lru_cache` of a function made in the trace: what it has computed is a table of variables.
+//! `functools.lru_cache` of a function made in the trace: the cache is a table of variables.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! { "cached_function" }
 
-/// A cached function.
+/// A function with an `lru_cache`, made in the trace.
 #[derive(Clone)]
 pub struct CachedVariable {
     function: VarId,
     maxsize: VarId,
     typed: VarId,
     info: VarId,
-    /// More results are not kept.
+    /// Maximum number of cached results.
     limit: usize,
     kept: Rc<Vec<Kept>>,
     hits: i64,
@@ -36,7 +36,7 @@ struct Kept {
     value: VarId,
 }
 
-/// The arguments of a call, the keyword arguments in their order.
+/// The arguments of a call, with the names of the keyword arguments in their order.
 #[derive(Clone)]
 struct Key {
     arguments: Vec<Rc<HashKey>>,
@@ -83,7 +83,8 @@ impl Key {
         Ok(Key { arguments, names: args.keywords.iter().map(|(name, _)| Rc::clone(name)).collect() })
     }
 
-    /// Whether two calls are one. Equal arguments of different types are sometimes one to C code.
+    /// True if the keys are equal. Breaks the graph for equal arguments of different types, which C code
+    /// distinguishes only in some cases.
     fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &Key) -> Flow<bool> {
         if self.names != other.names || self.arguments.len() != other.arguments.len() {
             return Ok(false);
@@ -138,7 +139,7 @@ impl Variable for CachedVariable {
         for (at, kept) in self.kept.iter().enumerate() {
             if kept.key.same(cx, &key)? {
                 let now = expect(cx, this)?;
-                // The one asked for last is the last to be dropped.
+                // The most recently used entry is moved to the end, and dropped last.
                 let mut order = now.kept.to_vec();
                 if let Some(after) = order.get_mut(at..) {
                     after.rotate_left(1);

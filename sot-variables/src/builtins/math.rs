@@ -1,4 +1,4 @@
-//! Functions of `math` with a meaning beyond numbers that are known: special methods and sequences.
+//! Functions of `math` that accept unknown values, through special methods and sequences.
 
 use pyo3::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Builtins whose arguments need not be known: one file per family. What only makes sense on known values has no
-//! handler here; such calls are folded.
+//! Builtins that accept arguments with unknown values, one file per family. Builtins that need known values have no
+//! handler here: their calls are folded.
 
 pub mod abc;
 pub mod attribute;
@@ -49,18 +49,18 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-/// A break at a call that is not simulated in this form.
+/// Returns a graph break at a call that is not simulated in this form.
 pub fn cannot(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
 
-/// An object of `builtins`.
+/// Returns an object of the module `builtins`.
 fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(py, "builtins")?.getattr(name)
 }
 
-/// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own
-/// error, from the same call on an empty object of the type.
+/// Returns the receiver of a method and its arguments: `required` to `N` positional ones and no keywords. For a wrong
+/// number of arguments, raises CPython's own error, from the same call on an empty object of the type.
 pub fn receive<const N: usize>(
     cx: &mut OpcodeExecutor<'_>,
     args: &CallArgs,
@@ -91,12 +91,12 @@ fn misuse(cx: &mut OpcodeExecutor<'_>, ty: &str, name: &str, given: usize) -> Fl
     })
 }
 
-/// Whether the value is `None`.
+/// True if the value is known to be `None`.
 fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
     Ok(cx.known(value)?.is_some_and(|value| value.is_none()))
 }
 
-/// An optional argument where `None` means it was not given.
+/// Returns an optional argument, where `None` counts as not given.
 fn given(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<VarId>> {
     match value {
         Some(value) if is_none(cx, value)? => Ok(None),
@@ -104,12 +104,12 @@ fn given(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<VarId
     }
 }
 
-/// An argument that `named` has checked to be there.
+/// Returns an argument whose presence `named` has checked.
 pub fn required(value: Option<VarId>) -> Flow<VarId> {
     value.ok_or_else(|| cannot("a call without a required argument"))
 }
 
-/// The variable of an object made while tracing by a pure call, containers included.
+/// Returns the variable of the result of a pure call made while tracing, containers included.
 fn fresh<'py>(cx: &mut OpcodeExecutor<'py>, value: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
     match value {
         Ok(value) => cx.wrap_fresh(&value),
@@ -117,7 +117,7 @@ fn fresh<'py>(cx: &mut OpcodeExecutor<'py>, value: PyResult<Bound<'py, PyAny>>) 
     }
 }
 
-/// A known `int` argument.
+/// Returns the value of a known `int` argument; breaks the graph otherwise.
 pub fn known_index(cx: &mut OpcodeExecutor<'_>, value: VarId, what: &str) -> Flow<i64> {
     cx.known_int(value)?.ok_or_else(|| cannot(&format!("{what} with a number that is not known while tracing")))
 }

@@ -1,4 +1,4 @@
-//! Methods every class inherits from `object`.
+//! Methods that every class inherits from `object`.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ use crate::containers::dict::DictVariable;
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [_] if args.keywords.is_empty() => Ok(cx.none()),
     [this, ..] => {
-        // Extra arguments are allowed where the class has its own `__new__` and inherits this.
+        // Extra arguments are allowed if the class overrides `__new__` but not `__init__`.
         let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
         let owner = if !ty.getattr("__init__")?.is(object.getattr("__init__")?) {
             "object".to_owned()
@@ -36,7 +36,7 @@ builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [] => Err(cannot("object.__init__() without an object")),
 } }
 
-// Told of each subclass, it does nothing.
+// The default hook does nothing.
 builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
     if args.keywords.is_empty() { Ok(cx.none()) } else { Err(cannot("__init_subclass__() with keyword arguments")) }
 } }
@@ -69,7 +69,8 @@ builtin! { DELATTR = "object.__delattr__" => |cx, args| {
     Ok(cx.none())
 } }
 
-/// Refuses what `object` does not write the attributes of: C code does, or those are found elsewhere.
+/// Breaks the graph for objects whose attributes `object.__setattr__` does not write: C code does, or they are stored
+/// elsewhere.
 fn refuse_other_writes(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     let ty = cx.type_of(this)?.cast_into::<PyType>().map_err(PyErr::from)?;
     let mut own = false;
@@ -91,7 +92,7 @@ builtin! { EQ = "object.__eq__" => |cx, args| {
 
 builtin! { NE = "object.__ne__" => |cx, args| {
     let [this, other] = args.exactly(cx, "__ne__")?;
-    // `object.__ne__` inverts `__eq__`, the user's own included.
+    // `object.__ne__` inverts `__eq__`, which the program may override.
     match cx.special_method(this, "__eq__")? {
         Some(_) => {
             let equal = object_model::call_special(cx, this, "__eq__", &[other])?;
@@ -118,14 +119,15 @@ builtin! { STR = "object.__str__" => |cx, args| {
 
 builtin! { REDUCE_EX = "object.__reduce_ex__" => |cx, args| {
     let [this, protocol] = args.exactly(cx, "__reduce_ex__")?;
-    // Those before 2 have another way.
+    // Protocols before 2 work differently.
     if cx.known_int(protocol)?.is_none_or(|protocol| protocol < 2) {
         return Err(cannot("__reduce_ex__() of that protocol"));
     }
     reduce(cx, this)
 } }
 
-/// How `copy` and `pickle` take an object apart: the call that makes another one, and what it holds.
+/// Simulates `__reduce_ex__`, by which `copy` and `pickle` take an object apart: the call that makes a new object,
+/// and its state.
 fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
     let payload = cx.see(this)?;
@@ -145,7 +147,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
             _ => false,
         })
     };
-    // Where `object` has no `__getstate__` of its own, C code asks the object for one.
+    // If `object` has no `__getstate__`, C code looks it up on the instance.
     let asked = || -> PyResult<bool> {
         let ty = ty.cast::<PyType>()?;
         let hooked = !matches!(cpython::getattr_hook(ty), GetattrHook::Generic);
@@ -157,7 +159,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let plain = matches!(payload.form(), Form::Instance | Form::Object)
         && !own("__getnewargs__")?
         && cx.see_as::<ClassVariable>(class)?.is_some_and(|class| class.has_plain_instances(cx.py));
-    // As named tuples do.
+    // As for named tuples.
     let tuple = payload.form() == Form::Tuple && own("__getnewargs__")? && ty.getattr("__dictoffset__")?.eq(0)?;
     if !(plain || tuple) || asked()? || own("__getnewargs_ex__")? {
         return Err(cannot("copying of an object with parts that C code keeps"));
@@ -192,7 +194,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     Ok(cx.tuple(vec![make, args, state, none, none]))
 }
 
-/// The dict of an object's attributes, or `None` where it has none.
+/// Returns the dict of an object's attributes, or `None` if it is missing or empty.
 fn attributes_of(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     match cx.find_attr(this, &Rc::from("__dict__"))? {
         Some(dict) if cx.truth(dict)? => Ok(dict),
@@ -224,7 +226,7 @@ builtin! { REDUCE_DEQUE = "collections:deque.__reduce__" => |cx, args| {
     Ok(cx.tuple(vec![class, args, none, items]))
 } }
 
-/// `True` or `False` for one object, else `NotImplemented`.
+/// Returns `True` or `False` for identical objects, else `NotImplemented`.
 fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool) -> Flow<VarId> {
     if cx.is_same(this, other)? {
         return Ok(cx.boolean(equal));

@@ -1,4 +1,4 @@
-//! Functions of `operator`: the operators as functions.
+//! Functions of `operator`.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use sot_core::variable::VarId;
 use super::cannot;
 use crate::iterators::sequence::SequenceIterator;
 
-/// Registers a function of two operands for each operator of a table.
+/// Registers a function of two operands for each operator in a table.
 macro_rules! operators {
     ($method:ident($family:ident): $($item:ident = $path:literal, $op:ident;)+) => {$(
         builtin! { $item = $path => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.$method($family::$op, a, b)) }
@@ -69,7 +69,7 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
         _ => return Err(cannot("length_hint() with these arguments")),
     };
     if cx.has_special(object, "__len__")? {
-        // What it raises may be no more than that there is no length.
+        // `length_hint` ignores a `TypeError` raised by `__len__`.
         if object_model::is_python_method(cx, object, "__len__")? {
             return Err(cannot("length_hint() of what says its length in Python"));
         }
@@ -80,7 +80,7 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
         return cx.integer(left);
     }
     let Some(method) = object_model::find_special(cx, object, &Rc::from("__length_hint__"))? else { return Ok(default) };
-    // Not the instruction's own call: a `TypeError` ends here.
+    // A `TypeError` of this call is caught here, so the call must not be claimed as the instruction's own.
     cx.claims.take();
     let hint = match cx.call(method, &CallArgs::default()) {
         Err(Unwind::Raise(error)) if is_type_error(cx, error)? => return Ok(default),

@@ -1,5 +1,5 @@
-//! `logging` of known values: replayed after the graph, in order with the other writes, under the file, line
-//! and function that the program called from.
+//! `logging` of known values: replayed after the graph, in order with the other side effects, with file, line and
+//! function of the program's call.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
@@ -43,7 +43,7 @@ builtin! { LOG_EXCEPTION = "logging:exception" => |cx, args| {
 } }
 builtin! { LOG_LOG = "logging:log" => |cx, args| log_on_root(cx, args, None) }
 
-// What loggers have, messages that are still to be replayed may depend on, and change.
+// The state of loggers affects messages that are still to be replayed.
 builtin! { CONFIGURE = "logging:basicConfig" => |cx, args| set_up(cx, args) }
 builtin! { SET_LEVEL = "logging:Logger.setLevel" => |cx, args| set_up(cx, args) }
 builtin! { ADD_HANDLER = "logging:Logger.addHandler" => |cx, args| set_up(cx, args) }
@@ -53,7 +53,7 @@ fn set_up(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
     Err(cannot("setting up how messages are logged"))
 }
 
-/// The arguments of `exception()`, which logs what is being handled if it is not told otherwise.
+/// Returns the arguments of `exception()`, which logs the handled exception by default.
 fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
     let mut args = args.clone();
     if !args.keywords.iter().any(|(name, _)| &**name == "exc_info") {
@@ -74,7 +74,7 @@ fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>)
     if !unseen::by_root_logger(cx)? {
         return Err(cannot("logging to a handler of the program's own, or one that it configures in its own way"));
     }
-    // The root logger may still have to be configured, which is done at the replay.
+    // The root logger is configured at the replay, if it has no handlers then.
     let none = cx.none();
     log(cx, none, &args.positional, &args.keywords, level)
 }
@@ -126,7 +126,8 @@ fn log(
     Ok(cx.none())
 }
 
-/// Whether all that is made of a record is a text, so that nobody sees what that of an exception is made of.
+/// True if all handlers are those of the module `logging`, which only write a record's text. Other handlers could
+/// observe that the record has no exception object.
 fn writes_texts(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
     let mut logger = match cx.see(logger)?.object() {
         Some(logger) if !logger.is_none(cx.py) => logger.bind(cx.py).clone(),
@@ -146,8 +147,8 @@ fn writes_texts(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
     Ok(true)
 }
 
-/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state,
-/// or has put a file in the place of `sys.stderr`.
+/// True if the trace has written to a logger, a handler or the module `logging`, which the replay would find in its
+/// final state, or has replaced `sys.stderr`.
 fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let logging = cpython::import(cx.py, "logging")?;
     let stderr = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stderr".into());
@@ -168,7 +169,7 @@ fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     Ok(false)
 }
 
-/// The message and what is to be formatted into it; containers are formatted now, as they may change.
+/// Returns the message and its arguments. Containers are formatted now, as they may change before the replay.
 fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     let Some((&format, rest)) = given.split_first() else { return Err(cannot("logging without a message")) };
     let mut are_values = true;
@@ -187,7 +188,7 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
             None => return Ok(vec![followed_message(cx, given[0], rest)?]),
         }
     }
-    // A single mapping is formatted by its keys.
+    // A single mapping as argument is formatted by its keys.
     let values = match &values[..] {
         [one] if one.is_instance_of::<PyDict>() && !one.is_empty()? => one.clone(),
         _ => PyTuple::new(cx.py, values)?.into_any(),
@@ -198,7 +199,7 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     }
 }
 
-/// The message with values in it that say themselves what their texts are, if that is all they do.
+/// Returns the message with values formatted by methods of the program, if these have no side effects.
 fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]) -> Flow<VarId> {
     let unknown = || cannot("logging of a value that is not known while tracing");
     if let [one] = values {
@@ -210,13 +211,13 @@ fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]
     let values = cx.tuple(values.to_vec());
     match cx.binary(BinaryOp::Remainder, format, values) {
         Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
-        // Logging says in its own way what it could not format.
+        // `logging` reports formatting errors in its own way.
         Ok(_) | Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => Err(unknown()),
         Err(other) => Err(other),
     }
 }
 
-/// File, line and function of the `depth`-th frame of the trace, counted from the innermost.
+/// Returns file, line and function of the `depth`-th frame of the trace, counted from the innermost.
 pub(super) fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3]> {
     let frame = frame_at(cx, depth)?;
     let (at, function) = (frame.location(), frame.code.code.name.clone());
@@ -233,8 +234,8 @@ pub(super) fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, 
     cx.wrap_fresh(function.as_any())
 }
 
-/// `logger.log(level, message, *args)` as called from a given place, with what is said of an exception. Without a
-/// logger it is the root's turn.
+/// Calls `logger.log(level, message, *args)` as from a given file, line and function, with the text of an exception.
+/// `None` stands for the root logger.
 #[pyfunction]
 #[pyo3(signature = (logger, level, raised, file, line, function, message, *args))]
 #[allow(clippy::too_many_arguments, reason = "they are a log record's")]
@@ -271,12 +272,12 @@ fn emit_record(
     let none = py.None();
     let record = logger
         .call_method1("makeRecord", (name, level, place.0, place.1, message, args, &none, place.2, &none, &none))?;
-    // As if a formatter had said it.
+    // The text that a formatter caches on the record.
     record.setattr("exc_text", raised)?;
     logger.call_method1("handle", (record,)).map(drop)
 }
 
-/// As above, for a caller of the translated function, so many calls above it.
+/// As `emit_record`, for the frame `calls` levels above the translated function.
 #[pyfunction]
 #[pyo3(signature = (logger, level, raised, calls, file, line, function, message, *args))]
 #[allow(clippy::too_many_arguments, reason = "they are a log record's")]
@@ -294,7 +295,7 @@ fn emit_record_for_caller(
     let py = logger.py();
     let found = match resume::caller(py, calls)? {
         Some((frame, _)) => Some(place_of(&frame)?),
-        // There are not so many.
+        // The stack has fewer frames.
         None if LANGUAGE.far_records_are_outermost => Some(outermost(py)?),
         None => None,
     };
@@ -304,7 +305,7 @@ fn emit_record_for_caller(
     }
 }
 
-/// File, line and function of a frame.
+/// Returns file, line and function of a frame.
 fn place_of(frame: &Bound<'_, PyAny>) -> PyResult<(String, i64, String)> {
     let code = frame.getattr("f_code")?;
     let name = |name: &str| code.getattr(name)?.extract::<String>();

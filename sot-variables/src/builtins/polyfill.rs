@@ -1,5 +1,5 @@
-//! C functions of the standard library that have a twin in Python: the twin is followed instead. The library itself
-//! keeps both in one file, the one in C taking the other's place when it is there.
+//! C functions of the standard library that have an equivalent in Python, which is inlined instead. The library
+//! defines both in one module, where the C function replaces the Python one if it is available.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -39,7 +39,7 @@ twins! {
     INSORT_RIGHT = "bisect", "_bisect", "bisect:insort_right", "insort_right";
 }
 
-// Without C code `JSONEncoder` is one that can be followed; texts are still made by C.
+// Without its C accelerators, `JSONEncoder` can be inlined. Strings are still encoded by C code.
 builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
     static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let make = || {
@@ -54,7 +54,7 @@ builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
     follow(cx, &encoder.getattr("iterencode")?, args)
 } }
 
-// A decoder that lives on has the scanner in C.
+// A decoder that outlives the call would have the scanner in C.
 builtin! { JSON_SCANNER = "json.scanner:c_make_scanner" => |cx, args| {
     let reads_at_once = |frame: &Frame| &*frame.code.code.name == "loads" && frame.code.code.filename.ends_with("json/__init__.py");
     if !cx.stack.iter().any(reads_at_once) {
@@ -64,7 +64,7 @@ builtin! { JSON_SCANNER = "json.scanner:c_make_scanner" => |cx, args| {
     follow(cx, &scanner, args)
 } }
 
-/// A module of the library as it is where its C part is missing; what is imported stays as it was.
+/// Loads a second copy of a library module without its C accelerator. The imported modules are left unchanged.
 fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyModule>> {
     let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     let kept = modules.get_item(accelerator)?;

@@ -1,6 +1,6 @@
-//! `random.Random` with a known seed: what it gives is known, too. Its state is that of a real one, which only the
-//! trace has. One from outside, such as that of the functions of `random`, has its state once the trace has seeded it,
-//! and gets it in the end.
+//! `random.Random` with a known seed: its numbers are known. The state is that of a real generator, which no other
+//! code can reach. The state of a generator from outside, such as the one behind the functions of `random`, is known
+//! once the trace has seeded it, and is replayed.
 
 use std::rc::Rc;
 
@@ -23,18 +23,18 @@ sot_core::variable_kind! {
     "random", types: |py| Ok(vec![library(py, "random", "Random")?]), wrap: RandomVariable::wrap
 }
 
-/// A generator of random numbers.
+/// A random number generator.
 pub struct RandomVariable {
     origin: RandomOrigin,
     ty: Py<PyAny>,
-    /// `getstate()` of the base class; `None` before it is seeded.
+    /// `getstate()` of the base class; `None` before the generator is seeded in the trace.
     state: Option<Py<PyAny>>,
 }
 
 enum RandomOrigin {
-    /// Made in the trace, of this class.
+    /// Made in the trace, with the variable of its class.
     Trace(VarId),
-    /// A real one.
+    /// A generator from outside.
     Outside(Py<PyAny>),
 }
 
@@ -118,7 +118,7 @@ fn keep(cx: &mut OpcodeExecutor<'_>, this: VarId, real: &Bound<'_, PyAny>) -> Fl
     Ok(())
 }
 
-/// The next number, and the state behind it.
+/// Draws a number, and advances the state.
 fn draw(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a random number of nothing")) };
     let made = expect(cx, this)?;

@@ -1,5 +1,5 @@
-//! `re.compile`, and methods of patterns that are given a function, or a number that only looks like none: `sub`,
-//! `subn` and `split`. With known values alone these are called, as all methods of patterns are.
+//! `re.compile`, and methods of patterns with a function or an index-like count as argument: `sub`, `subn` and
+//! `split`. With known values, methods of patterns are folded.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -61,7 +61,8 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
     Ok(cx.tuple(vec![result, found]))
 }
 
-/// At most so many, of which 0 is no limit; since 3.13 a number of a class of its own says so.
+/// Returns the maximum number of matches; 0 means no limit. From 3.13 on, missing counts are instances of a class of
+/// their own.
 fn limit(cx: &mut OpcodeExecutor<'_>, count: Option<VarId>) -> Flow<i64> {
     let Some(count) = count else { return Ok(0) };
     match sequence::index_object(cx, count)? {
@@ -82,13 +83,13 @@ fn split(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// `re.DEBUG`
 const DEBUG: i64 = 128;
 
-/// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls
-/// that are simply made. With `re.DEBUG` it writes what it has found out.
+/// Folds `re.compile()`. It is never inlined, because folded calls fill its cache, and replayed writes of a trace
+/// would fill it again. With `re.DEBUG` it prints, so that breaks the graph.
 fn compile<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let re = cpython::import(cx.py, "re")?;
     let function = re.getattr(name)?;
     let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
-    // No flags, since 3.13.
+    // From 3.13 on, a sentinel stands for absent flags.
     let nothing = re.getattr_opt("_zero_sentinel")?;
     let known = |cx: &mut OpcodeExecutor<'py>, arg: VarId| -> Flow<Bound<'py, PyAny>> {
         let object = match cx.materialize(arg)? {

@@ -101,7 +101,7 @@ fn view_disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     disjoint(cx, &CallArgs::positional(vec![items, other]))
 }
 
-/// The receiver and the other sets or iterables.
+/// Returns the receiver, and the other sets or iterables.
 fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<VarId>)> {
     match args.positional.split_first() {
         Some((&this, others)) if args.keywords.is_empty() => {
@@ -112,12 +112,12 @@ fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<Va
     }
 }
 
-/// `set.update(other)` and the like.
+/// Simulates `set.update(other)` and similar methods.
 pub fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) -> Flow<()> {
     let other = set::seen(cx, other)?;
     let as_a_whole = cx.see_as::<SetVariable>(other)?.is_some() || dict::of(cx, other)?.is_some();
     match op {
-        // What was done stays when a later item cannot be had.
+        // Item by item, as changes remain if a later item raises.
         BinaryOp::Or if !as_a_whole => cx.each(other, |cx, item| set::add(cx, this, item)),
         BinaryOp::Subtract if !as_a_whole => cx.each(other, |cx, item| {
             let key = HashKey::of(cx, item)?;
@@ -170,6 +170,6 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if set.frozen && plain {
         return Ok(this);
     }
-    // As a union with nothing.
+    // A union without operands.
     combined(cx, &CallArgs::positional(vec![this]), BinaryOp::Or)
 }

@@ -1,5 +1,5 @@
-//! Functions by which the traced program steers the tracer, and asks it. A backend registers them under the names that
-//! it gives them.
+//! Functions by which the program controls the tracer and queries it. A backend registers them under names of its
+//! own.
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
@@ -10,13 +10,13 @@ use sot_core::variable::{Form, VarId};
 use super::io;
 use super::required;
 
-/// The graph ends here.
+/// Breaks the graph.
 pub fn breakgraph(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "breakgraph")?;
     Err(Unwind::break_graph(ReasonId::Requested, "psdb.breakgraph() is called"))
 }
 
-/// The frame goes to CPython; with `recursive` what it calls, too.
+/// Leaves the frame to CPython; with `recursive`, also the functions that it calls.
 pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [recursive] = args.named(cx, "fallback", ["recursive"], 0)?;
     let recursive = match recursive {
@@ -27,19 +27,19 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Err(cx.leave_frame(Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
 }
 
-/// Whoever asks in a trace is in one.
+/// Returns `True`, as the caller is being traced.
 pub fn in_sot(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "in_sot")?;
     Ok(cx.boolean(true))
 }
 
-/// The same, by the name that says what it is for.
+/// Returns `True`, as `in_sot` does, under the more common name.
 pub fn is_compiling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "is_compiling")?;
     Ok(cx.boolean(true))
 }
 
-/// An assertion about what is known while tracing, which is guarded.
+/// Asserts a condition that is known while tracing. The condition is guarded.
 pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [condition] = args.named(cx, "assert_true", ["input"], 1)?;
     if cx.truth(required(condition)?)? {
@@ -48,7 +48,8 @@ pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> 
     Err(cx.raise(PyAssertionError::new_err(())))
 }
 
-/// Prints after the graph has run, so that tensors may be printed too; marked as coming from translated code.
+/// Prints after the graph has run, so that tensors can be printed, too. The output is marked as coming from
+/// translated code.
 pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut texts = vec![cx.string("[SOT]")];
     for &arg in &args.positional {
@@ -61,7 +62,7 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.none())
 }
 
-/// A debugger wants the program's own frame.
+/// Leaves the frame to CPython, as a debugger needs the program's own frame.
 pub fn breakpoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "breakpoint")?;
     Err(cx.leave_frame(Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))

@@ -1,4 +1,4 @@
-//! Methods of `str` and `bytes` that take an iterable: the items are known where the iterable as a whole is not.
+//! Methods of `str` and `bytes` that accept an iterable, whose items are known even if the iterable is not.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

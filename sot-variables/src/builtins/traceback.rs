@@ -1,4 +1,4 @@
-//! Texts of exceptions: the library makes them while tracing, of replicas that say what the exceptions of the trace do.
+//! Texts of exceptions. The library makes them while tracing, from replicas of the trace's exceptions.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
     print(cx, file, lines)
 } }
 
-/// Flags of generators and coroutines.
+/// Flags of generators, coroutines and asynchronous generators.
 const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
 
 builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
@@ -46,7 +46,7 @@ builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
     if super::is_none(cx, traceback)? {
         return Ok(cx.none());
     }
-    // Nothing of the trace reads the variables of a frame that has ended; a generator may not have.
+    // No code in the trace reads the variables of a finished frame. A generator's frame may not be finished.
     for entry in entries(cx, traceback)? {
         if entry.place.code.code.flags & SUSPENDS != 0 {
             return Err(cannot("clear_frames() of a generator's frame"));
@@ -77,7 +77,7 @@ builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions"? => |cx, args| {
     cx.iter(found)
 } }
 
-// What is underlined in a line is a matter of its text.
+// The underlined part of a line depends on the text of the line alone.
 builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |cx, args| {
     let [segment] = args.exactly(cx, "_extract_caret_anchors_from_line_segment")?;
     let segment = cx.known_str(segment)?.ok_or_else(|| cannot("a line that is not known"))?;
@@ -96,7 +96,7 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |c
     cx.call(class, &CallArgs::positional(parts))
 } }
 
-// So is whether anything is; of the anchors it matters whether there are any.
+// Depends on the same text, and on whether there are anchors.
 builtin! { CARETS = "traceback:StackSummary._should_show_carets"? => |cx, args| {
     let [_, start, end, lines, anchors] = args.exactly(cx, "_should_show_carets")?;
     let has_anchors = !super::is_none(cx, anchors)?;
@@ -109,7 +109,7 @@ builtin! { CARETS = "traceback:StackSummary._should_show_carets"? => |cx, args| 
     })
 } }
 
-/// The entries of a traceback of the trace.
+/// Returns the entries of a traceback of the trace.
 fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<TracebackEntry>>> {
     let first = cx.vars.as_kind::<TracebackVariable>(traceback);
     let first = first.ok_or_else(|| cannot("a traceback of an exception that was not made in the trace"))?;
@@ -117,7 +117,7 @@ fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Traceba
     Ok(std::iter::successors(Some(Rc::clone(first.entry())), next).collect())
 }
 
-/// The result of a function of the library.
+/// Folds a function of the module `traceback`.
 fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) -> Flow<VarId> {
     let function = library(cx.py, "traceback", name)?.into_bound(cx.py);
     let mut replicas = Replicas::new(said);
@@ -125,8 +125,8 @@ fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) 
     replicas.fold(cx, || function.call(positional, Some(&keywords)))
 }
 
-/// What `logging` says of an exception: of the one given, or of the one being handled where all that is given is that
-/// there is one.
+/// Returns the text that `logging` adds for `exc_info`: of the given exception, or of the handled one if `exc_info`
+/// is just true. `None` if `exc_info` is false.
 pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Option<VarId>> {
     let lines = if cx.see_as::<ExceptionVariable>(exc_info)?.is_some() {
         let class = object_model::type_variable(cx, exc_info)?;
@@ -145,7 +145,7 @@ pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Optio
     Ok(Some(cx.string(text.strip_suffix('\n').unwrap_or(&text))))
 }
 
-/// The lines for the exception that is being handled.
+/// Returns the lines for the exception that is being handled.
 fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId> {
     let handled = match exception::handled(cx)? {
         Some(exception) => {
@@ -159,8 +159,8 @@ fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId
     format(cx, "format_exception", &args, Said::WithChain)
 }
 
-/// Takes the file to print to from the arguments: it is given by name, as there are no more than so many others before
-/// it.
+/// Takes the keyword `file` out of the arguments. Breaks the graph if it is missing, or if more than `before`
+/// positional arguments are given.
 fn take_file(cx: &mut OpcodeExecutor<'_>, args: &mut CallArgs, before: usize) -> Flow<VarId> {
     let given = args.keywords.iter().position(|(name, _)| &**name == "file");
     match given.map(|at| args.keywords.remove(at).1) {

@@ -28,7 +28,7 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     Ok(cx.boolean(answer))
 } }
 
-// What a type made by `typing.NewType` does with a value.
+// A type made by `typing.NewType` returns its argument.
 builtin! { SAME = "_typing:_idfunc"? => |cx, args| {
     let [value] = args.exactly(cx, "_idfunc")?;
     Ok(value)
@@ -54,7 +54,7 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
     Ok(cx.boolean(answer))
 } }
 
-// What a metaclass with a hook of its own asks, so as not to ask itself.
+// Metaclasses that override the hook call this to avoid recursion.
 builtin! { INSTANCE_CHECK = "type.__instancecheck__" => |cx, args| {
     let [class, object] = args.exactly(cx, "__instancecheck__")?;
     let ty = cx.type_of(object)?;
@@ -84,7 +84,8 @@ builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
     _ => class_statement::make(cx, args),
 } }
 
-/// That no abstract class was told of another subclass since: `ABCMeta` keeps its own answers as long.
+/// Guard: no class was registered with any abstract base class since. `ABCMeta` invalidates its caches by the same
+/// token.
 struct AbstractToken {
     token: u64,
 }
@@ -108,7 +109,7 @@ impl ObjectTest for AbstractToken {
     }
 }
 
-/// Assumes that no abstract class is told of another subclass; `class` is one.
+/// Guards that no class is registered with an abstract base class. `class` is such a base class.
 pub(super) fn assume_registered(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<()> {
     let tracker = cx.vars.tracker(class);
     if cx.trackers.is_loadable(tracker) {
@@ -118,20 +119,20 @@ pub(super) fn assume_registered(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Fl
     Ok(())
 }
 
-/// Whether a type is, or the type of an object is, among classes.
+/// An instance or subclass check.
 struct Question<'py> {
     ty: Bound<'py, PyAny>,
-    /// Where the type comes from.
+    /// Tracker of the type.
     of: TrackerId,
     object: VarId,
     hook: &'static str,
     function: &'static str,
 }
 
-/// Libraries whose hooks say the same each time that they are asked.
+/// Libraries whose hooks always give the same answer.
 const LIBRARIES_WITH_HOOKS: &[&str] = &["_collections_abc", "collections.abc", "contextlib", "os", "typing"];
 
-/// Whether `issubclass` runs code of the program for the class.
+/// True if `issubclass` runs a `__subclasshook__` of the program for the class.
 pub(crate) fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
     let hook = cpython::type_lookup(class, &PyString::intern(class.py(), "__subclasshook__"));
     let function = hook.and_then(|hook| hook.getattr("__func__").ok());
@@ -144,13 +145,13 @@ pub(crate) fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
 impl<'py> Question<'py> {
     fn ask(&self, cx: &mut OpcodeExecutor<'py>, classes: VarId) -> Flow<bool> {
         if let Some(tuple) = cx.see_as::<TupleVariable>(classes)? {
-            // CPython has an error of its own for tuples nested too deeply.
+            // CPython raises an error of its own for tuples that are nested too deeply.
             return sequence::nested(|| self.ask_each(cx, &tuple.items)).ok_or_else(sequence::endless)?;
         }
         let Some(class) = cx.see(classes)?.object().map(|object| object.bind(cx.py).clone()) else {
             return Err(self.misuse(cx));
         };
-        // A metaclass is not asked for instances of the very class.
+        // For instances of exactly this class, CPython skips the hook of the metaclass.
         let has_metaclass = !class.get_type().is(cx.py.get_type::<PyType>());
         if self.ty.is(&class) && !(has_metaclass && self.function == "issubclass") {
             return Ok(true);
@@ -170,7 +171,8 @@ impl<'py> Question<'py> {
         Ok(false)
     }
 
-    /// CPython's own answer where the metaclass lets it be one; else the metaclass's hook is followed.
+    /// Checks a class: by CPython if the metaclass is `type` or `ABCMeta`, otherwise by inlining the hook of the
+    /// metaclass.
     fn ask_class(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
         let hook = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, self.hook));
         let is_own = |ty: PyResult<Bound<'py, PyAny>>| {
@@ -196,7 +198,8 @@ impl<'py> Question<'py> {
         cx.truth(answer)
     }
 
-    /// The `__subclasshook__` of an abstract class made in the trace. CPython asks it once for a class.
+    /// Calls the `__subclasshook__` of an abstract base class made in the trace. CPython caches its result for each
+    /// class.
     fn ask_hook(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
         let refuse = |what| cannot(&format!("{}() of a class with a __subclasshook__ of its own{what}", self.function));
         if object_model::has_own_class(cx, self.object)? {
@@ -213,7 +216,7 @@ impl<'py> Question<'py> {
         let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
         let is = match cx.known(answer)? {
             Some(answer) if answer.is_instance_of::<PyBool>() => answer.is_truthy()?,
-            // Registered ones, and those of classes derived from it, are not known without asking it.
+            // Registered classes and subclasses of registered ones cannot be known without CPython's own check.
             Some(answer) if answer.is(cx.py.NotImplemented()) && cpython::is_subtype(ty, class) => true,
             _ => return Err(refuse(", which leaves it open")),
         };
@@ -221,7 +224,7 @@ impl<'py> Question<'py> {
         Ok(is)
     }
 
-    /// What `type` itself says of a class, whatever its metaclass would.
+    /// Returns the answer of `type.__instancecheck__` or `type.__subclasscheck__`, whatever the metaclass is.
     fn answer_of_type(&self, cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<VarId> {
         let class = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
         let Some(class) = class.and_then(|class| class.cast_into::<PyType>().ok()) else {
@@ -230,7 +233,8 @@ impl<'py> Question<'py> {
         let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
         let mut is = cpython::is_subtype(ty, &class);
         if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
-            // Whose metaclass asks cannot be asked by the guard.
+            // A guard that asks for the subclass relation would call the metaclass's hook, so the type's identity is
+            // guarded.
             object_model::guard_identity(cx, &self.ty, self.of);
         }
         if !is && self.function == "isinstance" {
@@ -239,7 +243,7 @@ impl<'py> Question<'py> {
         Ok(cx.boolean(is))
     }
 
-    /// Whether the object says that it is an instance of the class.
+    /// True if `__class__` of the object is overridden, and is a subclass of the class.
     fn pretends(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>) -> Flow<bool> {
         if !object_model::has_own_class(cx, self.object)? {
             return Ok(false);
@@ -252,7 +256,7 @@ impl<'py> Question<'py> {
         }
     }
 
-    /// `int | str`, and what else has the hook.
+    /// Checks unions (`int | str`) and other objects that have the hook.
     fn ask_other(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, variable: VarId) -> Flow<bool> {
         let union = cpython::import(cx.py, "types")?.getattr("UnionType").ok();
         if union.is_some_and(|union| class.get_type().is(&union)) {
@@ -274,7 +278,7 @@ impl<'py> Question<'py> {
         cx.truth(answer)
     }
 
-    /// CPython's own error for something that is no class.
+    /// Raises CPython's own error for a second argument that is not a class.
     fn misuse(&self, cx: &mut OpcodeExecutor<'py>) -> sot_core::error::Unwind {
         let asked = super::builtin_object(cx.py, self.function)
             .and_then(|function| function.call1((cx.py.get_type::<PyType>(), 0)));

@@ -1,10 +1,12 @@
-//! Whether what is logged, warned of or printed is handled by C code and the standard library alone. Then no code of
-//! the program's runs, whose doings the rest of the trace could look at, and the output can wait until the graph has
-//! run.
+//! Decides whether log records, warnings and printed texts are processed by C code and the standard library alone.
+//! Then the output runs no code of the program, which could observe the state of the trace, and can be replayed after
+//! the graph.
 //!
-//! Nor may it fail where the function would catch that: a file may be closed, or not take the letters.
+//! Nor may the output raise an exception where the trace would catch it: a file can be closed, or unable to encode a
+//! text.
 //!
-//! It is looked at when the trace meets the call, and guarded: handlers, filters and methods may be others later.
+//! The decision is made when the trace reaches the call, and is guarded, as handlers, filters and methods may be
+//! replaced later.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyType};
@@ -19,14 +21,14 @@ use sot_core::variable::VarId;
 
 use super::cannot;
 
-/// What logging calls of a logger, of a handler and of a formatter.
+/// Methods that `logging` calls on a logger, a handler and a formatter.
 const OF_LOGGERS: [&str; 7] =
     ["isEnabledFor", "getEffectiveLevel", "handle", "filter", "callHandlers", "makeRecord", "_log"];
 const OF_HANDLERS: [&str; 8] = ["handle", "filter", "emit", "format", "acquire", "release", "flush", "handleError"];
 const OF_FORMATTERS: [&str; 6] =
     ["format", "formatTime", "formatMessage", "formatException", "formatStack", "usesTime"];
 
-/// Handlers that write texts, or nothing. Others keep records where the program can find them.
+/// Handlers that only write texts, or nothing. Other handlers may keep records where the program can find them.
 const HANDLERS: [&str; 7] = [
     "StreamHandler",
     "_StderrHandler",
@@ -37,21 +39,21 @@ const HANDLERS: [&str; 7] = [
     "WatchedFileHandler",
 ];
 
-/// Where output goes, as the object that says it: a logger, or the module that has it.
+/// A destination of output. The guarded object is a logger, a file, or the module that has the destination.
 #[derive(Clone, Copy)]
 enum Output {
     Logger,
-    /// `logging.root`, which may still have to be configured.
+    /// `logging.root`, which may be configured later.
     RootLogger,
-    /// What the module `warnings` shows.
+    /// Warnings shown by the module `warnings`.
     Warnings,
-    /// `sys.stdout`, which takes these texts, if that matters.
+    /// `sys.stdout`; with texts, if it must be able to encode them.
     Stdout(Option<Texts>),
-    /// A file, which takes these texts.
+    /// A file that must be able to encode these texts.
     File(Texts),
 }
 
-/// What texts are made of.
+/// The characters in a set of texts.
 #[derive(Clone, Copy)]
 pub(super) enum Texts {
     Ascii,
@@ -59,14 +61,14 @@ pub(super) enum Texts {
 }
 
 impl Texts {
-    /// What these are, if an exception would be caught within the trace.
+    /// Returns the kind of these texts, if an exception would be caught within the trace; `None` otherwise.
     pub(super) fn that_must_be_taken(cx: &mut OpcodeExecutor<'_>, texts: &[VarId]) -> Flow<Option<Texts>> {
         if !cx.stack.iter().any(catches) {
             return Ok(None);
         }
         let mut found = Texts::Ascii;
         for &text in texts {
-            // Others are numbers that are open, and tensors.
+            // The other values are open numbers and tensors.
             let Some(known) = cx.known(text)?.filter(|known| !known.is_none()) else { continue };
             match known.cast::<PyString>().map(|text| text.to_str()) {
                 Ok(Ok(text)) if text.is_ascii() => {}
@@ -84,12 +86,12 @@ impl Texts {
         }
     }
 
-    /// Whether a file takes them.
+    /// True if a file is open and can encode the texts.
     fn are_taken_by(self, file: &Bound<'_, PyAny>) -> PyResult<bool> {
         let io = cpython::import(file.py(), "io")?;
         let is_text = file.is_instance(&io.getattr("TextIOWrapper")?)?;
         if !is_text && !file.is_instance(&io.getattr("StringIO")?)? {
-            // A package's, which has its own ways to write.
+            // A file class of a package, which writes in its own way.
             return Ok(true);
         }
         if file.getattr("closed")?.is_truthy()? {
@@ -103,12 +105,12 @@ impl Texts {
     }
 }
 
-/// Whether an exception may be caught in a frame of the trace.
+/// True if a frame of the trace may catch an exception at its current position.
 pub(super) fn catches(frame: &Frame) -> bool {
     !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
 }
 
-/// Whether records of a logger are; guarded.
+/// True if no code of the program processes the records of a logger. Adds the guard.
 pub(super) fn by_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
     let tracker = cx.vars.tracker(logger);
     let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
@@ -118,28 +120,28 @@ pub(super) fn by_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool
     }
 }
 
-/// Whether records of the root logger are; guarded.
+/// True if no code of the program processes the records of the root logger. Adds the guard.
 pub(super) fn by_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "logging")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
     is_guarded(cx, Output::RootLogger, module, tracker)
 }
 
-/// Whether warnings are; guarded.
+/// True if no code of the program shows warnings. Adds the guard.
 pub(super) fn by_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "warnings")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
     is_guarded(cx, Output::Warnings, module, tracker)
 }
 
-/// Whether what is printed is, where the trace has put no other file in the place of `sys.stdout`; guarded.
+/// True if no code of the program writes to `sys.stdout`, which the trace must not have replaced. Adds the guard.
 pub(super) fn by_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<Texts>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
     let tracker = cx.constant_tracker(module.clone_ref(cx.py));
     is_guarded(cx, Output::Stdout(texts), module, tracker)
 }
 
-/// Whether a file takes these texts; guarded.
+/// True if a file can encode these texts. Adds the guard.
 pub(super) fn takes(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: Texts) -> Flow<bool> {
     let tracker = cx.vars.tracker(file);
     let object = cx.see(file)?.object().map(|object| object.clone_ref(cx.py));
@@ -199,11 +201,11 @@ impl Output {
     }
 }
 
-/// The module, as it is now.
+/// The module `logging` in its current state.
 struct Logging<'py> {
     module: Bound<'py, PyModule>,
     names: Bound<'py, PyDict>,
-    /// `logging.handlers`, if it is imported.
+    /// The dict of `logging.handlers`, if that module is imported.
     handlers: Option<Bound<'py, PyDict>>,
 }
 
@@ -214,14 +216,14 @@ impl<'py> Logging<'py> {
         Ok(Logging { names: module.dict(), module, handlers: handlers.map(|handlers| handlers.dict()) })
     }
 
-    /// Whether a function is one of the module's.
+    /// True if a function is defined by the module.
     fn has(&self, function: &Bound<'py, PyAny>) -> PyResult<bool> {
         let Ok(function) = function.cast::<PyFunction>() else { return Ok(false) };
         let globals = cpython::function_globals(function);
         Ok(globals.is(&self.names) || self.handlers.as_ref().is_some_and(|handlers| globals.is(handlers)))
     }
 
-    /// Whether these methods of an object are the module's.
+    /// True if these methods of an object are defined by the module.
     fn has_methods(&self, object: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<bool> {
         let py = object.py();
         let own = object.getattr("__dict__")?;
@@ -231,7 +233,7 @@ impl<'py> Logging<'py> {
             if own.contains(&name)? {
                 return Ok(false);
             }
-            // Older versions lack some.
+            // Older versions lack some of the methods.
             if let Some(method) = cpython::type_lookup(&class, &name) {
                 if !self.has(&method)? {
                     return Ok(false);
@@ -266,7 +268,7 @@ impl<'py> Logging<'py> {
         Ok(has_handlers || last.is_none() || self.handles_unseen(&last)?)
     }
 
-    /// Whether records are made by the module.
+    /// True if records are made by the module's own class.
     fn makes_records_unseen(&self) -> PyResult<bool> {
         let factory = self.module.getattr("_logRecordFactory")?;
         let Ok(class) = factory.cast::<PyType>() else { return Ok(false) };
@@ -289,7 +291,7 @@ impl<'py> Logging<'py> {
         if !formatter.is_none() && !self.formats_unseen(&formatter)? {
             return Ok(false);
         }
-        // A property there: `sys.stderr`.
+        // `stream` of this handler is a property that returns `sys.stderr`.
         if name == "_StderrHandler" {
             return writes_unseen(&cpython::import(handler.py(), "sys")?.getattr("stderr")?);
         }
@@ -313,8 +315,8 @@ fn is_empty(list: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(list.cast_exact::<PyList>().is_ok_and(PyListMethods::is_empty))
 }
 
-/// Whether the module `warnings` shows warnings in its own way. A list that `catch_warnings` keeps them in is no
-/// matter: the function that it surrounds does not look at it.
+/// True if warnings are shown by the module `warnings` itself. The list in which `catch_warnings` collects warnings
+/// may be used, as the function inside does not look at it.
 fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
     let names = module.getattr("__dict__")?;
     for name in ["_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "showwarning", "formatwarning"] {
@@ -331,8 +333,8 @@ fn shows_unseen(module: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(stderr.is_none() || writes_unseen(&stderr)?)
 }
 
-/// Whether C code, the standard library or an installed package writes to a file. What a package keeps of it (for a
-/// notebook, or for a test runner) the program does not look at in the function that prints.
+/// True if writing to a file runs C code, the standard library or an installed package. What a package (for notebooks
+/// or test runners) keeps of the output is not read by the function that prints.
 pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
     let name = PyString::intern(file.py(), "write");
     let own = file.getattr_opt("__dict__")?;
@@ -343,7 +345,7 @@ pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!has_own && cpython::type_lookup(&file.get_type(), &name).is_some_and(|write| is_installed(&write)))
 }
 
-/// Whether a function is implemented in C, or is installed with the interpreter or for it.
+/// True if a function is implemented in C, or belongs to the standard library or an installed package.
 fn is_installed(function: &Bound<'_, PyAny>) -> bool {
     let Ok(function) = function.cast::<PyFunction>() else { return true };
     let module = function.getattr("__module__").and_then(|module| module.extract::<String>());

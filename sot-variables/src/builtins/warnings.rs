@@ -1,6 +1,7 @@
-//! `warnings` of known values. Where the trace has not touched the filters, a warning is replayed after the graph, in
-//! order with the other writes, under the file and line that the program called from. Where it has (`catch_warnings`),
-//! what a warning comes to is known: the library's functions are followed, and what C code keeps of it is replayed.
+//! `warnings.warn` of known values. If the trace has not changed the filters, the warning is replayed after the
+//! graph, in order with the other side effects, with file and line of the program's call. If the trace has changed
+//! them (`catch_warnings`), the effect of a warning is known: functions of the library are inlined, and changes of C
+//! state are replayed.
 
 use std::rc::Rc;
 
@@ -22,7 +23,7 @@ use crate::containers::tuple::TupleVariable;
 
 builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
 
-// From here on no warning counts as given before.
+// Invalidates the registries of warnings that were shown before.
 builtin! { FILTERS_MUTATED = "_warnings:_filters_mutated" => |cx, args| {
     let [] = args.exactly(cx, "_filters_mutated")?;
     let function = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
@@ -36,7 +37,7 @@ fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     cpython::import(py, "warnings")
 }
 
-/// An attribute of the module, as the trace has left it.
+/// Returns an attribute of the module `warnings`, including writes of the trace.
 fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = module(cx.py)?.into_any();
     let tracker = cx.constant_tracker(module.clone().unbind());
@@ -44,7 +45,7 @@ fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     cx.get_attr(module, &Rc::from(name))
 }
 
-/// Whether the trace has said that the filters are others, or put something else in the module.
+/// True if the trace has announced a change of the filters.
 fn are_filters_touched(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let changed = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
     let is_call = |effect: &Effect| match effect {
@@ -54,8 +55,9 @@ fn are_filters_touched(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     Ok(cx.effects.log().iter().any(is_call))
 }
 
-/// The filters of the trace are the real ones as long as it lasts, since the framework warns while the graph is built.
-/// What the program would record is an error then: the operation runs in CPython.
+/// Installs the trace's filters as the real ones until the end of the trace, because the framework may warn while the
+/// graph is built. A warning that the program would record is turned into an error, so that the operation is left to
+/// CPython.
 fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let warnings = module(cx.py)?;
     let before = warnings.getattr("filters")?;
@@ -66,7 +68,7 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         Some(own) => own,
         None => match real_filters(cx, filters)? {
             Some(real) => {
-                // Code that reads the filters finds the trace's.
+                // Code that reads the filters gets the trace's variable.
                 cx.identities.insert(&real, filters);
                 real.into_any()
             }
@@ -79,15 +81,15 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// One filter.
+/// An entry of `warnings.filters`.
 struct WarningFilter<'py> {
     action: String,
-    /// Pattern of the message, category, pattern of the module, line.
+    /// Pattern of the message, category, pattern of the module, and line.
     rest: [Bound<'py, PyAny>; 4],
 }
 
 impl<'py> WarningFilter<'py> {
-    /// `None` if something in it is not known.
+    /// Returns the filter of a variable; `None` if a part of it is not known.
     fn of(cx: &mut OpcodeExecutor<'py>, filter: VarId) -> Flow<Option<Self>> {
         let Some(filter) = cx.see_as::<TupleVariable>(filter)? else { return Ok(None) };
         let [action, message, category, module, line] = filter.items[..] else { return Ok(None) };
@@ -101,7 +103,7 @@ impl<'py> WarningFilter<'py> {
         Ok(rest.try_into().ok().map(|rest| WarningFilter { action, rest }))
     }
 
-    /// Whether it is for a warning; `None` if that is not known, as it asks for the module.
+    /// True if the filter applies to a warning. `None` if that depends on the module, which is not known here.
     fn is_for(&self, text: &str, category: &Bound<'py, PyType>, line: i64) -> PyResult<Option<bool>> {
         let [message, class, module, own_line] = &self.rest;
         if !class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(category, class)) {
@@ -118,7 +120,7 @@ impl<'py> WarningFilter<'py> {
     }
 }
 
-/// A list of the filters that the trace has.
+/// Returns a real list of the trace's filters; `None` if a part is not known.
 fn real_filters<'py>(cx: &mut OpcodeExecutor<'py>, filters: VarId) -> Flow<Option<Bound<'py, PyList>>> {
     let records = cx.effects.global(&module(cx.py)?.dict().unbind(), &Name::from("_showwarnmsg_impl")).is_some();
     let Some(list) = cx.see_as::<ListVariable>(filters)? else { return Ok(None) };
@@ -150,7 +152,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         }
     }
     let touched = are_filters_touched(cx)?;
-    // A filter may turn the warning into an exception, which the program would see too late.
+    // A filter may turn the warning into an exception, which the replay would raise too late.
     if !touched && cx.stack.iter().any(unseen::catches) {
         return Err(cannot("warnings.warn() where exceptions are caught"));
     }
@@ -187,7 +189,7 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.none())
 }
 
-/// A warning under filters that the trace knows.
+/// Simulates a warning under filters known to the trace.
 fn warn_as_filtered(
     cx: &mut OpcodeExecutor<'_>,
     message: VarId,
@@ -225,7 +227,7 @@ fn warn_as_filtered(
     }
 }
 
-/// What the filters of the trace say of a warning.
+/// Returns the action that the trace's filters give for a warning.
 fn action_for<'py>(cx: &mut OpcodeExecutor<'py>, text: &str, class: &Bound<'py, PyType>, line: i64) -> Flow<String> {
     let unknown = || cannot("warnings.warn() under filters that are not known while tracing");
     let filters = state(cx, "filters")?;
@@ -241,7 +243,7 @@ fn action_for<'py>(cx: &mut OpcodeExecutor<'py>, text: &str, class: &Bound<'py, 
     Err(unknown())
 }
 
-/// What C code keeps of a warning that comes to nothing, or is shown each time.
+/// Updates the C state of a warning that is ignored or shown each time.
 #[pyfunction]
 fn note_ignored(category: &Bound<'_, PyAny>, globals: &Bound<'_, PyDict>) -> PyResult<()> {
     let py = globals.py();
@@ -254,7 +256,7 @@ fn note_ignored(category: &Bound<'_, PyAny>, globals: &Bound<'_, PyDict>) -> PyR
     noted
 }
 
-/// The class of the warning; the default is `UserWarning`.
+/// Returns the category of the warning; the default is `UserWarning`.
 fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Flow<VarId> {
     let category = match category {
         Some(category) if !is_none(cx, category)? => category,
@@ -274,7 +276,7 @@ fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Fl
     }
 }
 
-/// `warnings.warn(message, category)` as called from a given place.
+/// Calls `warnings.warn(message, category)` as from a given file and line.
 #[pyfunction]
 fn emit_warning(
     message: &Bound<'_, PyAny>,
@@ -300,11 +302,11 @@ fn emit_warning(
     explicit.call1((message, category, file, line, module, registry)).map(drop)
 }
 
-/// `warnings.warn(message, category)` for a caller of the translated function, so many calls above it.
+/// Calls `warnings.warn(message, category)` for the frame `calls` levels above the translated function.
 #[pyfunction]
 fn emit_warning_for_caller(message: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, calls: usize) -> PyResult<()> {
     let py = message.py();
-    // Where there are not so many calls, any number that is too large will do.
+    // If the stack has fewer frames, any larger number has the same effect.
     let level = resume::caller(py, calls)?.map_or(isize::MAX as usize, |(_, frames)| frames + 1);
     module(py)?.getattr("warn")?.call1((message, category, level)).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Classes: attribute lookup in the class and its metaclass, and making instances.
+//! Classes: attribute lookup in the class and its metaclass, and instantiation.
 
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ builtin! { CALL = "type.__call__" => |cx, args| {
     }
 } }
 
-/// Whether the class has abstract methods left.
+/// True if the class has abstract methods left.
 fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let names = cpython::class_attr(class, "__abstractmethods__");
     Ok(names.is_ok_and(|names| names.is_truthy().unwrap_or(true)))
@@ -60,8 +60,8 @@ fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
 /// `Py_TPFLAGS_DISALLOW_INSTANTIATION` (3.10+)
 const NOT_CALLED: u64 = 1 << 7;
 
-/// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is
-/// abstract.
+/// True if `object.__new__` makes instances of the class: its MRO has no C type besides `object`, and it has no
+/// abstract methods.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let object = class.py().get_type::<PyAny>();
     let flags: u64 = cpython::class_attr(class, "__flags__")?.extract()?;
@@ -78,7 +78,8 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// What runs code when it dies, and is no plain object, is made by CPython, which knows when that is.
+/// Breaks the graph for a class with a finalizer that is not laid out like `object`: CPython makes its instances, and
+/// knows when they die.
 fn refuse_finalizer(class: &Bound<'_, PyType>) -> Flow<()> {
     if cpython::has_finalizer(class) {
         let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
@@ -98,14 +99,14 @@ pub struct ClassVariable {
 }
 
 impl ClassVariable {
-    /// Whether a `__class_getitem__` of the program's says what `class[key]` is.
+    /// True if the program has defined the `__class_getitem__` that serves `class[key]`.
     fn is_asked_for_items(&self, cx: &OpcodeExecutor<'_>) -> Flow<bool> {
         let found = cpython::type_lookup(&self.class(cx)?, intern!(cx.py, "__class_getitem__"));
         let function = found.map(|found| found.getattr("__func__").unwrap_or(found));
         Ok(function.is_some_and(|function| function.is_exact_instance_of::<PyFunction>() && !is_of_library(&function)))
     }
 
-    /// `type.__getattribute__`
+    /// Simulates `type.__getattribute__`.
     fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if let Some(written) = cx.effects.attribute(this, name) {
             return Ok(written);
@@ -135,12 +136,12 @@ impl ClassVariable {
         Ok(Rc::new(ClassVariable { object: object.clone().unbind(), made: None }))
     }
 
-    /// A class made in the trace, for which a real one stands.
+    /// Returns the variable of a class made in the trace. `object` is the real class that stands for it.
     pub(crate) fn of(object: Py<PyAny>, made: MadeClass) -> Self {
         ClassVariable { object, made: Some(Rc::new(made)) }
     }
 
-    /// How it was made, if it was in the trace.
+    /// Returns how the class was made, if it was made in the trace.
     pub(crate) fn made(&self) -> Option<Rc<MadeClass>> {
         self.made.clone()
     }
@@ -149,12 +150,12 @@ impl ClassVariable {
         Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
     }
 
-    /// Whether `object.__new__` makes its instances.
+    /// True if `object.__new__` makes instances of the class.
     pub(crate) fn has_plain_instances(&self, py: Python<'_>) -> bool {
         self.object.bind(py).cast::<PyType>().is_ok_and(|class| is_plain(class).unwrap_or(false))
     }
 
-    /// Makes an instance the way `type.__call__` does.
+    /// Instantiates the class as a call of it does, including `__call__` of the metaclass.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
         if let Some((call, tracker)) = object_model::lookup(cx, this, &Rc::from("__call__"))? {
@@ -164,7 +165,7 @@ impl ClassVariable {
             }
             object_model::guard_identity(cx, &call, tracker);
         }
-        // A class is no descriptor: it is not given the receiver.
+        // If `__call__` of the metaclass is a class, it is not a descriptor, so it is called without the receiver.
         let own = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
         if let Some(own) = own.filter(Bound::is_instance_of::<PyType>) {
             let of = self.type_tracker(cx, this);
@@ -176,11 +177,11 @@ impl ClassVariable {
         self.make(cx, this, args)
     }
 
-    /// `type.__call__`
+    /// Simulates `type.__call__`.
     fn make(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
         let of = cx.vars.tracker(this);
-        // Where there is none, it is assumed that none comes.
+        // The lookup guards `__del__`, also its absence.
         object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))?;
         if class.is_subclass(&cx.py.get_type::<PyBaseException>())? {
             refuse_finalizer(&class)?;
@@ -207,7 +208,7 @@ impl ClassVariable {
         }
         match new {
             Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
-                // CPython's own error, which names what is missing.
+                // CPython's own error names the abstract methods.
                 cx.fold(|py| py.get_type::<PyAny>().call_method1("__new__", (&class,)))
             }
             Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
@@ -301,7 +302,7 @@ impl ClassVariable {
         }
     }
 
-    /// What C code reads off the class, such as `__name__`.
+    /// Reads an attribute that C code computes, such as `__name__`.
     fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         match self.object.bind(cx.py).clone().getattr(&**name) {
             Ok(value) => {
@@ -323,7 +324,7 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
     match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
         Some((init, tracker)) if init.is(&default) => {
             object_model::guard_identity(cx, &init, tracker);
-            // Arguments belong to `__new__` where the class has its own.
+            // If the class has its own `__new__`, the arguments are for that.
             let ty = cx.type_of(instance)?;
             let own_new = !cpython::class_attr(&ty, "__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
             if own_new || (args.positional.is_empty() && args.keywords.is_empty()) {
@@ -372,7 +373,7 @@ impl Variable for ClassVariable {
         Some(&self.object)
     }
 
-    /// As an argument of pure calls a class is itself, unless its metaclass has methods of the program's.
+    /// A class is known to pure calls, unless its metaclass is written in Python.
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let object = self.object.bind(cx.py);
         (self.made.is_none() && !cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
@@ -444,7 +445,7 @@ impl Variable for ClassVariable {
     }
 }
 
-/// The classes of a class or tuple of classes, as `isinstance` takes it.
+/// Flattens a class or nested tuple of classes, as `isinstance` accepts it.
 pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
     match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().flat_map(|item| classes_of(&item)).collect(),
@@ -452,7 +453,7 @@ pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
     }
 }
 
-/// Whether a text is evaluated, whose frame has no function that would say which module it is in.
+/// True if the frame evaluates source text, as `eval` does. Such a frame has no function that tells its module.
 fn is_in_text(cx: &OpcodeExecutor<'_>) -> bool {
     cx.stack.frame().namespace.is_some() && cx.stack.frame().function.is_none()
 }

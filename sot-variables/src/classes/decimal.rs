@@ -1,6 +1,7 @@
-//! `decimal.Decimal` of C: its operations are made while tracing, under the program's own context of the thread. How
-//! that one rounds and what it has been told is assumed to stay. Where an operation tells it something new, the guards
-//! contradict each other: such a translation serves no other call, and the next one finds a context that has been told.
+//! `decimal.Decimal` in C. Operations are folded under the thread's own decimal context, whose text (precision,
+//! rounding, flags) is guarded before and after the operation. If an operation sets a flag of the context, the two
+//! guards contradict each other: that translation never serves another call, and the next call finds the flag already
+//! set.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,7 +14,7 @@ use sot_core::variable::VarId;
 use crate::builtins::cannot;
 use crate::iterators::library;
 
-/// What is asked of C code: the type of the numbers, that of the contexts, and the function that finds the thread's.
+/// Objects of the C module: the type of decimal numbers, the type of contexts, and `getcontext`.
 struct Parts {
     number: Py<PyAny>,
     context: Py<PyAny>,
@@ -29,19 +30,19 @@ fn parts(py: Python<'_>) -> Option<&'static Parts> {
     PARTS.get_or_init(py, || find().ok()).as_ref()
 }
 
-/// Whether the type is that of decimal numbers, made by C code.
+/// True if the type is the C implementation of `Decimal`.
 pub(crate) fn is_decimal(ty: &Bound<'_, PyAny>) -> bool {
     parts(ty.py()).is_some_and(|parts| parts.number.is(ty))
 }
 
-/// All that the thread's context says of itself, which C code alone has written.
+/// Returns the `repr` of the thread's context; `None` if its class is not the one in C.
 fn context_text(current: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(parts) = parts(current.py()) else { return Ok(None) };
     let context = current.call0()?;
     Ok(if context.get_type().is(&parts.context) { Some(context.repr()?.extract()?) } else { None })
 }
 
-/// Assumes that the thread's context is what it is now.
+/// Guards that the thread's context is unchanged.
 pub(crate) fn assume_context(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let Some(parts) = parts(cx.py) else { return Ok(()) };
     let text = context_text(parts.current.bind(cx.py))?;
@@ -51,7 +52,8 @@ pub(crate) fn assume_context(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// An operation of a type: where that is the one of decimal numbers, it may tell the context something.
+/// Runs an operation of a type. If the type is `Decimal`, the context is guarded before and after, as the operation
+/// may set flags.
 pub(crate) fn of_context<'py>(
     cx: &mut OpcodeExecutor<'py>,
     ty: &Bound<'py, PyAny>,

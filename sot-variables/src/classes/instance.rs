@@ -15,7 +15,7 @@ use crate::functions::function::guard_identity;
 
 sot_core::variable_kind! { "instance" }
 
-/// An instance made in the trace; its attributes are the writes to it.
+/// An instance made in the trace. Its attributes are the side effects on it.
 pub struct InstanceVariable {
     class: VarId,
     ty: Py<PyAny>,
@@ -60,8 +60,8 @@ impl Variable for InstanceVariable {
         vec![self.class]
     }
 
-    /// Whether the two classes' objects are laid out alike CPython says, on an object of the first one that nobody else
-    /// has.
+    /// Simulates an assignment to `__class__`. CPython decides whether the layouts of the two classes are compatible,
+    /// on a temporary object of the old class.
     fn set_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, class: VarId) -> Flow<()> {
         let refuse = || {
             let text = "attribute '__class__' is written, of an object whose classes do more than to hold attributes";

@@ -1,5 +1,6 @@
-//! `x.__dict__`: the attributes of an object as a dict. There is one truth about attributes, the side effects over what
-//! the object had: what the dict holds is asked for when it is needed, and a write to it is one to the attributes.
+//! `x.__dict__`: the attributes of an object as a dict. Attributes are stored in a single place: the object's
+//! original entries plus the side effects. The entries of the dict are computed from these when needed, and a write
+//! to the dict is recorded as a write of attributes.
 
 use std::rc::Rc;
 
@@ -23,11 +24,11 @@ sot_core::variable_kind! { "instance_dict" }
 /// The attributes of an object as a dict.
 pub struct InstanceDictVariable {
     object: VarId,
-    /// What the dict held before the trace.
+    /// The dict as it was before the trace, for an object from outside.
     before: Option<VarId>,
 }
 
-/// `object.__dict__`
+/// Returns `object.__dict__`.
 pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     let tracker = cx.vars.tracker(object);
     let real = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
@@ -53,12 +54,12 @@ pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
 }
 
 impl InstanceDictVariable {
-    /// Whether the trace has written attributes of the object.
+    /// True if the trace has written attributes of the object.
     pub(crate) fn is_written(&self, cx: &OpcodeExecutor<'_>) -> bool {
         cx.effects.is_written(self.object)
     }
 
-    /// What it holds now, as a dict apart.
+    /// Returns a dict with the current attributes.
     pub(crate) fn contents(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<DictVariable> {
         Ok(DictVariable::new(self.entries(cx)?, false))
     }
@@ -72,7 +73,7 @@ impl InstanceDictVariable {
         let mut kept = Vec::with_capacity(entries.len());
         for entry in entries {
             let Ok(name) = entry.key.bind(py).extract::<String>() else {
-                // No attribute, but an entry all the same.
+                // The key is not a string, so the entry is not an attribute.
                 kept.push(entry);
                 continue;
             };
@@ -82,7 +83,7 @@ impl InstanceDictVariable {
             }
         }
         for (name, value) in cx.effects.attributes_of(self.object) {
-            // What a slot or C code keeps is not in the dict.
+            // Attributes that a slot or C code keeps are not in the dict.
             let beside = key_of_entry(&name);
             if beside.is_none() && self.is_kept_in_c(cx, &name)? {
                 continue;
@@ -94,7 +95,7 @@ impl InstanceDictVariable {
         Ok(kept)
     }
 
-    /// Gives the object these attributes, and no others.
+    /// Replaces all attributes of the object by these.
     pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
         let before = self.entries(cx)?;
         let now = KeyIndex::of(cx, after.iter().map(|entry| &entry.key));
@@ -115,7 +116,7 @@ impl InstanceDictVariable {
         Ok(())
     }
 
-    /// The attribute that a write to the dict writes.
+    /// Returns the name of the attribute that a write to this key sets.
     fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
         let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| {
             let text = "a key that is no string in the __dict__ of an object";
@@ -124,7 +125,8 @@ impl InstanceDictVariable {
         Ok(if self.is_kept_in_c(cx, &name)? { entry_beside(&name) } else { name })
     }
 
-    /// Whether the object's class has C code keep the attribute, beside which the entry is no attribute.
+    /// True if a slot or C code of the object's class keeps the attribute; then a dict entry of that name is not the
+    /// attribute.
     fn is_kept_in_c(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<bool> {
         let found = object_model::lookup(cx, self.object, name)?;
         let kinds = ["member_descriptor", "getset_descriptor"];

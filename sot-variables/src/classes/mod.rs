@@ -1,6 +1,7 @@
 //! Classes, their instances, and exceptions.
 
-/// Registers what makes instances, `type.__new__`, by one function for a family of types, which is told the path.
+/// Registers the constructors (`type.__new__`) of a family of types with a single function, which receives the path
+/// of the type.
 macro_rules! constructors {
     ($new:path; $($item:ident = $path:literal;)+) => {$(
         sot_core::builtin! { $item = $path => |cx, args| $new(cx, $path, args) }

@@ -1,4 +1,4 @@
-//! Objects with no kind of their own: instances of any class, by CPython's object model alone.
+//! Objects without a kind of their own, simulated by CPython's object model alone.
 
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ pub struct ObjectVariable {
 }
 
 impl ObjectVariable {
-    /// The variable of `object`.
+    /// Returns the variable of `object`.
     pub fn new(object: Py<PyAny>) -> Self {
         ObjectVariable { object }
     }
@@ -48,7 +48,7 @@ impl ObjectVariable {
     }
 }
 
-/// A number of another library's that goes on being another one: its type is all that is assumed.
+/// A numpy scalar whose value differs from call to call. Only its type is guarded.
 struct ChangingValue {
     ty: Py<PyType>,
 }
@@ -66,13 +66,13 @@ impl Variable for ChangingValue {
         format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
     }
 
-    /// Its methods are C code, which comes back to the operators.
+    /// Breaks the graph: the special methods are C code, which would end up in the operators again.
     fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
         Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
     }
 }
 
-/// Types whose instances are immutable values that C code keeps.
+/// Immutable types implemented in C.
 const VALUES: &[(&str, &str)] = &[
     ("re", "Pattern"),
     ("re", "Match"),
@@ -87,18 +87,18 @@ const VALUES: &[(&str, &str)] = &[
     ("_decimal", "Decimal"),
 ];
 
-/// Whether the object is an immutable value that C code keeps: what it answers depends on the arguments alone.
+/// True if the object is an immutable value implemented in C, whose methods depend on their arguments alone.
 pub fn is_c_value(object: &Bound<'_, PyAny>) -> bool {
     is_value_type(object.get_type().as_any()) && !has_own_time_zone(object)
 }
 
-/// Whether the object is a time in a zone of the program's making.
+/// True if the object is a time with a `tzinfo` written in Python.
 fn has_own_time_zone(object: &Bound<'_, PyAny>) -> bool {
     let zone = object.getattr_opt("tzinfo").ok().flatten();
     zone.is_some_and(|zone| !zone.is_none() && !is_value_type(zone.get_type().as_any()))
 }
 
-/// Whether the object says something of types and is made by `typing`, in Python.
+/// True if the object is a type hint made by `typing`, which is written in Python.
 fn is_type_hint(object: &Bound<'_, PyAny>) -> bool {
     let ty = object.get_type();
     cpython::is_heap_type(&ty) && ty.module().is_ok_and(|module| module == "typing")
@@ -115,22 +115,22 @@ builtin! { CALL_OF_ALIAS = "types:GenericAlias.__call__"? => |cx, args| {
     Ok(made)
 } }
 
-/// Whether objects of a class have no place for the attribute.
+/// True if the exception says that the object cannot have the attribute.
 fn is_refusal(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
     let (ty, refusals) =
         (cx.type_of(exception)?, [cx.py.get_type::<PyAttributeError>(), cx.py.get_type::<PyTypeError>()]);
     Ok(ty.cast::<PyType>().is_ok_and(|ty| refusals.iter().any(|refusal| cpython::is_subtype(ty, refusal))))
 }
 
-/// Of these, types whose equal instances answer alike.
+/// The types in `VALUES` whose equal instances are interchangeable.
 const COMPARED: &[&str] = &["date", "timedelta"];
 
-/// Whether the object is a value in whose place an equal one does.
+/// True if the object is a value that may be replaced by an equal one.
 pub fn is_compared_value(object: &Bound<'_, PyAny>) -> bool {
     COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(object)
 }
 
-/// Whether instances of the type are such values.
+/// True if instances of the type are immutable values implemented in C, or numpy scalars.
 pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
     static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     let own = |py: Python<'_>| VALUES.iter().filter_map(|(module, name)| library(py, module, name).ok()).collect();
@@ -138,13 +138,13 @@ pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
         || ty.cast::<PyType>().is_ok_and(numpy::is_value_type)
 }
 
-/// Whether instances of the type are tuples with names for their items, made by C code.
+/// True if the type is a struct sequence: a tuple type in C whose items have names, such as `os.stat_result`.
 pub fn is_struct_sequence(ty: &Bound<'_, PyAny>) -> bool {
     let is_tuple = || ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass_of::<PyTuple>().unwrap_or(false));
     ty.hasattr("n_sequence_fields").unwrap_or(false) && is_tuple()
 }
 
-/// Whether a new object may be kept in the place of another one that is made anew at each call.
+/// True if the object, which a call makes anew each time, may be replaced by the object of the traced call.
 pub fn is_kept_value(object: &Bound<'_, PyAny>) -> bool {
     if registered_value::is_one(object) {
         return true;
@@ -186,7 +186,8 @@ impl Variable for ObjectVariable {
             .then(|| self.object.clone_ref(cx.py))
     }
 
-    /// A value is as constant as a number, but many an equal one is made only once.
+    /// Guards a value: by `==` for types whose equal instances are interchangeable, by identity for other values,
+    /// which are rarely made anew. Of other objects only the type is guarded.
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let object = self.object.bind(cx.py).clone();
         let tracker = cx.vars.tracker(this);
@@ -204,7 +205,7 @@ impl Variable for ObjectVariable {
         Ok(())
     }
 
-    /// One value of numpy's is as good as an equal one, which is what its guard asks for.
+    /// A numpy scalar may be replaced by an equal one, as it is guarded by `==`.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         if let Some(input) = small_array::graph_input(cx, this)? {
             return Ok(input);

@@ -5,12 +5,12 @@ use sot_core::backend::ObjectTest;
 use sot_core::registered;
 use sot_core::tracker::repr;
 
-/// Whether the object is such a value.
+/// True if the object is an instance of a class that was registered as a value class.
 pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> bool {
     registered::value_class(object.get_type().as_any()).is_some()
 }
 
-/// A guard: the object is of the same class, and equal.
+/// Guard: the object is of the same class, and equal.
 pub(crate) struct EqualValue(pub(crate) Py<PyAny>);
 
 impl ObjectTest for EqualValue {

@@ -1,5 +1,6 @@
-//! Real objects that stand for values made in the trace, where CPython is to look at them: in the namespace of a class,
-//! or as parts of a `property`. Who finds one in the class is at the variable again (`OpcodeExecutor::stand_for`).
+//! Real objects that stand for values made in the trace where CPython has to look at them: in the namespace of a
+//! class, or as parts of a `property`. Whoever reads such an object from the class gets the variable again
+//! (`OpcodeExecutor::stand_for`).
 
 use std::rc::Rc;
 
@@ -29,12 +30,12 @@ fn refuse(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
 
-/// A real object for the variable. `exact` is made false where it is not in all the variable's state.
+/// Returns a real object for the variable. Clears `exact` if the object lacks part of the variable's state.
 pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
     let payload = cx.vars.get(variable);
     let hidden = payload.object().map(|object| object.bind(cx.py).clone()).filter(is_proxy);
     if let Some(object) = hidden.filter(|_| payload.form() == Form::Lazy) {
-        // What is behind it cannot be followed; that it is this object can be assumed.
+        // The mapping behind the proxy cannot be followed, but the identity of the proxy can be guarded.
         let tracker = cx.vars.tracker(variable);
         object_model::guard_identity(cx, &object, tracker);
         return Ok(object);
@@ -55,7 +56,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
         *exact &= known_exact;
         return Ok(known);
     }
-    // What the program has nested may be as deep as it likes.
+    // Values can be nested arbitrarily deep.
     cx.refuse_deep_values()?;
     let mut own = true;
     let object = new(cx, variable, &mut own)?;
@@ -69,7 +70,7 @@ fn is_proxy(object: &Bound<'_, PyAny>) -> bool {
     cpython::builtin_type_name(object) == "mappingproxy"
 }
 
-/// An object that may hold itself is told before it is filled.
+/// Makes the real object. A container is registered before it is filled, as it may contain itself.
 fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     let all = |cx: &mut OpcodeExecutor<'py>, items: &[VarId], exact: &mut bool| -> Flow<Vec<Bound<'py, PyAny>>> {
@@ -136,18 +137,18 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
     Ok(py.get_type::<PyAny>().call0()?)
 }
 
-/// An object that nothing but the call which makes it and the making of its class writes, made in the trace for real:
-/// new code makes it anew with the same call.
+/// An object that was made for real by a call in the trace, such as a `property`, and that nothing else writes
+/// besides the class it becomes part of. New code makes it by the same call.
 pub struct MadeVariable {
     object: Py<PyAny>,
     callable: VarId,
     args: CallArgs,
-    /// Whether real objects say all that there is to the arguments.
+    /// True if no argument had to be approximated by a stand-in.
     exact: bool,
 }
 
-/// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of
-/// them.
+/// Calls `callable(*args)` while tracing, with real objects for the values made in the trace. The callable must not
+/// look into its arguments.
 pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
     let mut exact = true;
     let real = args.positional.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
@@ -167,7 +168,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
     }
 }
 
-/// The same, where real objects say all that there is to the arguments.
+/// As `call`, but breaks the graph unless all arguments are known exactly.
 pub(crate) fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
     let name = tracker::name(callable.bind(cx.py));
     let made = call(cx, callable, args)?;
@@ -216,10 +217,10 @@ property_with! {
     DELETER = "property.deleter", "deleter";
 }
 
-/// What type parameters and aliases ask a function of the program's for when it is read.
+/// Attributes of type parameters and aliases that are computed by a function of the program when they are read.
 const LATE: &[&str] = &["__bound__", "__constraints__", "__default__", "__value__"];
 
-/// Whether C code makes type parameters of the class, of which it asks nothing.
+/// True if the class is a type parameter in C, whose constructor does not look into its arguments.
 pub(crate) fn is_parameter_type(class: &Bound<'_, PyType>) -> bool {
     let is = |name: &str| library(class.py(), "typing", name).is_ok_and(|known| class.is(&known));
     !cpython::is_subtype(class, &class.py().get_type::<PyType>()) && PARAMETERS.iter().any(|name| is(name))
@@ -227,7 +228,7 @@ pub(crate) fn is_parameter_type(class: &Bound<'_, PyType>) -> bool {
 
 const PARAMETERS: &[&str] = &["TypeVar", "ParamSpec", "TypeVarTuple"];
 
-/// Whether the variable is such an object, and what it was made of is known.
+/// True if the variable is an object made by `call`, from arguments that are known exactly.
 pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
     cx.vars.as_kind::<MadeVariable>(variable).is_some_and(|made| made.exact)
 }
@@ -257,7 +258,7 @@ impl Variable for MadeVariable {
         self.args.all().collect()
     }
 
-    /// What a decorator copies from the function it is given is that of the stand-in.
+    /// Attributes such as `__doc__`, which a decorator copies from its function, are read from the stand-in.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if matches!(&**name, "__dict__" | "__annotations__") {
             return Err(refuse("the attributes of an object that C code has made in the function"));

@@ -1,6 +1,6 @@
-//! Objects of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). What the base
-//! keeps is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of the base work on
-//! it; everything else follows the object model, so that overridden methods are seen.
+//! Instances of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). The state
+//! of the builtin base is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of
+//! the base work on the storage. Everything else follows the object model, so that overridden methods are called.
 
 use std::rc::Rc;
 
@@ -26,7 +26,8 @@ use crate::iterators::rebuild;
 
 sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
 
-/// Types whose instances keep something that subclasses inherit; of two that fit, the first.
+/// Mutable builtin types whose state subclasses inherit, with the method that fills a new instance. If several match,
+/// the first is used.
 const MUTABLE: &[(&str, &str, &str)] = &[
     ("collections", "OrderedDict", "update"),
     ("builtins", "dict", "update"),
@@ -37,7 +38,7 @@ const MUTABLE: &[(&str, &str, &str)] = &[
 const DEQUE: (&str, &str, &str) = ("collections", "deque", "__init__");
 const VALUES: &[&str] = &["str", "int", "float", "complex", "bytes", "frozenset"];
 
-/// What a subclass inherits its storage from.
+/// The builtin type that a subclass inherits its storage from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// A container: module, name, and the method that fills a new one.
@@ -47,7 +48,7 @@ enum Base {
 }
 
 impl Base {
-    /// The base of a proper subclass.
+    /// Returns the base of a proper subclass; `None` for the builtin types themselves and other classes.
     fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Base>> {
         if !inherits_storage(ty) {
             return Ok(None);
@@ -74,27 +75,28 @@ impl Base {
     }
 }
 
-/// A quick look, before the classes are compared one by one.
+/// A quick check before the classes of the MRO are compared one by one.
 fn inherits_storage(ty: &Bound<'_, PyType>) -> bool {
-    // Some types of CPython's own have no order yet; of those only one is a subclass that matters here.
+    // Some static types have no MRO yet; `defaultdict` is the only subclass among them that matters here.
     (cpython::is_heap_type(ty) || cpython::type_name(ty) == "defaultdict")
         && ty.mro().iter().any(|class| class.cast::<PyType>().is_ok_and(is_base))
 }
 
 fn is_base(ty: &Bound<'_, PyType>) -> bool {
     let name = cpython::type_name(ty);
-    // It is a heap type from 3.12 on.
+    // `deque` is a heap type from 3.12 on.
     let deque = &*name == DEQUE.1;
     (deque || !cpython::is_heap_type(ty))
         && (MUTABLE.iter().any(|(_, base, _)| *base == &*name) || VALUES.contains(&&*name))
 }
 
-/// Guards look into what lists, dicts and sets of subclasses keep; of a deque, they would ask its class.
+/// Deques of a subclass are excluded: guards read the storage of lists, dicts and sets directly, but would call
+/// methods of a deque's class.
 fn is_subclass_object(object: &Bound<'_, PyAny>) -> bool {
     matches!(Base::of(&object.get_type()), Ok(Some(base)) if !base.is_deque())
 }
 
-/// An object of a subclass.
+/// An instance of a subclass of a builtin type.
 pub struct SubclassVariable {
     class: Option<VarId>,
     ty: Py<PyAny>,
@@ -103,17 +105,17 @@ pub struct SubclassVariable {
     object: Option<Py<PyAny>>,
 }
 
-/// What the base of an object's class keeps in it.
+/// Returns the storage of an instance of a subclass; `None` for other values.
 pub fn storage_of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<VarId>> {
     Ok(cx.see_as::<SubclassVariable>(object)?.map(|object| object.storage))
 }
 
-/// What C code of the base sees of an operand: the storage, for an object of a subclass.
+/// Returns the operand as C code of the base sees it: the storage, for an instance of a subclass.
 pub fn seen_by_base(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<VarId> {
     Ok(storage_of(cx, operand)?.unwrap_or(operand))
 }
 
-/// The value that an object of a subclass of a value's type is.
+/// Returns the underlying value of an instance of a subclass of an immutable type.
 pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     match cx.see_as::<SubclassVariable>(object)?.map(|object| (object.base, object.storage)) {
         Some((Base::Value(_), storage)) => cx.known(storage),
@@ -121,13 +123,13 @@ pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option
     }
 }
 
-/// The object whose storage this is, or the value itself.
+/// Returns the instance that the storage belongs to, or the variable itself if it is not a storage.
 pub fn owner_of(cx: &OpcodeExecutor<'_>, storage: VarId) -> VarId {
     let owns = |id: &VarId| cx.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
     cx.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
 }
 
-/// The arguments of a C method with the storage in the receiver's place, and the receiver.
+/// Returns the arguments of a C method with the receiver replaced by its storage; also the receiver and the storage.
 pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<(CallArgs, VarId, VarId)>> {
     let Some((&receiver, rest)) = args.positional.split_first() else { return Ok(None) };
     let Some(storage) = storage_of(cx, receiver)? else { return Ok(None) };
@@ -135,7 +137,7 @@ pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option
     Ok(Some((rest.with_receiver(storage), receiver, storage)))
 }
 
-/// Methods of `OrderedDict` that ask an object of a subclass for its own, and for which.
+/// Methods of `OrderedDict` that call overridden methods of a subclass, and which.
 const ASKING: &[(&str, &[&str])] = &[
     ("__init__", &["__setitem__"]),
     ("update", &["__setitem__"]),
@@ -145,14 +147,14 @@ const ASKING: &[(&str, &[&str])] = &[
     ("popitem", &["__contains__", "__getitem__", "__delitem__"]),
 ];
 
-/// Methods of `OrderedDict` that ask the class for another object.
+/// Methods of `OrderedDict` that make another instance of the subclass.
 const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
 
-/// Methods of `deque` that do.
+/// Methods of `deque` that make another instance of the subclass.
 const MAKING_DEQUES: &[&str] = &["copy", "__copy__", "__add__", "__mul__", "__rmul__", "__reduce__"];
 
-/// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its
-/// class. What it gives where that is done here, of what the storage need not be asked.
+/// Simulates methods of `OrderedDict` and `deque` that call overridden methods of the subclass, or make new instances
+/// of it. Returns `None` if the method can run on the storage.
 pub fn by_own_methods(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
@@ -191,8 +193,8 @@ pub fn by_own_methods(
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
-/// What `OrderedDict.update` is given, where it is a dict and keywords (`mutablemapping_update` in
-/// `Objects/odictobject.c`).
+/// Returns the pairs that `OrderedDict.update` takes from a dict and keywords; `None` for other arguments
+/// (`mutablemapping_update` in `Objects/odictobject.c`).
 fn pairs_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<Vec<(VarId, VarId)>>> {
     let mut pairs = Vec::new();
     match args.positional[..] {
@@ -213,7 +215,7 @@ fn pairs_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<Vec<(Va
     Ok(Some(pairs))
 }
 
-/// What `dict.__getitem__` does for a key that a dict of a subclass lacks: it asks `__missing__`.
+/// Simulates `__missing__`, which `dict.__getitem__` calls for a missing key if the receiver is of a subclass.
 pub fn missing(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
@@ -259,7 +261,7 @@ builtin! { LIST_INIT = "list.__init__" => |cx, args| {
 builtin! { DICT_INIT = "dict.__init__" => |cx, args| fill_dict(cx, args) }
 builtin! { ORDERED_INIT = "collections:OrderedDict.__init__" => |cx, args| fill_dict(cx, args) }
 
-/// `dict.__init__`, of which nothing is cleared.
+/// Simulates `dict.__init__`, which does not clear the dict.
 pub(crate) fn fill_dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let this = args
         .positional
@@ -285,7 +287,7 @@ builtin! { SET_INIT = "set.__init__" => |cx, args| {
     Ok(cx.none())
 } }
 
-/// `base.__new__(class, ...)`: containers start empty, values are made of the arguments.
+/// Simulates `base.__new__(class, ...)`: containers start empty, immutable values are made from the arguments.
 fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> {
     let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an unknown class");
     let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
@@ -295,10 +297,10 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
     let Some(base) = Base::of(&ty)? else {
         let own = path.rsplit(':').next().unwrap_or(path);
         if !own.starts_with(&format!("{}.", cpython::type_name(&ty))) {
-            // Another type of C code's, which CPython tells from those that are safe.
+            // Another type implemented in C: CPython raises a `TypeError` if calling this `__new__` is not safe.
             return Err(refuse());
         }
-        // The type itself: as its call without `__init__`, which for values is the same.
+        // The builtin type itself: for an immutable value, `__new__` does the same as a call.
         let none = CallArgs::default();
         let is_value = VALUES.contains(&&*cpython::type_name(&ty));
         return cx.call(class, if is_value { &rest } else { &none });
@@ -334,7 +336,7 @@ impl SubclassVariable {
                 storage
             }
             Base::Value(_) => {
-                // A value cannot change; that it stays this very object says it all.
+                // The value is immutable, so guarding the object's identity suffices.
                 if cx.trackers.is_sourced(of) {
                     cx.guards.add(of, Test::Is(Identity::of(&object)));
                 }
@@ -347,7 +349,7 @@ impl SubclassVariable {
     }
 }
 
-/// The value of the base type that an object of a subclass is, made by C code alone.
+/// Returns the underlying value as an instance of the builtin type, without running code of the program.
 fn plain_value<'py>(base: Base, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let ty = base.ty(object.py())?;
     match base {
@@ -395,7 +397,7 @@ impl Variable for SubclassVariable {
         self.object.as_ref()
     }
 
-    /// What a getter of the base gives is read of what the base keeps.
+    /// Attributes served by a getter of the builtin base are read from the storage.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let keeps = self.base.is_deque() || matches!(self.base, Base::Value(_));
         if let Some((found, tracker)) = object_model::lookup(cx, this, name)?.filter(|_| keeps) {
@@ -449,7 +451,7 @@ impl Variable for SubclassVariable {
                 cg.op(Op::POP_TOP, 0)?;
             }
             Base::Container(module, _, fill) => {
-                // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
+                // `OrderedDict.update` calls `__setitem__` of the subclass; the other bases do not.
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
                 cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
@@ -469,7 +471,7 @@ impl Variable for SubclassVariable {
     }
 }
 
-/// Whether a subclass writes items in its own way.
+/// True if a subclass overrides `__setitem__`.
 fn own_setitem(ty: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!cpython::class_attr(ty, "__setitem__")?.is(base.getattr("__setitem__")?))
 }

@@ -1,5 +1,5 @@
-//! `collections.deque`: a list of variables with a bound. Of one from outside that the program has at most appended to,
-//! nobody has asked what is in it, and nothing is assumed.
+//! `collections.deque`: items with an optional maximum length. Of a deque from outside to which the program has only
+//! appended, neither length nor items are guarded.
 
 use std::rc::Rc;
 
@@ -30,9 +30,9 @@ sot_core::variable_kind! {
 pub struct DequeVariable {
     /// The items.
     pub items: Vec<VarId>,
-    /// How many it may hold.
+    /// The maximum length.
     pub maxlen: Option<usize>,
-    /// How often items were put in or taken out, which iterators look at.
+    /// Number of insertions and removals; iterators check it.
     pub changes: usize,
     outside: Option<DequeFromOutside>,
 }
@@ -41,7 +41,7 @@ pub struct DequeVariable {
 #[derive(Clone)]
 struct DequeFromOutside {
     object: Rc<Py<PyAny>>,
-    /// What was put in behind, while that is all that was done to it.
+    /// The appended items, as long as nothing else was done to the deque.
     appended: Option<Vec<VarId>>,
 }
 
@@ -64,7 +64,7 @@ builtin! { INIT = "collections:deque.__init__" => |cx, args| {
     Ok(cx.none())
 } }
 
-/// What `deque(iterable, maxlen)` gives.
+/// Returns the deque that `deque(iterable, maxlen)` makes.
 fn filled(cx: &mut OpcodeExecutor<'_>, iterable: Option<VarId>, maxlen: Option<VarId>) -> Flow<DequeVariable> {
     let maxlen = match maxlen {
         Some(maxlen) if !cx.known(maxlen)?.is_some_and(|maxlen| maxlen.is_none()) => {
@@ -164,7 +164,7 @@ builtin! { REVERSED = "collections:deque.__reversed__" => |cx, args| {
     Ok(SequenceIterator::over_deque(cx, this, &deque, true))
 } }
 
-/// A comparison that changes the deque is noticed by CPython.
+/// Breaks the graph if a comparison of items has changed the deque, which CPython reports as an error.
 fn refuse_changed(cx: &OpcodeExecutor<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
     let now = cx.vars.as_kind::<DequeVariable>(this);
     if now.is_some_and(|now| now.items == before.items) {
@@ -203,7 +203,7 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
 }
 
-/// Puts items in behind, for which what is in it need not be known.
+/// Appends items, without looking into the deque.
 fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<VarId> {
     let mut deque = DequeVariable::clone(&*cx.see_as::<DequeVariable>(this)?.ok_or_else(refuse)?);
     deque.push_back(items.iter().copied());
@@ -211,7 +211,7 @@ fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<Var
     Ok(cx.none())
 }
 
-/// The payload of a variable that must be a deque, and is looked into.
+/// Returns the payload of a variable that must be a deque, and guards its length.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
     if let Some(payload) = cx.see_as::<DequeVariable>(deque)? {
         payload.look(cx, deque)?;
@@ -256,7 +256,7 @@ fn take(
     Ok(item)
 }
 
-/// A method of C: the result is of no interest.
+/// Emits a call of a C method, and drops the result.
 fn emit_method<A: Into<Argument>>(cg: &mut dyn Rebuild<'_>, name: &str, args: impl IntoIterator<Item = A>) -> Flow<()> {
     let method = library(cg.py(), "collections", "deque")?.bind(cg.py()).getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
@@ -264,13 +264,13 @@ fn emit_method<A: Into<Argument>>(cg: &mut dyn Rebuild<'_>, name: &str, args: im
 }
 
 impl DequeVariable {
-    /// `maxlen` for new code.
+    /// Returns `maxlen` as an argument for new code.
     pub(crate) fn maxlen_argument(&self, py: Python<'_>) -> PyResult<Argument> {
         self.maxlen.map_or_else(|| Ok(Argument::none(py)), |maxlen| Argument::int(py, maxlen))
     }
 }
 
-/// CPython's own error, from the same call on an empty deque.
+/// Returns CPython's own error, from the same call on an empty deque.
 fn misuse<'py>(
     cx: &mut OpcodeExecutor<'py>,
     call: impl FnOnce(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -299,7 +299,7 @@ impl DequeVariable {
         Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
     }
 
-    /// Assumes of one from outside that it holds so many items, and may hold so many.
+    /// Guards length and `maxlen` of a deque from outside.
     fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let of = cx.vars.tracker(this);
         if let Some(outside) = self.outside.as_ref().filter(|_| cx.trackers.is_sourced(of)) {
@@ -312,7 +312,7 @@ impl DequeVariable {
         Ok(())
     }
 
-    /// After more than to append to it.
+    /// Marks the deque as changed by more than appending.
     fn edited(mut self) -> Self {
         if let Some(outside) = &mut self.outside {
             outside.appended = None;
@@ -330,7 +330,7 @@ impl DequeVariable {
         self.items.drain(..surplus);
     }
 
-    /// Gives the deque these items.
+    /// Stores the changed deque, and counts a change of its length.
     fn store(mut self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
         self.changes += 1;
         self.replace(cx, deque);
@@ -349,7 +349,7 @@ impl DequeVariable {
         self.items.truncate(self.maxlen.unwrap_or(usize::MAX));
     }
 
-    /// The item at a known index, or CPython's `IndexError`.
+    /// Returns the position for a known index, or raises CPython's `IndexError`.
     fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
         let Some(index) = cx.known_int(key)? else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque's item at an unknown index"));
@@ -405,7 +405,7 @@ impl Variable for DequeVariable {
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(outside) = &self.outside else { return Ok(()) };
         if self.changes == 0 {
-            // Items in the places of others.
+            // The length is unchanged: only items were replaced.
             for (at, &item) in self.items.iter().enumerate() {
                 cg.load(item)?;
                 cg.load(this)?;

@@ -1,6 +1,6 @@
-//! A list from outside that the program has at most appended to: what is in it, and how much, nobody has asked, and
-//! nothing is assumed. A loop that collects its results has one translation however long the list is. Any other
-//! question opens it.
+//! A list from outside to which the program has only appended. Neither its length nor its items are guarded, so a
+//! loop that collects results in a list has a single translation, whatever the length. Any other operation opens the
+//! list: it becomes a `ListVariable`.
 
 use std::any::TypeId;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ sot_core::variable_kind! {
     "list", types: |py| Ok(vec![library(py, "builtins", "list")?]), wrap: GrowingList::wrap
 }
 
-/// A list that has not been looked into.
+/// A list from outside that has not been opened.
 pub struct GrowingList {
     object: Py<PyAny>,
     appended: Vec<VarId>,
@@ -40,7 +40,7 @@ impl GrowingList {
         cx.trackers.is_sourced(tracker) && self.object.bind(cx.py).is_exact_instance_of::<PyList>()
     }
 
-    /// The item at a position counted from the end, which says nothing of the length.
+    /// Returns the item at a negative index, which does not depend on the length.
     fn last(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<Option<VarId>> {
         let of = cx.vars.tracker(this);
         let Some(index) = cx.known_int(key)?.filter(|index| *index < 0) else { return Ok(None) };
@@ -56,7 +56,7 @@ impl GrowingList {
         Ok(Some(cx.wrap(&list.get_item(at)?, tracker)))
     }
 
-    /// The list with its items.
+    /// Opens the list: guards its length and replaces the payload by a `ListVariable` with all items.
     fn opened(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<ListVariable>> {
         let object = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
         let tracker = cx.vars.tracker(this);
@@ -70,7 +70,7 @@ impl GrowingList {
     }
 }
 
-/// Appends items, if the list has not been looked into.
+/// Appends items if the list has not been opened. Returns false otherwise.
 pub(crate) fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId]) -> Flow<bool> {
     cx.see(list)?;
     let Some(growing) = cx.vars.as_kind::<GrowingList>(list) else { return Ok(false) };
@@ -102,7 +102,7 @@ impl Variable for GrowingList {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        // The storage of an object of a subclass is guarded with that object's type.
+        // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self.object.bind(cx.py).get_type();
         cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(ty.as_any())));
         Ok(())
@@ -129,7 +129,7 @@ impl Variable for GrowingList {
     }
 
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        // Not a subclass's own way of extending, which the trace has followed already.
+        // The C method: an override of `extend` in a subclass has been inlined by the trace already.
         let extend = cg.py().get_type::<PyList>().getattr("extend")?.unbind();
         cg.call(|cg| cg.load_const(extend), [this.into(), Argument::tuple(&self.appended)])?;
         cg.op(Op::POP_TOP, 0)

@@ -1,5 +1,5 @@
-//! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says
-//! which are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
+//! Keys of dicts and sets. For constants, tuples of constants and objects that compare by identity, CPython itself
+//! compares the real keys. Methods `__hash__` and `__eq__` of the program are inlined where CPython would call them.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -26,10 +26,10 @@ use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
 use crate::identity::IdVariable;
 
-/// Smaller numbers are no addresses.
+/// Integers below this are not taken for addresses of objects.
 const LOWEST: u64 = 1 << 16;
 
-/// Keys are looked into so deep.
+/// Maximum depth to which tuples and frozen sets are searched.
 const MAX_DEPTH: usize = 20;
 
 /// A key with its hash.
@@ -39,22 +39,22 @@ pub struct HashKey {
     object: Py<PyAny>,
     hash: isize,
     equality: Equality,
-    /// How many writes there were when the program was asked.
+    /// Number of side effects when the program's `__hash__` was called.
     asked: usize,
 }
 
-/// Who says whether another key is the same.
+/// How a key is compared with another key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Equality {
-    /// CPython: the object is the key.
+    /// By CPython, with the real object.
     Real,
-    /// CPython, but the object is or holds one made in the trace that is told by its identity (`nan`): from 3.10 on its
-    /// hash is an address, which in another call is another.
+    /// By CPython, but the key is or contains a value that is not equal to itself (`nan`) and was made in the trace.
+    /// From 3.10 on, the hash of `nan` is an address, so it differs in other calls.
     Passing,
-    /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of
-    /// one. The object is a stand-in.
+    /// By the identity of a variable: an object that was made in the trace or differs from call to call, or the
+    /// `id()` of such an object (then the flag is true). The real object of the key is a stand-in.
     Identity(VarId, bool),
-    /// The program: the object is a stand-in with the key's hash.
+    /// By the program's `__eq__`. The real object is a stand-in with the key's hash.
     Followed,
 }
 
@@ -63,7 +63,7 @@ impl Equality {
         matches!(self, Equality::Identity(..) | Equality::Followed)
     }
 
-    /// That of a key which holds another one, too.
+    /// Updates the equality of a key that contains the item.
     fn holding(&mut self, item: Equality) {
         if item.is_of_stand_in() {
             *self = Equality::Followed;
@@ -73,7 +73,7 @@ impl Equality {
     }
 }
 
-/// What has the hash of an object that is not there yet, or whose own is made by the program.
+/// Stands in for an object that does not exist yet, or whose `__hash__` belongs to the program.
 #[pyclass(frozen)]
 struct StandIn {
     hash: isize,
@@ -87,7 +87,7 @@ impl StandIn {
 }
 
 impl HashKey {
-    /// The key a variable is; an unhashable one is the user's `TypeError`.
+    /// Returns the key for a variable. Raises a `TypeError` in the trace if the value is not hashable.
     pub fn of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
         if let Some((of, is_id)) = identity_of(cx, variable)? {
             let object = stand_in(cx, identity_hash(of, is_id))?;
@@ -101,8 +101,8 @@ impl HashKey {
         Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
     }
 
-    /// The key that is looked for in a set: one that is a set itself, which has no hash, stands for the frozen set of
-    /// its items.
+    /// Returns the key to look up in a set. A `set`, which is not hashable, is replaced by the frozen set of its
+    /// items, as CPython does.
     pub fn sought(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
         let refused = match HashKey::of(cx, variable) {
             Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => error,
@@ -118,7 +118,7 @@ impl HashKey {
         Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: cx.effects.len() }))
     }
 
-    /// A key found in a real dict or set whose guards pin it.
+    /// Returns the key for an element of a real dict or set. The guards of the container pin the element.
     pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
         let tracker = cx.found_tracker(object);
         let variable = cx.wrap(object, tracker);
@@ -131,44 +131,45 @@ impl HashKey {
         Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash, equality, asked }))
     }
 
-    /// The real key.
+    /// Returns the real key, or its stand-in.
     pub fn bind<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.object.bind(py)
     }
 
-    /// Its hash, or that of its stand-in.
+    /// Returns the hash of the real key, or of its stand-in.
     pub(crate) fn hash(&self) -> isize {
         self.hash
     }
 
-    /// Whether the real key is or holds a number that may be an address.
+    /// True if the real key is or contains an integer that may be an address.
     pub(crate) fn may_hold_address(&self, py: Python<'_>) -> bool {
         holds_address(self.bind(py), 0)
     }
 
-    /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
+    /// True if the real key is a stand-in, which no other code may look at: the key does not exist yet, or its
+    /// methods belong to the program.
     pub fn is_stand_in(&self) -> bool {
         self.equality.is_of_stand_in()
     }
 
-    /// Whether the real key has the hash that CPython's has, and is equal to itself alone or as CPython says.
+    /// True if the real key, or its stand-in, has the hash that the key has in CPython. Then it can represent the key
+    /// in a real set, whose order is CPython's.
     pub fn stands_for_hash(&self, py: Python<'_>) -> bool {
         self.equality == Equality::Real
             || self.equality == Equality::Followed && self.bind(py).is_exact_instance_of::<StandIn>()
     }
 
-    /// Whether its hash is an address.
+    /// True if the hash is an address.
     pub fn is_address(&self) -> bool {
         matches!(self.equality, Equality::Identity(..))
     }
 
-    /// Whether the variable, made in the trace, is its own key.
+    /// True if the key is the identity of `variable`, which was made in the trace.
     pub fn is_own(&self, variable: VarId) -> bool {
         self.equality == Equality::Identity(variable, false)
     }
 
-    /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made
-    /// anew.
+    /// True if the keys are the same object, or strings with equal text, as attribute names are made anew.
     pub fn is_alike(&self, py: Python<'_>, other: &HashKey) -> bool {
         let text =
             |key: &HashKey| key.bind(py).cast_exact::<PyString>().ok().map(|text| text.to_string_lossy().into_owned());
@@ -177,11 +178,10 @@ impl HashKey {
             || text(self).is_some_and(|own| text(other) == Some(own))
     }
 
-    /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one.
-    /// What the trace makes has no address that is known already, and the `id()` of a constant is that of no other
-    /// object.
+    /// True if this key may contain, as an integer, the `id()` of an existing object that the other key contains. An
+    /// object made in the trace has no address yet, and the `id()` of a constant is that of no other object.
     fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
-        // First what costs nothing: each pair of a set's keys comes here.
+        // Cheap tests first, as this runs for each pair of keys.
         Ok(!self.is_stand_in()
             && other.is_stand_in()
             && holds_address(self.bind(cx.py), 0)
@@ -189,13 +189,13 @@ impl HashKey {
             && has_address(cx, other.variable)?)
     }
 
-    /// Whether the hashes alone tell that the other key does not stand for the entry of this one.
+    /// True if the hashes alone tell that the keys differ.
     #[inline]
     pub(crate) fn is_apart(&self, other: &HashKey) -> bool {
         self.hash != other.hash && !self.is_stand_in() && !other.is_stand_in()
     }
 
-    /// Whether a key stands for the entry of this one.
+    /// True if the keys are equal, so that they denote the same entry.
     pub fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
         stats::work(1);
         if self.may_be_address_of(cx, other)? || other.may_be_address_of(cx, self)? {
@@ -218,7 +218,7 @@ impl HashKey {
                 let equal = object_model::equal(cx, self.variable, other.variable)?;
                 let changes = |effect: &Effect| matches!(effect, Effect::Contents { .. });
                 if cx.effects.log().iter().skip(before).any(changes) {
-                    // It may be the container that is being looked through.
+                    // It may be the container that is being searched.
                     let text = "keys that change a container when they are compared";
                     return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
                 }
@@ -228,8 +228,9 @@ impl HashKey {
     }
 }
 
-/// New code that makes a dict or set anew has the program's methods asked once more, in the state before the trace's
-/// writes: where they may say something else then, it cannot.
+/// Falls back if new code cannot rebuild a dict or set of these keys: rebuilding calls the program's `__hash__` and
+/// `__eq__` again, before the side effects are replayed. Refuses keys for which the methods could then give other
+/// results.
 pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
     let keys: Vec<_> = keys.filter(|key| key.equality == Equality::Followed).collect();
     let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
@@ -265,7 +266,7 @@ fn stand_in<'py>(cx: &OpcodeExecutor<'py>, hash: isize) -> Flow<Bound<'py, PyAny
     Ok(Bound::new(cx.py, StandIn { hash })?.into_any())
 }
 
-/// The hash of a stand-in for an address.
+/// Returns the hash of a stand-in for an identity.
 fn identity_hash(of: VarId, is_id: bool) -> isize {
     let mut state = std::collections::hash_map::DefaultHasher::new();
     (of, is_id).hash(&mut state);
@@ -290,7 +291,7 @@ fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(Var
     Ok(by_identity.then_some((variable, false)))
 }
 
-/// Whether a key is or holds the `id()` of an object that is there.
+/// True if a key is or contains the `id()` of an existing object.
 fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
     if let Some(id) = cx.see_as::<IdVariable>(key)? {
         return Ok(cx.see(id.object())?.object().is_some());
@@ -305,7 +306,7 @@ fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
     Ok(false)
 }
 
-/// Whether a key is or holds a number that may be an address.
+/// True if a key is or contains an integer that may be an address.
 fn holds_address(key: &Bound<'_, PyAny>, depth: usize) -> bool {
     match key.cast_exact::<PyTuple>() {
         Ok(items) => depth > MAX_DEPTH || items.iter().any(|item| holds_address(&item, depth + 1)),
@@ -313,7 +314,7 @@ fn holds_address(key: &Bound<'_, PyAny>, depth: usize) -> bool {
     }
 }
 
-/// Position of a key.
+/// Returns the position of a key.
 pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Flow<Option<usize>> {
     for (at, known) in keys.iter().enumerate() {
         if !known.is_apart(key) && known.same(cx, key)? {
@@ -323,7 +324,7 @@ pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey
     Ok(None)
 }
 
-/// Keys, each once, as they come.
+/// Distinct keys in the order of their insertion.
 #[derive(Default)]
 pub(crate) struct Unique {
     keys: Vec<Rc<HashKey>>,
@@ -331,13 +332,13 @@ pub(crate) struct Unique {
 }
 
 impl Unique {
-    /// Adds a key that is not there yet.
+    /// Adds a key unless it is present.
     pub(crate) fn add(&mut self, cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
         let key = HashKey::of(cx, variable)?;
         self.add_key(cx, key)
     }
 
-    /// Adds a key that is not there yet.
+    /// Adds a key unless it is present.
     pub(crate) fn add_key(&mut self, cx: &mut OpcodeExecutor<'_>, key: Rc<HashKey>) -> Flow<()> {
         if self.index.find(cx, &key, |at| &self.keys[at])?.is_none() {
             self.index.push(cx, &key);
@@ -351,7 +352,7 @@ impl Unique {
     }
 }
 
-/// A real object with the hash of the key, and with its equality unless that is noted as another.
+/// Returns a real object with the key's hash. `equality` is updated if the object does not have the key's equality.
 fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
@@ -364,7 +365,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         return Ok(known);
     }
     if let Some(id) = cx.see_as::<IdVariable>(variable)? {
-        // A number or string that is here is the one the program has.
+        // A known number or string is the very object that the program has.
         if let Some(known) = cx.known(id.object())? {
             return Ok((known.as_ptr() as usize).into_pyobject(py).map_err(PyErr::from)?.into_any());
         }
@@ -403,7 +404,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     }
     let hash = followed_hash(cx, variable)?;
     let Some(hash) = hash else {
-        // What is one object for all calls is pinned.
+        // A parameter is the same object in all calls, so its identity is guarded.
         if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
             return Ok(pinned(cx, variable, &object));
         }
@@ -414,13 +415,13 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     stand_in(cx, hash)
 }
 
-/// The real frozen set of a set's items.
+/// Returns the real frozen set of the items.
 fn frozen<'py>(py: Python<'py>, set: &SetVariable, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
     set.keys.iter().for_each(|key| equality.holding(key.equality));
     Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any())
 }
 
-/// Whether a value is, or holds, one that is not even equal to itself.
+/// True if a value is, or contains, a value that is not equal to itself.
 fn is_told_by_identity(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     if let Ok(items) = value.cast_exact::<PyTuple>() {
         return depth > MAX_DEPTH || items.iter().any(|item| is_told_by_identity(&item, depth + 1));
@@ -431,7 +432,7 @@ fn is_told_by_identity(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     (is_atom(value) || is_compared_value(value)) && !value.eq(value).unwrap_or(true)
 }
 
-/// The object, which must be the same at each call.
+/// Returns the object, and guards its identity.
 fn pinned<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     let tracker = cx.vars.tracker(variable);
     if cx.trackers.is_sourced(tracker) {
@@ -445,8 +446,8 @@ fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwin
     Ok(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))))
 }
 
-/// What the type's `__hash__` gives; `None` if that is the object's own `id()`. Then no other object has the same hash,
-/// and what the program says of two that have is never asked.
+/// Returns the result of the type's `__hash__`, or `None` if that is the object's own `id()`. Then no other object
+/// has the same hash, so the program's `__eq__` is never called.
 fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<isize>> {
     let Some(method) = cx.special_method(variable, "__hash__")? else {
         return Err(refuse_unhashable(cx, variable)?);
@@ -454,7 +455,7 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<is
     let before = cx.effects.len();
     let hash = cx.call(method, &CallArgs::default())?;
     if cx.effects.len() != before {
-        // A dict or set that new code makes asks again.
+        // New code that rebuilds a dict or set would repeat the side effects.
         let text = format!("a {} object as a key: its hash does more than to give a number", cx.type_name(variable)?);
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
@@ -469,11 +470,11 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<is
     if !hash.is_instance_of::<PyInt>() {
         return Err(cx.raise(PyTypeError::new_err("__hash__ method should return an integer")));
     }
-    // A number that is no hash by its size is hashed.
+    // An integer that does not fit into a hash is hashed itself.
     Ok(Some(hash.extract::<isize>().or_else(|_| hash.hash())?))
 }
 
-/// Whether hash and equality of the object run no user code and never change.
+/// True if hashing and comparing the object runs no code of the program, and its results never change.
 fn is_plain(object: &Bound<'_, PyAny>, depth: usize) -> bool {
     if depth > MAX_DEPTH {
         return false;
@@ -500,7 +501,7 @@ fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is(object.py().Ellipsis())
 }
 
-/// Whether C code hashes and compares the object.
+/// True if C code hashes and compares the object.
 fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
     compares_by_identity(object)
         || is_c_value(object)
@@ -508,7 +509,8 @@ fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
         || refers_to_class(object)
 }
 
-/// Whether the object is a weak reference to a class that compares by identity, for which it stands as a key.
+/// True if the object is a weak reference to a class that compares by identity. The reference compares as the class
+/// does.
 fn refers_to_class(object: &Bound<'_, PyAny>) -> bool {
     let reference = object.cast_exact::<PyWeakrefReference>().ok().and_then(PyWeakrefMethods::upgrade);
     reference.is_some_and(|referent| referent.is_instance_of::<PyType>() && compares_by_identity(&referent))
@@ -525,23 +527,23 @@ fn type_compares_by_identity(ty: &Bound<'_, PyType>) -> bool {
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         matches!((found, default), (Some(found), Ok(default)) if found.is(&default))
     };
-    // The hash of a member of an enumeration is that of its name.
+    // Members of an enumeration hash by their name.
     let of_enum = || cpython::import(py, "enum").and_then(|module| module.getattr("Enum")?.getattr("__hash__"));
     is_default("__eq__", base.getattr("__eq__"))
         && (is_default("__hash__", base.getattr("__hash__")) || is_default("__hash__", of_enum()))
 }
 
-/// A guard: an object of exactly this type iterates over exactly these keys, in this order. For collections whose items
-/// cannot be fetched one by one; iterating them runs no user code.
+/// Guard: an object of exactly this type iterates over exactly these keys, in this order. For collections whose items
+/// cannot be fetched one by one. Checking runs no code of the program.
 pub(crate) struct IteratesOver {
     ty: Py<PyType>,
-    /// `__iter__` of the builtin type, where subclasses may have their own.
+    /// `__iter__` of the builtin type, which subclasses may override.
     iterate: Py<PyAny>,
     keys: Vec<Identity>,
 }
 
 impl IteratesOver {
-    /// The test for a real collection of a type, which iterates as its `base` does, and its keys.
+    /// Returns the test for a collection of type `ty`, which is iterated by the `__iter__` of `base`.
     pub(crate) fn test(
         py: Python<'_>,
         ty: &Bound<'_, PyAny>,
@@ -582,7 +584,7 @@ impl ObjectTest for IteratesOver {
     }
 }
 
-/// Whether a key is as good as another one to everyone who looks at it: equal keys may be of two types, or hold such.
+/// True if the keys are interchangeable. Equal keys of different types (`1` and `True`) are not.
 fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
     if a.is(b) {
         return true;

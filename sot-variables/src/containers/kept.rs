@@ -1,6 +1,6 @@
-//! Mutable objects of C types that hold values only (`bytearray`, `array`, texts in memory), made in the trace. What
-//! stands for one is a real object of which nobody else knows; a call of a method works on a copy, which then takes its
-//! place.
+//! Mutable objects of C types that hold plain values only (`bytearray`, `array`, `StringIO`), made in the trace. A
+//! real object, which no other code can reach, holds the state. A method call works on a copy, which becomes the new
+//! state.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::iterators::{library, rebuild};
 
 sot_core::variable_kind! { "kept" }
 
-/// Such an object as it is now.
+/// The current state of such an object.
 pub struct KeptVariable {
     object: Py<PyAny>,
 }
@@ -29,7 +29,7 @@ builtin! { ARRAY = "array:array" => |cx, args| make(cx, "array", "array", args) 
 builtin! { STRING_IO = "io:StringIO" => |cx, args| make(cx, "io", "StringIO", args) }
 builtin! { BYTES_IO = "io:BytesIO" => |cx, args| make(cx, "io", "BytesIO", args) }
 
-// Of immutable bytes: one of a `bytearray` would see its writes.
+// Only views of immutable `bytes`: a view of a `bytearray` would observe its writes.
 builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
     let of_bytes = match args.positional[..] {
         [bytes] => cx.known(bytes)?.is_some_and(|bytes| bytes.is_exact_instance_of::<PyBytes>()),
@@ -38,7 +38,7 @@ builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
     if of_bytes { make(cx, "builtins", "memoryview", args) } else { Err(refuse("memoryview() of something that changes")) }
 } }
 
-/// Methods that say where an object lies in memory, or how much of it is taken: new code makes another object.
+/// Methods that tell the address or memory use of an object. New code makes another object, for which these differ.
 const OF_MEMORY: &[&str] = &["buffer_info", "__sizeof__", "__alloc__"];
 
 fn refuse(what: &str) -> Unwind {
@@ -46,7 +46,7 @@ fn refuse(what: &str) -> Unwind {
 }
 
 fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) -> Flow<VarId> {
-    // A text with line ends of its own could not be copied.
+    // A `StringIO` with its own newline translation cannot be copied.
     let is_text = name == "StringIO" && (args.positional.len() > 1 || !args.keywords.is_empty());
     let Some((positional, keywords)) = cx.materialize_args(args)?.filter(|_| !is_text) else {
         return Err(refuse(&format!("{name}() of values that are not known while tracing")));
@@ -60,14 +60,14 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     }
 }
 
-/// Each copy of an object takes memory, and time, too.
+/// Charges the trace's patience for the memory and time of a copy.
 fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = object.call_method0("__sizeof__")?.extract()?;
     cx.patience.charge_memory(bytes);
     Ok(())
 }
 
-/// Another object that holds the same.
+/// Returns a copy of the object.
 pub(crate) fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let ty = object.get_type();
     match &*cpython::type_name(&ty) {
@@ -81,7 +81,7 @@ pub(crate) fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// Calls a method in C of such an object; `None` if it is none, or the method is one of every object's.
+/// Calls a C method of such an object. Returns `None` for other receivers, and for methods of `object`.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
     let Some(kept) = cx.see_as::<KeptVariable>(this)? else { return Ok(None) };
@@ -100,7 +100,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     charge(cx, &object)?;
     let result = object.getattr(&*name)?.call(&positional, Some(&keywords));
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
-    // An argument may have been written to (`readinto`), or read on in (`fromfile`).
+    // Arguments may have been changed: written to by `readinto`, or advanced by `fromfile`.
     for (&arg, worked_on) in rest.positional.iter().zip(positional.iter()) {
         if arg != this && cx.vars.as_kind::<KeptVariable>(arg).is_some() {
             cx.vars.set(arg, Rc::new(KeptVariable { object: worked_on.unbind() }));
@@ -146,7 +146,7 @@ impl Variable for KeptVariable {
         object_model::get_attr(cx, this, name)
     }
 
-    /// Item by item, as it stands when each is asked for.
+    /// Reads items one by one, so that later writes are seen.
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         if cx.has_special(this, "__getitem__")? {
             return Ok(ItemIterator::over(cx, this));

@@ -1,5 +1,4 @@
-//! Where keys stand among others, found by their hashes: what is looked up as often as there are keys must not be
-//! compared with each of them.
+//! Index from hashes to positions of keys, so that a lookup does not compare a key with all others.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,12 +9,12 @@ use sot_core::executor::OpcodeExecutor;
 
 use crate::containers::hash_key::HashKey;
 
-/// The index of a container of the trace, made when it is first asked.
+/// The index of a container of the trace, built at the first lookup.
 #[derive(Default)]
 pub(crate) struct LazyIndex(RefCell<Option<KeyIndex>>);
 
 impl LazyIndex {
-    /// The place of a key among `keys`, which the container has.
+    /// Returns the position of a key among the container's keys.
     pub(crate) fn find<'k>(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -33,8 +32,8 @@ impl LazyIndex {
         }
     }
 
-    /// The index after a write, where the `old` keys are still there, in their places, and others behind them. It is
-    /// taken, not copied: the old contents are looked at again only if the trace goes back.
+    /// Returns the index after a write, if the `old` keys kept their positions and others were appended. The index is
+    /// moved, not copied: the old contents are needed again only after a rollback, which rebuilds it.
     pub(crate) fn after_write<'k>(
         &self,
         cx: &OpcodeExecutor<'_>,
@@ -42,7 +41,7 @@ impl LazyIndex {
         mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
     ) -> Self {
         let goes_on = new.len() >= old.len() && old.zip(new.by_ref()).all(|(old, new)| Rc::ptr_eq(old, new));
-        // It may be in use: comparing keys may run code of the program's.
+        // The index may be borrowed, as comparing keys may run code of the program.
         let mut taken = self.0.try_borrow_mut().ok().filter(|_| goes_on).and_then(|mut index| index.take());
         if let Some(index) = &mut taken {
             new.for_each(|key| index.push(cx, key));
@@ -51,26 +50,26 @@ impl LazyIndex {
     }
 }
 
-/// The places of keys.
+/// Positions of keys, by hash.
 #[derive(Default)]
 pub(crate) struct KeyIndex {
     by_hash: HashMap<isize, Vec<usize>>,
-    /// Keys that a number may be the address of, whatever its hash.
+    /// Positions of stand-ins: an integer of any hash may be the address of one.
     stand_ins: Vec<usize>,
-    /// Numbers that may be addresses.
+    /// Positions of integers that may be addresses.
     addresses: Vec<usize>,
     count: usize,
 }
 
 impl KeyIndex {
-    /// The index of keys in their order.
+    /// Returns the index of keys in their order.
     pub(crate) fn of<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Self {
         let mut index = KeyIndex::default();
         keys.for_each(|key| index.push(cx, key));
         index
     }
 
-    /// Notes one more key behind the others.
+    /// Appends a key.
     pub(crate) fn push(&mut self, cx: &OpcodeExecutor<'_>, key: &HashKey) {
         let place = self.count;
         self.count += 1;
@@ -82,7 +81,7 @@ impl KeyIndex {
         }
     }
 
-    /// The place of the first key that stands for the same entry; `at` gives the key in a place.
+    /// Returns the position of the first equal key. `at` returns the key at a position.
     pub(crate) fn find<'k>(
         &self,
         cx: &mut OpcodeExecutor<'_>,

@@ -1,5 +1,5 @@
-//! `list`: a mutable sequence of variables. A write replaces the payload; a list that outlives the frame gets its final
-//! items by one slice assignment.
+//! `list`: a mutable sequence of variables. A write replaces the payload. A list that outlives the frame gets its
+//! final items by a single slice assignment.
 
 use std::rc::Rc;
 
@@ -28,12 +28,12 @@ pub struct ListVariable {
     object: Option<Py<PyAny>>,
 }
 
-/// `list.append(item)`
+/// Simulates `list.append(item)`.
 pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()> {
     add(cx, list, &[item])
 }
 
-/// `list.extend(iterable)`
+/// Simulates `list.extend(iterable)`.
 pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
     if cx.see(list)?.form() != Form::List {
         expect(cx, list)?;
@@ -46,9 +46,9 @@ pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow
     cx.each_left(iterator, |cx, item| add(cx, list, &[item]))
 }
 
-/// `list += other`
+/// Simulates `list += other`.
 pub(crate) fn add_in_place(cx: &mut OpcodeExecutor<'_>, list: VarId, other: VarId) -> Flow<Option<VarId>> {
-    // A number-like right operand (an array, say) is asked before the list.
+    // `__radd__` of a number-like right operand, such as an array, takes precedence.
     if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
         return Ok(None);
     }
@@ -64,7 +64,7 @@ fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
     write(cx, list, items)
 }
 
-/// Gives the list new items.
+/// Replaces the items of a list, and records the side effect.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
     let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.patience.charge(items.len());
@@ -73,7 +73,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>)
     Ok(())
 }
 
-/// The payload of a variable that must be a list.
+/// Returns the payload of a variable that must be a list; breaks the graph for other variables.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVariable>> {
     if let Some(payload) = cx.see_as::<ListVariable>(list)? {
         Ok(payload)
@@ -83,8 +83,8 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVa
     }
 }
 
-/// What came of asking the items of a list, or an operand, unless a method of theirs has written to the list on the
-/// way, be it what was there before.
+/// Returns the outcome of an operation that called methods of the items or of an operand. Breaks the graph if such a
+/// method has written to the list meanwhile, even if the items are the same as before.
 pub(crate) fn unchanged<T>(
     cx: &mut OpcodeExecutor<'_>,
     list: VarId,
@@ -99,7 +99,8 @@ pub(crate) fn unchanged<T>(
     outcome
 }
 
-/// `list[key] = items`, or `del list[key]`, for any key: CPython does it on a list of positions.
+/// Simulates `list[key] = items`, or `del list[key]`, for any key. CPython performs the operation on a list of
+/// positions.
 fn edit<'py>(
     cx: &mut OpcodeExecutor<'py>,
     items: &[VarId],
@@ -125,12 +126,12 @@ fn edit_at<'py>(
 }
 
 impl ListVariable {
-    /// A list made in the trace.
+    /// Returns a list made in the trace.
     pub fn new(items: Vec<VarId>) -> Self {
         ListVariable { items, object: None }
     }
 
-    /// A list from outside, with what was appended to it.
+    /// Returns a list from outside, with the items appended to it.
     pub(crate) fn found<'py>(
         cx: &mut OpcodeExecutor<'py>,
         list: &Bound<'py, PyList>,
@@ -142,11 +143,11 @@ impl ListVariable {
         ListVariable { items, object: Some(list.clone().into_any().unbind()) }
     }
 
-    /// The items of `list[slice] = value`. What is wrong with the slice shows first.
+    /// Returns the new items for `list[slice] = value`. Errors of the slice are raised first, as in CPython.
     fn assigned<'py>(&self, cx: &mut OpcodeExecutor<'py>, slice: &Bound<'py, PyAny>, value: VarId) -> Flow<Vec<VarId>> {
         let is_iterable = cx.has_special(value, "__iter__")? || cx.has_special(value, "__getitem__")?;
         edit_at(cx, &self.items, slice, &[], |positions, slice| {
-            // What the error about the value says depends on the slice alone.
+            // The error about a value that is not iterable depends on the slice alone.
             if is_iterable {
                 positions.get_item(slice).map(drop)
             } else {
@@ -163,8 +164,8 @@ impl ListVariable {
         cg.op(Op::BUILD_LIST, self.items.len() as u32)
     }
 
-    /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has
-    /// added and removed.
+    /// Emits code that empties a real list so that a running sort of the list detects the modification, as it does if
+    /// the program appended and removed items.
     fn empty(cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let list = cg.py().get_type::<PyList>();
         let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
@@ -203,7 +204,7 @@ impl Variable for ListVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        // The storage of an object of a subclass is guarded with that object's type.
+        // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self
             .object
             .as_ref()
@@ -233,7 +234,7 @@ impl Variable for ListVariable {
         let is_subclass =
             self.object.as_ref().is_some_and(|object| !object.bind(cg.py()).is_exact_instance_of::<PyList>());
         if is_subclass {
-            // Not the subclass's own way of writing items, which the trace has followed already.
+            // The C method: an override of `__setitem__` in a subclass has been inlined by the trace already.
             let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
             let all = Argument::Constant(PySlice::full(cg.py()).into_any().unbind());
             cg.call(|cg| cg.load_const(set), [this.into(), all, Argument::list(&self.items)])?;

@@ -1,4 +1,4 @@
-//! `types.MappingProxyType`: what may be read of a dict, the attributes of a class among them.
+//! `types.MappingProxyType`: a read-only view of a dict, such as `__dict__` of a class.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ sot_core::variable_kind! {
     wrap: MappingProxyVariable::wrap
 }
 
-/// A view of a mapping that cannot be written.
+/// A read-only view of a mapping.
 pub struct MappingProxyVariable {
     mapping: VarId,
     object: Option<Py<PyAny>>,
@@ -36,7 +36,7 @@ builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
 } }
 
-/// Methods that are those of the mapping.
+/// Registers methods that are forwarded to the mapping.
 macro_rules! forwarded {
     ($($item:ident = $path:literal, $name:literal;)+) => {$(
         builtin! { $item = $path => |cx, args| forward(cx, $name, args) }
@@ -60,10 +60,11 @@ fn forward(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<Var
 }
 
 impl MappingProxyVariable {
-    /// The attributes of a class: guards and new code read the proxy's items as those of a dict.
+    /// Wraps a proxy from outside. For `__dict__` of a class, guards and new code read the items through the proxy as
+    /// if it were a dict.
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
-        // A dict that can be reached without its proxy may be written without it.
+        // Any other dict may be reached, and written, without its proxy.
         let of_class = matches!(cx.trackers.get(of), Tracker::Getattr { name, .. } if &**name == "__dict__");
         let refuse = || {
             let text = "a mappingproxy made outside the function";
@@ -71,7 +72,7 @@ impl MappingProxyVariable {
         };
         let dict = cpython::proxied_dict(&object).ok_or_else(refuse)?;
         if !of_class {
-            // Each class has one; the attributes of a class are written as such.
+            // Every class dict has `__doc__`. Writes of class attributes do not go through the dict.
             if dict.contains("__doc__")? {
                 return Err(refuse());
             }

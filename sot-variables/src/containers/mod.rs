@@ -1,4 +1,4 @@
-//! Containers: lists, tuples, dicts, sets and what is like them.
+//! Containers: lists, tuples, dicts, sets and similar types.
 
 pub mod deque;
 pub mod dict;

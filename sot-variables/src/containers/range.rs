@@ -1,4 +1,4 @@
-//! `range`: known as a whole, so CPython answers every question about it.
+//! `range`: start, stop and step are known, so CPython itself performs all operations.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::iterators::sequence::SequenceIterator;
 
 sot_core::variable_kind! { "range", types: |py| Ok(vec![library(py, "builtins", "range")?]), wrap: RangeVariable::wrap }
 
-/// Ranges longer than this are iterated, never listed.
+/// Maximum length of a range whose items are listed; longer ranges are only iterated.
 const MAX_LISTED: usize = 100_000;
 
 /// A range.
@@ -26,7 +26,7 @@ pub struct RangeVariable {
 }
 
 impl RangeVariable {
-    /// A range made in the trace, from a real one.
+    /// Returns a range made in the trace, from a real one.
     pub fn new(object: Py<PyAny>) -> Self {
         RangeVariable { object }
     }
@@ -36,7 +36,7 @@ impl RangeVariable {
         Ok(Rc::new(RangeVariable { object: object.clone().unbind() }))
     }
 
-    /// The real range.
+    /// Returns the real range.
     pub fn bind<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.object.bind(py).clone()
     }

@@ -1,6 +1,6 @@
-//! Objects that hold others, of classes of which the program has said how they are taken apart
-//! ([`sot_core::registered::Parts`]). What C code of the class does is seen from what it does to an object that holds
-//! stand-ins (`stand_ins.rs`).
+//! Objects of container classes that the program has registered with functions to flatten and unflatten them
+//! ([`sot_core::registered::Parts`]). C code of such a class is run on a container of stand-ins, to see what it does
+//! with the items (`stand_ins.rs`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ fn is_container(object: &Bound<'_, PyAny>) -> bool {
     registered::container_of(object.get_type().as_any()).is_some()
 }
 
-/// How the objects of a class are taken apart.
+/// A registered container class.
 #[derive(Clone)]
 pub(super) struct ContainerClass(Arc<Registration>);
 
 impl ContainerClass {
-    /// The class of an object, if it is such a one.
+    /// Returns the class of an object, if it is a registered container class.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<ContainerClass> {
         registered::container_of(object.get_type().as_any()).map(ContainerClass)
     }
@@ -46,7 +46,7 @@ impl ContainerClass {
         }
     }
 
-    /// The object that holds these, as `unflatten` makes it; an error if that is of another class.
+    /// Makes an object with these items by `unflatten`. An error if the result is of another class.
     pub(super) fn make<'py>(
         &self,
         rest: &Bound<'py, PyAny>,
@@ -61,12 +61,12 @@ impl ContainerClass {
         Err(PyTypeError::new_err(format!("unflatten() makes a {made}, and not a {class}")))
     }
 
-    /// A break, as what the program has said of the class is not so.
+    /// Returns a graph break: the registered functions do not describe the class correctly.
     pub(super) fn is_told_wrongly(&self, py: Python<'_>, how: &str) -> Unwind {
         Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{}: {how}", self.0.text(py)))
     }
 
-    /// A function that new code calls with what else there is to an object and with what it holds.
+    /// Returns the function by which new code makes an object, from the auxiliary data and the items.
     fn maker(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let class = self.clone();
         let make = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
@@ -85,7 +85,7 @@ fn gone() -> PyErr {
     PyRuntimeError::new_err("an object of a class that is no container")
 }
 
-/// The parts of an object, where guards and new code find them: a tuple of what it holds, and what else there is to it.
+/// Fetch for guards and new code: flattens an object to the tuple of its items and its auxiliary data.
 struct Flattened(ContainerClass);
 
 impl ForeignFetch for Flattened {
@@ -107,7 +107,7 @@ impl ForeignFetch for Flattened {
     }
 }
 
-/// A guard: what else there is to an object is of the same class, and equal.
+/// Guard: the auxiliary data of an object is of the same class, and equal.
 struct EqualRest(Py<PyAny>);
 
 impl ObjectTest for EqualRest {
@@ -121,12 +121,12 @@ impl ObjectTest for EqualRest {
     }
 }
 
-/// An object that holds others.
+/// An object of a registered container class.
 pub(crate) struct ContainerVariable {
     class: ContainerClass,
     held: Vec<VarId>,
     rest: Py<PyAny>,
-    /// The object, if it is not made in the trace.
+    /// The real object, for an object from outside.
     object: Option<Py<PyAny>>,
 }
 
@@ -152,12 +152,12 @@ impl ContainerVariable {
         Ok(Rc::new(ContainerVariable { class, held, rest: rest.unbind(), object: Some(object.unbind()) }))
     }
 
-    /// The object, if it is not made in the trace.
+    /// Returns the real object, for an object from outside.
     pub(super) fn from_outside<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         Some(self.object.as_ref()?.bind(py).clone())
     }
 
-    /// An object made in the trace.
+    /// Makes an object in the trace.
     pub(super) fn make(cx: &mut OpcodeExecutor<'_>, class: ContainerClass, held: Vec<VarId>, rest: Py<PyAny>) -> VarId {
         cx.produce(Rc::new(ContainerVariable { class, held, rest, object: None }))
     }
@@ -179,14 +179,14 @@ impl ContainerVariable {
     }
 }
 
-/// The call that has registered a class.
-/// A break where the program's own functions for a class fail.
+/// Returns a graph break for an exception in the registered functions.
 fn failed(class: &ContainerClass, py: Python<'_>, error: &PyErr) -> Unwind {
     let text = format!("{}: taking it apart or making it raised {error}", class.0.text(py));
     Unwind::break_graph(ReasonId::UnsupportedOperation, text)
 }
 
-/// Calls a class of such objects with arguments that may be anything; `None` if it is none.
+/// Calls a registered container class. Returns `None` for other classes, and for classes whose Python code has to be
+/// inlined.
 pub(crate) fn call_class(
     cx: &mut OpcodeExecutor<'_>,
     class: &Bound<'_, PyType>,
@@ -197,7 +197,7 @@ pub(crate) fn call_class(
     }
     let class = class.clone().into_any().unbind().into_bound(cx.py);
     match stand_ins::call(cx, &class, None, args) {
-        // Python code of the class is followed instead.
+        // The class has Python code, which is inlined instead.
         Err(Unwind::BreakGraph(_)) if !stand_ins::is_made_by_c(&class) => Ok(None),
         made => made.map(Some),
     }
@@ -297,12 +297,12 @@ impl Variable for ContainerVariable {
     }
 }
 
-/// Whether what a class holds is a method in C.
+/// True if the class attribute is a method in C.
 fn is_method(found: &Bound<'_, PyAny>) -> bool {
     matches!(&*cpython::builtin_type_name(found), "method_descriptor" | "wrapper_descriptor")
 }
 
-/// A method in C of such an object.
+/// A C method bound to a registered container.
 struct ContainerMethod {
     receiver: VarId,
     name: Name,

@@ -1,6 +1,6 @@
-//! A real set beside each set of the trace whose elements' hashes are known: what happens to the one happens to the
-//! other, in CPython itself. So the order of the elements is CPython's, and so are the set that new code makes and what
-//! it later becomes.
+//! Replicas of sets: a real set for each set of the trace whose elements have known hashes. Each operation on the set
+//! is also done on the replica, by CPython itself. So the iteration order, and that of the set which new code makes,
+//! is CPython's.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -20,13 +20,13 @@ use crate::containers::hash_key::HashKey;
 use crate::containers::key_index::KeyIndex;
 use crate::containers::set::{self, Order, SetVariable};
 
-/// The elements of a set with what is known of their order.
+/// The elements of a set, and what is known of their order.
 pub(crate) type Elements = (Vec<Rc<HashKey>>, Order);
 
-/// The real set. It is never changed, a copy is.
+/// A real set. It is never modified; operations work on copies.
 pub struct Replica(Py<PyAny>);
 
-/// The method that gives a new set, and the one that changes its receiver.
+/// Returns the names of the method for a new set and of the method that changes its receiver.
 const fn methods(op: BinaryOp) -> (&'static str, &'static str) {
     match op {
         BinaryOp::And => ("intersection", "intersection_update"),
@@ -37,12 +37,12 @@ const fn methods(op: BinaryOp) -> (&'static str, &'static str) {
 }
 
 impl Replica {
-    /// That of a real set.
+    /// Returns the replica of a real set.
     pub(crate) fn of(set: &Bound<'_, PyAny>) -> PyResult<Replica> {
         Ok(Replica(cpython::copy_of_set(set, false)?.unbind()))
     }
 
-    /// That of a set to which elements were added one by one, as far as their hashes are known.
+    /// Returns the order of a set to which the keys were added one by one; unknown if a hash is unknown.
     pub(crate) fn of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<Order> {
         if !keys.iter().all(|key| key.stands_for_hash(py)) {
             return Ok(Order::Unknown);
@@ -50,7 +50,7 @@ impl Replica {
         Ok(Order::Made(Replica(plain(py, keys)?.unbind())))
     }
 
-    /// One with the table of a real set of other objects, which are equal to the keys one by one.
+    /// Returns a replica with the hash table of a real set whose elements are pairwise equal to the keys.
     pub(crate) fn like(set: &Bound<'_, PyAny>, keys: &[Rc<HashKey>]) -> PyResult<Order> {
         let py = set.py();
         let own = plain(py, keys)?;
@@ -61,29 +61,30 @@ impl Replica {
         Ok(Order::Made(Replica(own.unbind())))
     }
 
-    /// Another one of the same.
+    /// Returns another handle on the replica.
     pub(crate) fn again(&self, py: Python<'_>) -> Replica {
         Replica(self.0.clone_ref(py))
     }
 
-    /// The keys in CPython's order, all of which are among others.
+    /// Returns the keys in CPython's order. `among` contains all of them.
     pub(crate) fn ordered(&self, py: Python<'_>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<HashKey>>> {
         in_order(self.0.bind(py), among)
     }
 
-    /// A real set that nobody else has.
+    /// Returns a new real set with the same elements and table.
     pub(crate) fn copy<'py>(&self, py: Python<'py>, frozen: bool) -> PyResult<Bound<'py, PyAny>> {
         cpython::copy_of_set(self.0.bind(py), frozen)
     }
 
-    /// That of the set after a method was called with an element.
+    /// Returns the replica after a call of `method` with an element.
     pub(crate) fn after(&self, method: &str, item: &Bound<'_, PyAny>) -> PyResult<Replica> {
         let copy = self.copy(item.py(), false)?;
         copy.call_method1(method, (item,))?;
         Ok(Replica(copy.unbind()))
     }
 
-    /// What one of its methods makes of a copy of it, and what the method returns. All elements are among others.
+    /// Calls a method on a copy. Returns the elements afterwards and the method's result. `among` contains all
+    /// elements.
     pub(crate) fn change<'py>(
         &self,
         py: Python<'py>,
@@ -92,21 +93,21 @@ impl Replica {
         among: &[Rc<HashKey>],
     ) -> PyResult<(Elements, Bound<'py, PyAny>)> {
         let copy = self.copy(py, false)?;
-        // CPython asks whether an operand is the set itself.
+        // CPython tests whether an operand is the set itself.
         let args = args.iter().map(|arg| if arg.is(&self.0) { &copy } else { arg });
         let returned = copy.call_method1(method, PyTuple::new(py, args)?)?;
         Ok(((in_order(&copy, among)?, Order::Made(Replica(copy.unbind()))), returned))
     }
 }
 
-/// A real set to which the keys were added one by one.
+/// Returns a real set to which the keys were added one by one.
 fn plain<'py>(py: Python<'py>, keys: &[Rc<HashKey>]) -> PyResult<Bound<'py, PyAny>> {
     let set = PySet::empty(py)?;
     keys.iter().try_for_each(|key| set.add(key.bind(py)))?;
     Ok(set.into_any())
 }
 
-/// The keys as a real set that holds them iterates.
+/// Returns the keys in the iteration order of a real set that contains them.
 fn in_order(set: &Bound<'_, PyAny>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<HashKey>>> {
     let mut found = HashMap::with_capacity(among.len());
     for key in among {
@@ -116,14 +117,14 @@ fn in_order(set: &Bound<'_, PyAny>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<Ha
     Ok(items.collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// The real set beside one of the trace. Of one from outside the table is guarded: those of equal sets may differ, and
-/// with them what CPython makes of them.
+/// Returns the replica of a set. For a set from outside, its hash table is guarded: equal sets can have different
+/// tables, and so give results of different order.
 pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica>> {
     let payload = set::expect(cx, set)?;
     let replica = payload.replica(cx.py);
     let tracker = cx.vars.tracker(set);
     if let Some(object) = payload.began_with().filter(|_| replica.is_some() && cx.trackers.is_sourced(tracker)) {
-        // The trace's writes are still to come.
+        // The guard is on the set as it is before the trace's writes.
         if let Some(table) = SetTable::of(object.bind(cx.py)) {
             cx.guards.add(tracker, Test::Object(Box::new(HasTable(table))));
         }
@@ -131,11 +132,11 @@ pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica
     Ok(replica)
 }
 
-/// What a method or operator is given.
+/// An operand of a set operation.
 struct ReplicaOperand {
     keys: Vec<Rc<HashKey>>,
     is_set: bool,
-    /// A real object that CPython takes in the same way.
+    /// A real object that CPython treats in the same way; `None` if a hash is unknown.
     real: Option<Py<PyAny>>,
 }
 
@@ -150,7 +151,7 @@ impl ReplicaOperand {
         } else {
             let items = PyList::new(cx.py, keys.iter().map(|key| key.bind(cx.py)))?;
             let is_dict = dict::of(cx, value)?.is_some();
-            // CPython makes room for a dict's keys at once.
+            // For a dict operand, CPython resizes the set's table in advance.
             let dict = is_dict.then(|| cx.py.get_type::<PyDict>().call_method1("fromkeys", (&items,))).transpose()?;
             Some(dict.unwrap_or(items.into_any()).unbind())
         };
@@ -158,8 +159,8 @@ impl ReplicaOperand {
     }
 }
 
-/// What CPython is shown: its own objects for the operands, and all keys there are. It cannot ask the program whether
-/// two of them are equal.
+/// Returns the real operands for CPython, and all keys. `None` if some hash is unknown, or if keys that are equal by
+/// the program's `__eq__` are different objects, which CPython would not notice.
 fn shown<'py>(
     cx: &mut OpcodeExecutor<'py>,
     left: &[Rc<HashKey>],
@@ -193,7 +194,7 @@ fn unshown(
     let mut keys = left;
     for other in others {
         keys = if op == BinaryOp::And && !other.is_set {
-            // Of two equal elements that of the iterable stays.
+            // Of two equal elements, the one from the iterable is kept.
             set::only(cx, &other.keys, &keys, true)?
         } else {
             set::combine(cx, op, &keys, &other.keys)?
@@ -202,8 +203,8 @@ fn unshown(
     Ok((keys, Order::Unknown))
 }
 
-/// The elements of `left op right`, or of the method with several others; of two equal elements CPython says which one
-/// stays.
+/// Returns the elements of `left op right`, or of the set method with several operands. CPython decides which of two
+/// equal elements is kept.
 pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, others: &[VarId]) -> Flow<Elements> {
     let others = others.iter().map(|&other| ReplicaOperand::of(cx, other)).collect::<Flow<Vec<_>>>()?;
     let replica = of(cx, left)?;
@@ -216,7 +217,7 @@ pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, o
     Ok((in_order(&result, &known)?, Order::Made(Replica(result.unbind()))))
 }
 
-/// The elements of a set after `left op= right`.
+/// Returns the elements of a set after `left op= right`.
 pub(crate) fn changed(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<Elements> {
     let right = [ReplicaOperand::of(cx, right)?];
     let replica = of(cx, left)?;
@@ -227,14 +228,14 @@ pub(crate) fn changed(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     }
 }
 
-/// The elements of `set(source)`
+/// Returns the elements of `set(source)`.
 pub(crate) fn made_of(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Elements> {
     let empty = SetVariable::build(cx, Vec::new())?;
     changed(cx, BinaryOp::Or, empty, source)
 }
 
-/// C functions for new code that give a set the table of this one, where adding the elements one by one, in their
-/// order, gives another.
+/// Returns C functions with which new code gives a set the replica's hash table. `None` if adding the elements one by
+/// one in their order gives that table anyway.
 pub(crate) fn arranged(py: Python<'_>, replica: &Replica, ordered: &[Rc<HashKey>]) -> PyResult<Option<Py<PyAny>>> {
     let added = plain(py, ordered)?;
     let Some(table) = SetTable::of(replica.0.bind(py)) else { return Ok(None) };
@@ -245,13 +246,13 @@ pub(crate) fn arranged(py: Python<'_>, replica: &Replica, ordered: &[Rc<HashKey>
     Ok(Some(Bound::new(py, Arranged(table))?.into_any().unbind()))
 }
 
-/// See [`arranged`].
+/// C functions that make or fill a set with a given hash table; see [`arranged`].
 #[pyclass(frozen)]
 struct Arranged(SetTable);
 
 #[pymethods]
 impl Arranged {
-    /// A set of the items, given in their order.
+    /// Makes a set of the items, which are given in their order.
     fn make<'py>(&self, items: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PySet>> {
         let set = PySet::empty(items.py())?;
         self.fill(&set, items)?;
@@ -264,7 +265,7 @@ impl Arranged {
         Ok(set)
     }
 
-    /// Gives a set these items alone. Methods of subclasses are not asked.
+    /// Replaces the elements of a set, without calling methods of subclasses.
     fn fill(&self, set: &Bound<'_, PySet>, items: &Bound<'_, PyTuple>) -> PyResult<()> {
         set.clear();
         items.iter().try_for_each(|item| set.add(item))?;
@@ -272,13 +273,13 @@ impl Arranged {
         Ok(())
     }
 
-    /// Gives a set that has these items its table.
+    /// Gives a set with these items the hash table.
     fn arrange(&self, set: &Bound<'_, PyAny>, items: &Bound<'_, PyTuple>) {
         self.0.arrange(set, &items.iter().collect::<Vec<_>>());
     }
 }
 
-/// A guard: the set has this table, whatever its elements.
+/// Guard: the set has this layout of its hash table, whatever its elements are.
 struct HasTable(SetTable);
 
 impl ObjectTest for HasTable {

@@ -1,5 +1,5 @@
-//! What lists and tuples share: positions, slices, comparison, repetition. CPython itself does the arithmetic, on a
-//! list of positions in place of the items, so its rules and its messages hold.
+//! Shared by lists, tuples, deques and strings: positions, slices, comparison, repetition. CPython does the index
+//! arithmetic on a list of positions, so its rules and error messages apply.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,17 +18,17 @@ use sot_core::variable::VarId;
 use crate::classes::subclass;
 use crate::containers::slice::SliceVariable;
 
-/// Containers nested deeper than this are taken to hold themselves.
+/// Maximum nesting of containers. Deeper ones are assumed to contain themselves.
 const MAX_NESTING: usize = 200;
 
 thread_local! {
     static NESTING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// More items than this in one new sequence are left to CPython.
+/// Maximum number of items in a new sequence; longer ones are left to CPython.
 const MAX_ITEMS: usize = 1_000_000;
 
-/// Which sequence type a message speaks of.
+/// The sequence type, for error messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sequence {
     List,
@@ -37,14 +37,14 @@ pub(crate) enum Sequence {
     Bytes,
 }
 
-/// The items a key stands for, by position.
+/// The positions that an index or slice selects.
 pub(crate) enum Selection {
     One(usize),
     Many(Vec<usize>),
 }
 
 impl Sequence {
-    /// A real sequence that holds its own positions.
+    /// Returns a real sequence whose items are their own positions.
     pub(crate) fn positions(self, py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
             Sequence::List => PyList::new(py, 0..len)?.into_any(),
@@ -52,7 +52,7 @@ impl Sequence {
         })
     }
 
-    /// The items of `sequence[key]`.
+    /// Returns the positions that `sequence[key]` selects.
     pub(crate) fn select(self, cx: &mut OpcodeExecutor<'_>, key: VarId, len: usize) -> Flow<Selection> {
         if let Some(index) = fast_index(cx, key, len)? {
             return Ok(Selection::One(index));
@@ -65,7 +65,7 @@ impl Sequence {
         Ok(Selection::Many(selected.extract::<Vec<usize>>()?))
     }
 
-    /// The real object of an index or slice.
+    /// Returns the real index or slice for a key.
     pub(crate) fn key_object<'py>(self, cx: &mut OpcodeExecutor<'py>, key: VarId) -> Flow<Bound<'py, PyAny>> {
         let slice = cx.see_as::<SliceVariable>(key)?;
         let parts = slice.as_ref().map_or(std::slice::from_ref(&key), |slice| &slice.parts[..]);
@@ -104,7 +104,7 @@ impl Sequence {
     }
 }
 
-/// A known value, or the number that its `__index__` gives, which C code does not ask of integers.
+/// Returns the known value, or the result of its `__index__`. C code does not call `__index__` of instances of `int`.
 pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     if let Some(known) = cx.materialize(value)? {
         return Ok(Some(known));
@@ -121,14 +121,14 @@ pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> F
     }
 }
 
-/// The position of a known `int` key that is in range.
+/// Returns the position for a known `int` key in range.
 pub(crate) fn fast_index(cx: &mut OpcodeExecutor<'_>, key: VarId, len: usize) -> Flow<Option<usize>> {
     let Some(index) = cx.known_int(key)? else { return Ok(None) };
     let index = if index < 0 { index + len as i64 } else { index };
     Ok(usize::try_from(index).ok().filter(|&index| index < len))
 }
 
-/// Does something to the items of a container; `None` where containers are nested without end.
+/// Runs work on the items of a container. Returns `None` if containers are nested too deeply.
 pub(crate) fn nested<T>(work: impl FnOnce() -> T) -> Option<T> {
     let depth = NESTING.get();
     if depth >= MAX_NESTING {
@@ -140,12 +140,12 @@ pub(crate) fn nested<T>(work: impl FnOnce() -> T) -> Option<T> {
     Some(result)
 }
 
-/// The break at containers nested without end.
+/// Returns the graph break for containers that are nested too deeply.
 pub(crate) fn endless() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedOperation, "containers nested too deeply")
 }
 
-/// `left op right` of lists and deques, which are not equal if their lengths are not.
+/// Simulates `left op right` for lists and deques, which compare their lengths first for equality.
 pub fn compare_sized(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     if matches!(op, CompareOp::Equal | CompareOp::NotEqual) && left.len() != right.len() {
         return Ok(cx.boolean(op == CompareOp::NotEqual));
@@ -153,7 +153,7 @@ pub fn compare_sized(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId],
     compare(cx, op, left, right)
 }
 
-/// `left op right`, item by item.
+/// Simulates `left op right`, item by item.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     let by_length = match op {
         CompareOp::Less => left.len() < right.len(),
@@ -172,14 +172,14 @@ pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right
     Ok(cx.boolean(by_length))
 }
 
-/// The number of times that a factor stands for.
+/// Returns the factor for a repetition; `None` if it is not a known index.
 pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i64>> {
     if let Some(count) = cx.known_int(factor)? {
         return Ok(Some(count));
     }
-    // Numbers on a device and the like answer the operator themselves.
+    // Types such as scalars on a device implement the operator themselves.
     let multiplies = match object_model::lookup(cx, factor, &Rc::from("__rmul__"))? {
-        // That of a number's C code refuses sequences.
+        // `__rmul__` of a C number type refuses sequences.
         Some((found, tracker)) if cpython::builtin_type_name(&found) == "wrapper_descriptor" => {
             object_model::guard_identity(cx, &found, tracker);
             subclass::value_of(cx, factor)?.is_none()
@@ -193,7 +193,7 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
     Ok(index_object(cx, factor)?.and_then(|index| index.extract().ok()))
 }
 
-/// `items * count`
+/// Simulates `items * count`.
 pub fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
     let count = usize::try_from(count).unwrap_or(0);
     match items.len().checked_mul(count) {
@@ -202,7 +202,7 @@ pub fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
     }
 }
 
-/// Position of the first item that equals `item`, from `start` on and before `stop`.
+/// Returns the position of the first item that equals `item`.
 pub fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<Option<usize>> {
     for (position, &candidate) in items.iter().enumerate() {
         if object_model::equal(cx, candidate, item)? {
@@ -212,7 +212,7 @@ pub fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<O
     Ok(None)
 }
 
-/// Number of items that equal `item`.
+/// Counts the items that equal `item`.
 pub fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
     let mut found = 0;
     for &candidate in items {
@@ -221,7 +221,7 @@ pub fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<
     cx.integer(found)
 }
 
-/// The range of positions that `index(item, start, stop)` looks at.
+/// Returns the range of positions that `index(item, start, stop)` searches.
 pub(crate) fn bounds(
     cx: &mut OpcodeExecutor<'_>,
     start: Option<VarId>,
@@ -242,18 +242,18 @@ fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>, default: usize, len:
     Ok(usize::try_from(index).unwrap_or(0).min(len))
 }
 
-/// `IndexError` with CPython's message.
+/// Returns an `IndexError` with CPython's message.
 pub fn index_error(cx: &mut OpcodeExecutor<'_>, text: &'static str) -> Unwind {
     cx.raise(PyIndexError::new_err(text))
 }
 
-/// The items of a real sequence reached through `of`, not yet looked at.
+/// Wraps the items of a real sequence that is reached by the tracker `of`, as lazy variables.
 pub fn wrap_items<'py>(
     cx: &mut OpcodeExecutor<'py>,
     items: impl Iterator<Item = Bound<'py, PyAny>>,
     of: TrackerId,
 ) -> Vec<VarId> {
-    // What an immutable constant holds is as constant as itself.
+    // Items of an immutable constant are constants.
     let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
     let wrap = |(index, item): (usize, Bound<'py, PyAny>)| {
         let tracker = if constant {
@@ -266,17 +266,17 @@ pub fn wrap_items<'py>(
     items.enumerate().map(wrap).collect()
 }
 
-/// Items as arguments of a graph statement.
+/// The items of a container as arguments of a statement.
 pub struct GraphItems {
-    /// The objects the builder gets.
+    /// Objects that the graph builder receives.
     pub values: Vec<Py<PyAny>>,
-    /// How the statement prints them.
+    /// Their text in the statement.
     pub text: String,
-    /// Whether a graph value is in one.
+    /// True if an item is or contains a tensor of the graph.
     pub holds_tensor: bool,
 }
 
-/// Items of a container as arguments of a graph statement.
+/// Returns the items of a container as arguments of a statement.
 pub fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
     let mut all = GraphItems { values: Vec::with_capacity(items.len()), text: String::new(), holds_tensor: false };
     for (index, &item) in items.iter().enumerate() {
@@ -291,7 +291,7 @@ pub fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphIt
     Ok(all)
 }
 
-/// Real copies of the items, if everything in them is known.
+/// Returns real copies of the items, if all of them are known.
 pub fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
     nested(|| items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect())?
 }

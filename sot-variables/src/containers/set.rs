@@ -1,6 +1,6 @@
-//! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of
-//! elements whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements
-//! the program compares, only CPython knows it, and iteration breaks the graph.
+//! `set` and `frozenset`. Elements are known while tracing; the iteration order comes from a real set, the
+//! [`Replica`]. If hashes are addresses of objects that do not exist yet, or if the program's `__eq__` compares
+//! elements, the order is unknown, and iteration breaks the graph.
 
 use std::rc::Rc;
 
@@ -26,36 +26,37 @@ sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "s
 
 /// What is known of the iteration order.
 pub enum Order {
-    /// The keys stand in it, as they were found; with the real set, if all their hashes are known.
+    /// The keys are in the order in which they were found. With the real set, if all hashes are known.
     Found(Option<Replica>),
-    /// That of this real set, which went through what the set went through in the trace.
+    /// The order of this real set, to which the operations of the trace were applied.
     Made(Replica),
-    /// Only CPython knows.
+    /// The order is not known while tracing.
     Unknown,
 }
 
 /// A set.
 pub struct SetVariable {
-    /// The elements, each once, in no order that counts unless they were found so.
+    /// Distinct elements. Their order is meaningful for `Order::Found` only.
     pub keys: Vec<Rc<HashKey>>,
-    /// Whether it is a frozenset.
+    /// True for a `frozenset`.
     pub frozen: bool,
-    /// What is known of its iteration order.
+    /// The iteration order, as far as it is known.
     pub order: Order,
     object: Option<Py<PyAny>>,
-    /// What was done to one from outside, as long as that is little: done again, it needs no table.
+    /// Changes of a set from outside, as long as they are few. New code repeats them, so the hash table need not be
+    /// guarded.
     changes: Option<Vec<Change>>,
-    /// Where its keys are, once it has been asked.
+    /// Index of the keys, built by the first lookup.
     index: LazyIndex,
 }
 
-/// A method and the element it was called with.
+/// A method and its argument.
 type Change = (&'static str, Rc<HashKey>);
 
-/// So many changes are done again one by one.
+/// Maximum number of changes that new code repeats one by one.
 const MAX_CHANGES: usize = 64;
 
-/// `set.add(item)`
+/// Simulates `set.add(item)`.
 pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
     let key = HashKey::of(cx, item)?;
     add_key(cx, set, key)
@@ -70,7 +71,7 @@ fn add_key(cx: &mut OpcodeExecutor<'_>, set: VarId, key: Rc<HashKey>) -> Flow<()
     change(cx, set, keys, ("add", key))
 }
 
-/// `set.discard(key)`; says whether it was there.
+/// Simulates `set.discard(key)`. Returns true if the key was present.
 pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<bool> {
     let mut keys = expect(cx, set)?.keys.clone();
     let Some(at) = position(cx, &keys, key)? else { return Ok(false) };
@@ -79,7 +80,7 @@ pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) ->
     Ok(true)
 }
 
-/// Calls a method with one element, after which the set has these.
+/// Replaces the elements by `keys`, the result of a method call with a single element.
 fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: Change) -> Flow<()> {
     let old = expect(cx, set)?;
     let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
@@ -93,7 +94,8 @@ fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, chang
     put(cx, set, (keys, order), changes)
 }
 
-/// An object of the trace that does not stay was never there: its hash is nothing that a later order follows from.
+/// Appends a change. An object made in the trace that was added and removed again is dropped from the changes, as its
+/// hash, which differs from call to call, must not influence the order.
 fn with_change(changes: &[Change], change: Change) -> Vec<Change> {
     let is_undone = |(_, key): &Change| key.is_stand_in() && Rc::ptr_eq(key, &change.1);
     let mut left: Vec<Change> = changes.iter().filter(|earlier| !is_undone(earlier)).cloned().collect();
@@ -103,7 +105,7 @@ fn with_change(changes: &[Change], change: Change) -> Vec<Change> {
     left
 }
 
-/// Gives the set new elements.
+/// Replaces the elements of a set.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements) -> Flow<()> {
     put(cx, set, elements, None)
 }
@@ -118,7 +120,7 @@ fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes
     Ok(())
 }
 
-/// The payload of a variable that must be a set.
+/// Returns the payload of a variable that must be a set; breaks the graph for other variables.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVariable>> {
     if let Some(payload) = cx.see_as::<SetVariable>(set)? {
         Ok(payload)
@@ -128,13 +130,14 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVari
     }
 }
 
-/// What C code looks at: of a set of a subclass what its base keeps, in whatever way that is iterated.
+/// Returns the operand as C code sees it: the storage, for an instance of a set subclass, even if it overrides
+/// iteration.
 pub(crate) fn seen(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<VarId> {
     let storage = subclass::seen_by_base(cx, source)?;
     Ok(if cx.see_as::<SetVariable>(storage)?.is_some() { storage } else { source })
 }
 
-/// The elements of a set or of any iterable, each once, in no order anyone may rely on.
+/// Returns the distinct elements of a set or other iterable, in no particular order.
 pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<Rc<HashKey>>> {
     if let Some(set) = cx.see_as::<SetVariable>(source)? {
         return Ok(set.keys.clone());
@@ -153,12 +156,12 @@ fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey
     Ok(unique.into_keys())
 }
 
-/// Whether sets answer the operator.
+/// True for operators that sets implement.
 pub(crate) const fn is_set_operator(op: BinaryOp) -> bool {
     matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Subtract | BinaryOp::Xor)
 }
 
-/// The elements of `left op right`.
+/// Returns the elements of `left op right`.
 pub(crate) fn combine(
     cx: &mut OpcodeExecutor<'_>,
     op: BinaryOp,
@@ -166,7 +169,7 @@ pub(crate) fn combine(
     right: &[Rc<HashKey>],
 ) -> Flow<Vec<Rc<HashKey>>> {
     Ok(match op {
-        // Of two equal elements CPython keeps that of the smaller set, or of the right one.
+        // Of two equal elements, CPython keeps the one of the smaller set; of the right set if the sizes are equal.
         BinaryOp::And if right.len() > left.len() => only(cx, left, right, true)?,
         BinaryOp::And => only(cx, right, left, true)?,
         BinaryOp::Subtract => only(cx, left, right, false)?,
@@ -175,7 +178,7 @@ pub(crate) fn combine(
     })
 }
 
-/// Those elements that are among others too, or that are not.
+/// Returns those elements of `these` that are in `others`, or that are not.
 pub(crate) fn only(
     cx: &mut OpcodeExecutor<'_>,
     these: &[Rc<HashKey>],
@@ -192,7 +195,7 @@ pub(crate) fn only(
     Ok(found)
 }
 
-/// `left op right` for two sets, as a new set of the left one's type.
+/// Simulates `left op right` for two sets. The result has the type of the left one.
 pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
     let found = replica::combined(cx, op, left, &[right])?;
     let frozen = expect(cx, left)?.frozen;
@@ -200,14 +203,14 @@ pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
 }
 
 impl SetVariable {
-    /// A set display.
+    /// Makes a set for a set display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<VarId> {
         let keys = unique(cx, items)?;
         let order = Replica::of_added(cx.py, &keys)?;
         Ok(SetVariable::make(cx, (keys, order), false))
     }
 
-    /// A new set of the trace.
+    /// Makes a set in the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
         cx.patience.charge(keys.len());
         cx.produce(Rc::new(SetVariable {
@@ -226,7 +229,7 @@ impl SetVariable {
         let set = object.bind(cx.py).clone();
         let frozen = set.is_instance_of::<PyFrozenSet>();
         let ty = if frozen { cx.py.get_type::<PyFrozenSet>().into_any() } else { cx.py.get_type::<PySet>().into_any() };
-        // No method of a subclass is called.
+        // Methods of a subclass are not called.
         let items = ty.call_method1("__iter__", (&set,))?.try_iter()?;
         let keys = items.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
         let known = keys.iter().all(|key| !key.is_stand_in());
@@ -241,7 +244,7 @@ impl SetVariable {
         }))
     }
 
-    /// The real set beside this one.
+    /// Returns the replica, if the hashes are known.
     pub(crate) fn replica(&self, py: Python<'_>) -> Option<Replica> {
         match &self.order {
             Order::Found(Some(replica)) | Order::Made(replica) => Some(replica.again(py)),
@@ -249,17 +252,18 @@ impl SetVariable {
         }
     }
 
-    /// The set from outside whose table it all began with, as long as no guard has been asked for.
+    /// Returns the set from outside whose hash table determines the order, as long as that table has not been
+    /// guarded.
     pub(crate) fn began_with(&self) -> Option<&Py<PyAny>> {
         self.object.as_ref().filter(|_| self.changes.is_some())
     }
 
-    /// Whether it is a set from outside that has changed and is changed again one by one.
+    /// True for a set from outside with changes that new code repeats one by one.
     fn is_to_be_changed(&self) -> bool {
         self.changes.as_ref().is_some_and(|changes| !changes.is_empty())
     }
 
-    /// The keys in CPython's iteration order.
+    /// Returns the keys in CPython's iteration order. Breaks the graph if the order is unknown.
     fn ordered(&self, py: Python<'_>) -> Flow<Vec<Rc<HashKey>>> {
         match &self.order {
             Order::Made(replica) => Ok(replica.ordered(py, &self.keys)?),
@@ -272,13 +276,13 @@ impl SetVariable {
         }
     }
 
-    /// Whether its elements are sorted as they come: nobody knows their order, and it does not show, or is one of
-    /// addresses.
+    /// True if the elements can be sorted starting from any order: the order is unknown, and either does not affect
+    /// the result, or depends on addresses.
     pub(crate) fn sorts_in_any_order(&self, by_key: bool) -> bool {
         matches!(self.order, Order::Unknown) && (!by_key || self.keys.iter().any(|key| key.is_address()))
     }
 
-    /// A real set of its own with the same elements, and whether it is as the set is.
+    /// Returns a real copy of the set, and whether it is an exact copy.
     pub(crate) fn copied<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, bool)> {
         let stand_ins = self.keys.iter().any(|key| key.is_stand_in());
         if let Some(replica) = self.replica(py).filter(|_| !stand_ins) {
@@ -296,7 +300,8 @@ impl SetVariable {
         Ok(self.ordered(cx.py)?.iter().map(|key| key.variable).collect())
     }
 
-    /// What new code has to call for the table, and the elements in their order, where that is known.
+    /// Returns the functions that give the set its hash table in new code, if needed, and the elements in their order
+    /// as far as known.
     pub(crate) fn rebuilding(&self, cx: &OpcodeExecutor<'_>) -> Flow<(Option<Py<PyAny>>, Vec<VarId>)> {
         let Some(replica) = self.replica(cx.py) else {
             return Ok((None, self.keys.iter().map(|key| key.variable).collect()));
@@ -337,14 +342,14 @@ impl Variable for SetVariable {
         }
         match (&self.order, &self.object) {
             (Order::Found(_), Some(object)) => Some(object.clone_ref(cx.py)),
-            // A copy that iterates in another order is not the same set to those who look.
+            // A copy that iterates in a different order is observably different.
             _ if self.is_to_be_changed() => None,
             _ => self.replica(cx.py)?.copy(cx.py, self.frozen).ok().map(Bound::unbind),
         }
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        // The storage of an object of a subclass is guarded with that object's type.
+        // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self
             .object
             .as_ref()
@@ -384,7 +389,7 @@ impl Variable for SetVariable {
         hash_key::refuse_asking_again(cg.cx(), self.keys.iter().chain(changed))?;
         let ty = self.python_type(cg.cx());
         for (method, key) in self.changes.iter().flatten() {
-            // The C methods: a subclass may have its own, which the trace has followed already.
+            // The C methods: overrides in a subclass have been inlined by the trace already.
             let method = ty.getattr(*method)?.unbind();
             cg.call(|cg| cg.load_const(method), [this, key.variable])?;
             cg.op(Op::POP_TOP, 0)?;

@@ -1,4 +1,4 @@
-//! `slice`: three variables.
+//! `slice`: start, stop and step are variables.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::iterators::library;
 
 sot_core::variable_kind! { "slice", types: |py| Ok(vec![library(py, "builtins", "slice")?]), wrap: SliceVariable::wrap }
 
-/// The names of a slice's parts, in order.
+/// Attribute names of a slice's parts, in order.
 const PARTS: [&str; 3] = ["start", "stop", "step"];
 
 /// A slice.
@@ -28,7 +28,7 @@ pub struct SliceVariable {
 }
 
 impl SliceVariable {
-    /// A slice made in the trace.
+    /// Makes a slice in the trace.
     #[allow(clippy::unnecessary_wraps, reason = "as every display is built")]
     pub fn build(cx: &mut OpcodeExecutor<'_>, lower: VarId, upper: VarId, step: Option<VarId>) -> Flow<VarId> {
         let step = step.unwrap_or_else(|| cx.none());

@@ -1,6 +1,5 @@
-//! What C code does with a container, seen without the items: it is called on a container that holds stand-ins, which
-//! refuse to be looked at. What it gives is made of stand-ins and constants, and so of the variables that they stand
-//! for.
+//! Runs C code of registered containers on a container of stand-ins, which raise an exception if they are looked at.
+//! The result consists of stand-ins and constants, and is translated back to the variables that they stand for.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,11 +21,11 @@ use crate::containers::registered::{ContainerClass, ContainerVariable};
 pyo3::create_exception!(sot, LookedAt, pyo3::exceptions::PyException, "A stand-in was looked at.");
 
 thread_local! {
-    /// Whether a stand-in of this thread was looked at, whatever became of the exception.
+    /// True if a stand-in of this thread was looked at, even if the exception was swallowed.
     static LOOKED_AT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What stands for an item. It may be kept and handed on.
+/// Stands in for an item. C code may store it and pass it on, but not look at it.
 #[pyclass(module = "sot", frozen)]
 struct ItemStandIn {
     index: usize,
@@ -62,7 +61,7 @@ impl ItemStandIn {
     }
 }
 
-/// Variables and their stand-ins.
+/// Variables, with a stand-in for each.
 #[derive(Default)]
 struct StandIns<'py> {
     variables: Vec<VarId>,
@@ -77,21 +76,21 @@ impl<'py> StandIns<'py> {
         Ok(object)
     }
 
-    /// The variable that an object stands for.
+    /// Returns the variable that a stand-in stands for.
     fn get(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
         let index = object.cast::<ItemStandIn>().ok()?.get().index;
         self.variables.get(index).copied()
     }
 
-    /// A container like this one, which holds stand-ins.
+    /// Makes a container of the same kind that holds stand-ins.
     fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
         let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
         let held = PyTuple::new(cx.py, held)?;
         of.class().make(of.rest(cx.py), &held).map_err(|error| of.class().is_told_wrongly(cx.py, &error.to_string()))
     }
 
-    /// An argument of a call: itself where it is known, or a stand-in for a tensor that the code may keep. Of an
-    /// operand the code asks for the type, and so it may of what is no tensor.
+    /// Returns an argument for a call: a known value itself, or a stand-in for a tensor. Operands of operators must
+    /// be known, as C code looks at their type; so must be values other than tensors, at which it may look.
     fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, argument: VarId, is_operand: bool) -> Flow<Bound<'py, PyAny>> {
         if let Some(container) = cx.see_as::<ContainerVariable>(argument)? {
             return self.container(cx, &container);
@@ -106,7 +105,7 @@ impl<'py> StandIns<'py> {
         Ok(self.add(cx.py, argument)?)
     }
 
-    /// A result as a variable; `this` is what the container that the code was called on is.
+    /// Translates a result to a variable. `this` is the receiver with its container of stand-ins.
     fn result(
         &self,
         cx: &mut OpcodeExecutor<'py>,
@@ -145,7 +144,8 @@ impl<'py> StandIns<'py> {
     }
 }
 
-/// Refuses an object, made in the trace, of which `flatten` does not tell all: new code would make another one.
+/// Breaks the graph for an object whose state `flatten` does not describe completely: new code would make a different
+/// object.
 fn refuse_unless_whole<'py>(
     class: &ContainerClass,
     object: &Bound<'py, PyAny>,
@@ -172,7 +172,8 @@ fn refuse_unless_whole<'py>(
     Ok(())
 }
 
-/// Whether values are the same object, or made alike of the same ones. `special` decides of pairs it knows.
+/// True if the values are identical, or have equal structure over identical objects. `special` may decide a pair
+/// first.
 fn is_same<'py>(
     one: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
@@ -203,7 +204,7 @@ fn is_same<'py>(
     false
 }
 
-/// The names of an object's own attributes: in its dict and in slots of classes in Python.
+/// Returns the names of an object's own attributes, from its dict and from slots of Python classes.
 fn attributes(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let own = cpython::instance_dict(object);
     let mut names: Vec<String> =
@@ -222,7 +223,7 @@ fn attributes(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(names)
 }
 
-/// An object's own attribute, in its dict or in a slot.
+/// Returns an object's own attribute, from its dict or a slot.
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), name));
     if found.is_some_and(|found| cpython::builtin_type_name(&found) == "member_descriptor") {
@@ -239,7 +240,7 @@ fn refused(error: &PyErr) -> Unwind {
     refuse(&format!("raises {error} where the items are not known"))
 }
 
-/// Whether objects of a class are made by C code alone.
+/// True if neither `__new__` nor `__init__` of the class is written in Python.
 pub(super) fn is_made_by_c(class: &Bound<'_, PyAny>) -> bool {
     let Ok(class) = class.cast::<PyType>() else { return false };
     let is_python = |name: &str| {
@@ -251,7 +252,7 @@ pub(super) fn is_made_by_c(class: &Bound<'_, PyAny>) -> bool {
     !is_python("__init__") && !is_python("__new__")
 }
 
-/// Calls a class, or a method of a container by its name.
+/// Calls a class, or a method of a container by name, with stand-ins.
 pub(super) fn call<'py>(
     cx: &mut OpcodeExecutor<'py>,
     callee: &Bound<'py, PyAny>,
@@ -277,7 +278,7 @@ pub(super) fn call<'py>(
     })
 }
 
-/// Reads an attribute of a container; `None` if there is none.
+/// Reads an attribute of a container; `None` if the attribute is missing.
 pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let of = cx.see_as::<ContainerVariable>(this)?.map(|payload| (this, payload));
     let is_there = Cell::new(true);
@@ -298,8 +299,8 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
     }
 }
 
-/// Refuses an attribute that `flatten` does not tell of: the object from outside has another one than that which
-/// stands in its place.
+/// Breaks the graph for an attribute that `flatten` does not describe: the object from outside has a different value
+/// than the container of stand-ins.
 fn refuse_untold<'py>(
     cx: &OpcodeExecutor<'py>,
     payload: &ContainerVariable,
@@ -320,7 +321,8 @@ fn refuse_untold<'py>(
     Err(payload.class().is_told_wrongly(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
 }
 
-/// Does something to a container that holds stand-ins.
+/// Runs work on a container of stand-ins, and translates its result. Breaks the graph if the work looks at a stand-in
+/// or changes the container.
 fn with<'py>(
     cx: &mut OpcodeExecutor<'py>,
     mut stand_ins: StandIns<'py>,
@@ -352,7 +354,7 @@ fn with<'py>(
             }
             Ok(made)
         }
-        // A key or index that is not there. Any other error may come of the stand-ins.
+        // A missing key or index. Any other error could be caused by the stand-ins.
         Err(error) if error.is_instance_of::<PyLookupError>(cx.py) => Err(cx.raise(error)),
         Err(error) if error.is_instance_of::<PyStopIteration>(cx.py) => Err(cx.raise(error)),
         Err(error) => Err(refused(&error)),

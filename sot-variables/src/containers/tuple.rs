@@ -22,12 +22,13 @@ sot_core::variable_kind! { "tuple", types: |py| Ok(vec![library(py, "builtins", 
 
 sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: TupleVariable::wrap }
 
-/// Whether the object is of a subclass of `tuple` that is iterated and indexed as its base is.
+/// True if the object is of a subclass of `tuple` that does not override iteration, indexing, length, containment or
+/// equality.
 fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
     is_like_tuple(&object.get_type())
 }
 
-/// Whether objects of a class are so.
+/// True if instances of the class behave so.
 pub(crate) fn is_like_tuple(class: &Bound<'_, PyType>) -> bool {
     let base = class.py().get_type::<PyTuple>();
     cpython::is_subtype(class, &base)
@@ -40,7 +41,7 @@ pub(crate) fn is_like_tuple(class: &Bound<'_, PyType>) -> bool {
         })
 }
 
-/// A tuple, or an object of a subclass such as a named tuple.
+/// A tuple, or an instance of a subclass such as a named tuple.
 pub struct TupleVariable {
     /// The items.
     pub items: Vec<VarId>,
@@ -48,30 +49,30 @@ pub struct TupleVariable {
     class: Option<Class>,
 }
 
-/// The class of an object of a subclass.
+/// The class of an instance of a subclass.
 struct Class {
     ty: Py<PyAny>,
-    /// The variable of the class, for an object made in the trace.
+    /// The variable of the class, for an instance made in the trace.
     variable: Option<VarId>,
 }
 
 impl TupleVariable {
-    /// A tuple made in the trace.
+    /// Returns a tuple made in the trace.
     pub fn new(items: Vec<VarId>) -> Self {
         TupleVariable { items, object: None, class: None }
     }
 
-    /// An object of a subclass made in the trace.
+    /// Returns an instance of a subclass, made in the trace.
     pub(crate) fn of_class(class: VarId, ty: Py<PyAny>, items: Vec<VarId>) -> Self {
         TupleVariable { items, object: None, class: Some(Class { ty, variable: Some(class) }) }
     }
 
-    /// Whether its type is `tuple` itself.
+    /// True if the type is `tuple` itself.
     pub(crate) fn is_plain(&self) -> bool {
         self.class.is_none()
     }
 
-    /// Whether a class derived from `tuple` has a special method of its own.
+    /// True if a subclass overrides the special method.
     fn has_own(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
         if self.is_plain() {
             return Ok(false);
@@ -85,7 +86,7 @@ impl TupleVariable {
         Ok(own)
     }
 
-    /// Whether its hash is that of a tuple of its items.
+    /// True if the hash is the one of a plain tuple of the items.
     pub(crate) fn is_hashed_as_tuple(&self, py: Python<'_>) -> bool {
         let own = |class: &Class| {
             let base = py.get_type::<PyTuple>();
@@ -108,7 +109,7 @@ impl TupleVariable {
     }
 }
 
-/// A real object of the tuple's type.
+/// Makes a real object of the tuple's type.
 fn real(ty: &Bound<'_, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     let items = PyTuple::new(ty.py(), items)?;
     if ty.is(ty.py().get_type::<PyTuple>()) {
@@ -117,7 +118,7 @@ fn real(ty: &Bound<'_, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     Ok(ty.py().get_type::<PyTuple>().call_method1("__new__", (ty, items))?.unbind())
 }
 
-/// Whether a known slice has no step, or step 1.
+/// True if a known slice has no step, or step 1.
 fn steps_by_one(cx: &mut OpcodeExecutor<'_>, slice: VarId) -> Flow<bool> {
     let slice = Sequence::Tuple.key_object(cx, slice)?;
     let step = slice.getattr("step")?;
@@ -194,7 +195,7 @@ impl Variable for TupleVariable {
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
         match Sequence::Tuple.select(cx, key, self.items.len())? {
             Selection::One(index) => Ok(self.items[index]),
-            // CPython gives the tuple itself for a full slice.
+            // For a full slice, CPython returns the tuple itself.
             Selection::Many(selected)
                 if self.is_plain()
                     && selected.iter().copied().eq(0..self.items.len())
@@ -243,7 +244,7 @@ impl Variable for TupleVariable {
         match op {
             BinaryOp::Add if !reflected => {
                 let Some(right) = cx.see_as::<TupleVariable>(other)? else { return Ok(None) };
-                // With nothing to add, CPython gives the other tuple itself.
+                // If one operand is empty, CPython returns the other one.
                 if self.items.is_empty() && right.is_plain() {
                     return Ok(Some(other));
                 }

@@ -1,4 +1,4 @@
-//! C functions: of modules, unbound methods of types, and bound methods of real objects.
+//! C functions: functions of modules, unbound methods of types, and bound methods of real objects.
 
 use std::rc::Rc;
 
@@ -33,7 +33,8 @@ sot_core::variable_kind! {
             .iter()
             .map(|name| Ok(types.getattr(*name)?.unbind()))
             .collect::<PyResult<Vec<_>>>()?;
-        // From 3.9 on, methods that are told their class are of another type when they are bound.
+        // From 3.9 on, C methods that receive their defining class (`METH_METHOD`) have another type when they are
+        // bound.
         let told = cpython::import(py, "re")?.call_method1("compile", ("",))?.getattr("match")?.get_type().into_any();
         if !found.iter().any(|ty| ty.is(&told)) {
             found.push(told.unbind());
@@ -48,7 +49,7 @@ pub struct BuiltinFunctionVariable {
     object: Py<PyAny>,
 }
 
-/// Functions of `builtins` whose result depends on more than their arguments, or that do something.
+/// Functions of `builtins` whose result depends on more than their arguments, or that have side effects.
 static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     vec![
         "__build_class__",
@@ -74,15 +75,15 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     ]
 });
 
-/// Modules whose functions are pure but for the writers.
+/// Modules whose functions are pure, except for those in `WRITERS`.
 const PURE_MODULES: &[&str] =
     &["math", "cmath", "_operator", "operator", "binascii", "_struct", "zlib", "unicodedata", "_json", "_sre"];
 
-/// Functions of these modules that write their argument.
+/// Functions of the modules in `PURE_MODULES` that write to their argument.
 const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat", "pack_into"];
 
-/// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
-/// arguments from which on they do not; `None` counts as none.
+/// Functions that read the calling frame, in which new code keeps variables of its own; with the number of arguments
+/// from which on they no longer read the frame. An argument of `None` does not count.
 const FRAME_READERS: &[(&str, usize)] = &[("locals", 1), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
 
 fn refuse_frame_readers(cx: &mut OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
@@ -103,8 +104,8 @@ impl BuiltinFunctionVariable {
         Ok(Rc::new(BuiltinFunctionVariable { object: object.clone().unbind() }))
     }
 
-    /// The receiver of a bound method. What else a C function may be bound to, a module or a record of a binding
-    /// library's, has no method of that name.
+    /// Returns the receiver of a bound method. `None` if `__self__` is a module or a record of a binding library:
+    /// these have no method of the function's name.
     fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
         let function = self.object.bind(cx.py);
         let receiver = receiver(function)?;
@@ -133,14 +134,15 @@ impl BuiltinFunctionVariable {
         let receiver = cx.wrap(&receiver, tracker);
         let name: String = object.getattr("__name__")?.extract()?;
         if is_class {
-            // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
+            // A class method in C: each lookup makes a new bound object, so that only the descriptor has a lasting
+            // identity.
             let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
             let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
             let descriptor_owner = owner.clone();
             let of_dict = owner.is_some_and(|owner| {
                 owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
             });
-            // What makes an instance is not told of which class.
+            // The builtin for `dict.fromkeys` is not given the class that it was called on.
             if name == "fromkeys"
                 && of_dict
                 && cx.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
@@ -153,7 +155,7 @@ impl BuiltinFunctionVariable {
             }
             return match descriptor.filter(|descriptor| cx.runtime.builtins.has(descriptor)) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
-                // How floats are packed is a state of the process.
+                // The format of floats is state of the process.
                 None if name == "__setformat__" => cx.call_builtin(&object, args, false),
                 None if makes_alias(&object)? && cx.materialize_args(args)?.is_none() => {
                     let alias = library(cx.py, "types", "GenericAlias")?;
@@ -180,34 +182,34 @@ impl BuiltinFunctionVariable {
     }
 }
 
-/// Class methods of values that depend on more than their arguments.
+/// Class methods of value types whose result depends on more than their arguments: the clock or the time zone.
 const ASK_THE_CLOCK: &[&str] = &["now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp"];
 
-/// Whether a class method makes a value of its arguments alone.
+/// True if a class method makes a value from its arguments alone.
 fn is_pure_maker(cx: &OpcodeExecutor<'_>, class: VarId, name: &str) -> bool {
     let class = cx.vars.get(class).object().map(|class| class.bind(cx.py).clone());
     class.is_some_and(|class| object::is_value_type(&class)) && !ASK_THE_CLOCK.contains(&name)
 }
 
-/// Whether a class method of C's is that of classes which `[]` makes a `types.GenericAlias` of.
+/// True if a C class method is the `__class_getitem__` that returns a `types.GenericAlias`.
 fn makes_alias(method: &Bound<'_, PyAny>) -> PyResult<bool> {
     let usual = method.py().get_type::<PyList>().getattr_opt("__class_getitem__")?;
     Ok(usual.is_some_and(|usual| cpython::c_code(&usual) == cpython::c_code(method)))
 }
 
-/// Whether a class method is that of classes which `[]` gives parameters.
+/// True if a class method is `typing.Generic.__class_getitem__`.
 fn makes_generic(cx: &OpcodeExecutor<'_>, name: &str, owner: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
     let generic = library(cx.py, "typing", "Generic")?;
     Ok(name == "__class_getitem__" && owner.is_some_and(|owner| owner.is(&generic)))
 }
 
-/// What a function of C is bound to, but for a module.
+/// Returns `__self__` of a C function; `None` if that is `None` or a module.
 fn receiver<'py>(function: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let receiver = function.getattr("__self__").ok()?;
     (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
 }
 
-/// The descriptor that a bound method was made by, if it is not the one that the type finds under that name.
+/// Returns the descriptor that a bound method was made from, if the type's own lookup of that name finds another one.
 fn hidden_descriptor<'py>(
     ty: &Bound<'py, PyAny>,
     name: &str,
@@ -231,7 +233,7 @@ fn hidden_descriptor<'py>(
     Ok(None)
 }
 
-/// A guard: a method of C's runs this code. That says more than its name, of which there are several along the bases.
+/// Guard: a C method runs this code. The name alone would not do, as several bases may define it.
 struct BoundCode {
     name: String,
     code: Option<usize>,
@@ -272,7 +274,7 @@ fn is_pure(function: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// Functions of numbers that ask other objects for one.
+/// Functions of numbers that convert other objects by `__index__`.
 const BY_INDEX: &[&str] = &["builtins.hex", "builtins.oct", "builtins.bin", "builtins.chr"];
 
 fn as_indices(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
@@ -283,7 +285,7 @@ fn as_indices(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     args.iter().map(index).collect()
 }
 
-/// Whether it is a static method of an immutable type, such as `str.maketrans`, which says of its type the name alone.
+/// True for static methods of an immutable type, such as `str.maketrans`. Only their `__qualname__` tells the type.
 fn is_static_method_of_value(function: &Bound<'_, PyAny>) -> bool {
     let own = || {
         let path: String = function.getattr("__qualname__")?.extract()?;
@@ -294,16 +296,16 @@ fn is_static_method_of_value(function: &Bound<'_, PyAny>) -> bool {
     own().unwrap_or(false)
 }
 
-/// Whether it is an unbound method of an immutable type, such as `str.upper`.
+/// True for unbound methods of an immutable type, such as `str.upper`.
 fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
     function.getattr("__objclass__").is_ok_and(|owner| owner.cast::<PyType>().is_ok_and(is_value_type))
 }
 
-/// Pure functions of modules that have others.
+/// Pure functions of modules whose other functions are not pure.
 const PURE: &[(&str, &[&str])] =
     &[("sys", &["intern"]), ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"])];
 
-/// Whether C functions of the type depend on nothing but their arguments.
+/// True if the C functions of the type depend on nothing but their arguments.
 fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let values = ["str", "int", "float", "complex", "bytes", "bool", "tuple", "range", "frozenset"];
     ty.module().is_ok_and(|module| module == "builtins") && values.contains(&&*cpython::type_name(ty))
@@ -350,7 +352,7 @@ impl Variable for BuiltinFunctionVariable {
         object_model::get_attr(cx, this, name)
     }
 
-    /// Two are equal if they run one code for one object.
+    /// Two C functions are equal if they run the same code for the same receiver.
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let other_object = cx.see_as::<BuiltinFunctionVariable>(other)?.map(|other| other.object.clone_ref(cx.py));
         match other_object {

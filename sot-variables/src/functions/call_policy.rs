@@ -1,4 +1,4 @@
-//! Calls of what the backend has a say in: what becomes of each policy that it may answer.
+//! Calls that the backend decides about: carries out each `CallPolicy`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyType};
@@ -14,12 +14,12 @@ use sot_core::variable::VarId;
 use crate::functions::function::{call_api, call_unbound, follow_or_call, guard_identity};
 use crate::tensor::state_manager::StateManagerVariable;
 
-/// Whether the program may have a function followed of which the framework says this.
+/// True for policies that the program may override by registering the function to be followed.
 fn is_to_follow(policy: &CallPolicy) -> bool {
     matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::ReadsValue(_) | CallPolicy::FollowOutside(_))
 }
 
-/// Calls something the backend has a say in; `None` if it is to be followed like any callable.
+/// Calls an object by the backend's policy. Returns `None` if the policy is to follow it like any other callable.
 pub fn call_by_policy(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -97,7 +97,8 @@ pub fn call_by_policy(
     }
 }
 
-/// Calls an object that is no function as it is known to a plug-in or the backend; `None` if it is to neither.
+/// Calls an object that is not a function by a registered builtin or the backend's policy. Returns `None` if neither
+/// applies.
 pub(crate) fn call_known_object(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -112,7 +113,7 @@ pub(crate) fn call_known_object(
     call_by_policy(cx, this, object, args)
 }
 
-/// Calls what gives the same for the same values, which are known.
+/// Folds a call whose result depends on the arguments alone. Breaks the graph if an argument is not known.
 fn fold<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     match cx.materialize_args(args)? {
         Some((positional, keywords)) => cx.fold(|_| callable.call(positional, Some(&keywords))),
@@ -123,8 +124,8 @@ fn fold<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &
     }
 }
 
-/// Makes an object of the framework's out of values that are known, and that the program cannot change behind the
-/// object's back: those that can be hashed.
+/// Makes an object of the framework from known values. The values must be hashable, so that the program cannot change
+/// them once the object holds them.
 fn make<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let known = cx.materialize_args(args)?;
     let known =

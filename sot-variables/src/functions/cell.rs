@@ -1,4 +1,4 @@
-//! Cells: the shared boxes of closures.
+//! Cells: the boxes by which closures share variables.
 
 use std::rc::Rc;
 
@@ -21,12 +21,12 @@ pub struct CellVariable {
 }
 
 impl CellVariable {
-    /// A cell with these contents.
+    /// Returns a cell with the given contents.
     pub fn new(contents: Option<VarId>) -> Self {
         CellVariable { contents }
     }
 
-    /// What the cell holds.
+    /// Returns the contents, or `None` if the cell is empty.
     pub fn contents(&self) -> Option<VarId> {
         self.contents
     }
@@ -48,7 +48,7 @@ impl CellVariable {
     }
 }
 
-/// Puts a value into a cell that was looked at, or empties it.
+/// Stores a value in a cell that has been looked at, or empties the cell.
 pub fn write(cx: &mut OpcodeExecutor<'_>, cell: VarId, value: Option<VarId>) {
     cx.vars.set(cell, Rc::new(CellVariable::new(value)));
     cx.effects.record(Effect::Cell { cell });
@@ -104,7 +104,7 @@ impl Variable for CellVariable {
         Ok(())
     }
 
-    /// The cell is there before its contents are made: a function in it may refer to it.
+    /// The cell is made before its contents, as a function among the contents may refer to the cell.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let make = cell_type(cg.py())?.unbind();
         cg.begin_call(|cg| cg.load_const(make))?;

@@ -1,4 +1,4 @@
-//! Python functions of the program. A call is followed into the body unless the backend knows the function.
+//! Python functions of the program. A call is inlined unless the backend or a registered builtin knows the function.
 
 use std::rc::Rc;
 
@@ -47,7 +47,7 @@ impl FunctionVariable {
         Ok(Rc::new(FunctionVariable { object: object.clone().unbind() }))
     }
 
-    /// What is known of the function's calls without following it, if anything is.
+    /// Calls the function without inlining it, if a builtin, the backend or another rule knows it; `None` otherwise.
     fn call_as_known(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
         let object = self.object.bind(cx.py).clone();
         if cx.runtime.builtins.has(&object) {
@@ -56,7 +56,8 @@ impl FunctionVariable {
         }
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
         frame::refuse_looking(function)?;
-        // The rest of a function that was followed is followed, whatever it looks like.
+        // A resume function is the rest of a function that was inlined, so it is inlined whatever the policy says of
+        // its code.
         if translate::is_resume_function(&cpython::function_code(function)) {
             return Ok(None);
         }
@@ -89,7 +90,7 @@ impl FunctionVariable {
     }
 }
 
-/// Simulates the body of a function.
+/// Inlines the function: simulates its body.
 fn follow<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -100,8 +101,8 @@ fn follow<'py>(
     let parts = parts_of(cx, this, function)?;
     let before = cx.graph.mark();
     if cx.trackers.is_made(of) {
-        // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on
-        // with.
+        // A function that a decorator put into a class made in the trace: its code dies with the trace, so a break
+        // inside the call cannot be resumed.
         cx.claims.take();
     }
     let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
@@ -114,7 +115,7 @@ fn follow<'py>(
     Ok(result)
 }
 
-/// Calls what builds graph: one statement, or what the body of a function in Python does.
+/// Calls an API of the framework: records one statement, or inlines the body of a Python function.
 pub(super) fn call_api<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -131,7 +132,8 @@ pub(super) fn call_api<'py>(
     }
 }
 
-/// Calls a function that its author has marked as one statement, where it cannot be followed.
+/// Calls a function that its author has marked as one statement: inlines it, or records the statement where it cannot
+/// be inlined.
 pub(super) fn follow_or_call<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -142,7 +144,7 @@ pub(super) fn follow_or_call<'py>(
     for argument in args.all() {
         let payload = cx.see(argument)?;
         let tensor = cx.vars.as_kind::<TensorVariable>(argument);
-        // Gradients would not flow through what is decided in a program.
+        // Only if no argument carries gradients: they would not flow through control flow inside a program.
         plain &= tensor.map_or(payload.constant().is_some(), |tensor| !tensor.meta().gradient.flows);
     }
     let found = if plain { cx.runtime.backend.own_code().statement_of(function)? } else { None };
@@ -166,7 +168,8 @@ pub(super) fn follow_or_call<'py>(
     cx.follow_or_call(function, |cx| follow(cx, this, function, args), call)
 }
 
-/// Calls a method of tensors on its first argument. A function in Python that is given something else is followed.
+/// Calls a method of the tensor type on its first argument. Returns `None` for a Python function whose first argument
+/// is not a tensor; such a function is inlined.
 pub(super) fn call_unbound<'py>(
     cx: &mut OpcodeExecutor<'py>,
     callable: &Bound<'py, PyAny>,
@@ -189,7 +192,7 @@ pub(super) fn call_unbound<'py>(
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
 }
 
-/// Makes sure that the function stays what it is.
+/// Guards that the variable is this very object.
 pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAny>) {
     let tracker = cx.vars.tracker(this);
     if cx.trackers.is_sourced(tracker) {
@@ -239,7 +242,8 @@ pub(crate) fn closure_of<'py>(
         .collect()
 }
 
-/// The default of the positional parameter in `slot`, of `first` such parameters: defaults belong to the last ones.
+/// Returns the default of the positional parameter in `slot`. The function has `first` positional parameters;
+/// defaults belong to the last of them.
 fn default_at(
     cx: &mut OpcodeExecutor<'_>,
     defaults: Option<&Py<PyTuple>>,
@@ -281,7 +285,7 @@ fn keyword_default(
     Ok(Some(cx.wrap(&value, tracker)))
 }
 
-/// The function has no such defaults, which is assumed to stay so.
+/// Guards that the function has no such part, and returns no default.
 fn lacks_part(cx: &mut OpcodeExecutor<'_>, of: TrackerId, part: Part) -> Option<VarId> {
     if cx.trackers.is_sourced(of) {
         cx.guards.add(of, Test::LacksPart(part));
@@ -321,7 +325,7 @@ impl Variable for FunctionVariable {
         object_model::get_attr(cx, this, name)
     }
 
-    /// To be told once more what it says is no write.
+    /// Setting a label, such as `__name__`, to the value that it already has is no write.
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         if let Some(value) = value.filter(|_| LABELS.contains(&&**name)) {
             if let Some(now) = self.get_attr(cx, this, name)? {
@@ -343,7 +347,7 @@ impl Variable for FunctionVariable {
     }
 }
 
-/// Functions of the standard library in Python that are pure where their arguments are known values.
+/// Functions of the standard library, written in Python, that are pure if their arguments are known.
 const PURE: &[(&str, &[&str])] = &[
     ("json", &["dumps", "loads"]),
     ("textwrap", &["dedent", "indent", "fill", "wrap", "shorten"]),

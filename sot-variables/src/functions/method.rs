@@ -1,4 +1,4 @@
-//! Bound methods: of Python functions, and of C functions (the descriptor in the type, with a receiver).
+//! Bound methods: of Python functions, and of C functions (the type's descriptor with a receiver).
 
 use std::rc::Rc;
 
@@ -44,17 +44,17 @@ fn method_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 impl MethodVariable {
-    /// `function` bound to `receiver`.
+    /// Returns `function` bound to `receiver`.
     pub fn new(function: VarId, receiver: VarId) -> Self {
         MethodVariable { function, receiver }
     }
 
-    /// The function.
+    /// Returns the function.
     pub fn function(&self) -> VarId {
         self.function
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     pub fn receiver(&self) -> VarId {
         self.receiver
     }
@@ -103,7 +103,8 @@ impl Variable for MethodVariable {
             "__self__" => Ok(Some(self.receiver)),
             "__doc__" => cx.find_attr(self.function, name),
             _ => {
-                // What methods have of their own, such as their class, comes before what the function has.
+                // Attributes of the method type itself, such as `__class__`, take precedence over those of the
+                // function.
                 let ty = method_type(cx.py)?;
                 let own =
                     ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, name)));
@@ -125,7 +126,8 @@ impl Variable for MethodVariable {
     }
 }
 
-/// Calls a C method with its receiver as first argument. Of an object of a subclass, it works on what its base keeps.
+/// Calls a C method with its receiver as first argument. If the receiver is an instance of a subclass, the method
+/// works on the receiver's storage, the value of the built-in base.
 pub fn call_descriptor<'py>(
     cx: &mut OpcodeExecutor<'py>,
     descriptor: &Bound<'py, PyAny>,
@@ -133,7 +135,7 @@ pub fn call_descriptor<'py>(
 ) -> Flow<VarId> {
     if is_inherited_from_storage(cx, descriptor, args)? {
         if let [receiver, spec] = args.positional[..] {
-            // Without a format, the text of an object of a subclass is what it says itself.
+            // With an empty format, `__format__` of an instance of a subclass returns its `__str__`.
             let is_format = descriptor.getattr("__name__")?.eq("__format__")?;
             if is_format && cx.known_str(spec)?.is_some_and(|spec| spec.is_empty()) {
                 return object_model::convert(cx, receiver, "__str__", &[]);
@@ -171,7 +173,7 @@ pub fn call_descriptor<'py>(
     }
     let receiver = cx.see(receiver)?;
     let c_value = receiver.object().filter(|object| is_c_value(object.bind(cx.py)));
-    // The one method of such values that writes.
+    // `pack_into` is the only method of such values that writes.
     let writes = descriptor.getattr("__name__").is_ok_and(|name| name.eq("pack_into").unwrap_or(false));
     let c_value = c_value.filter(|_| !writes);
     let is_union = || descriptor.getattr("__name__").is_ok_and(|name| name.eq("__or__").unwrap_or(false));
@@ -188,14 +190,14 @@ pub fn call_descriptor<'py>(
     decimal::of_context(cx, &ty, |cx| cx.call_builtin(descriptor, args, pure))
 }
 
-/// `__call__` of a function or method: a method of C's.
+/// Returns `__call__` of a function or method, bound; it is a C method.
 pub(crate) fn call_of(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<VarId>> {
     let name = Rc::from("__call__");
     let Some((call, tracker)) = object_model::lookup(cx, function, &name)? else { return Ok(None) };
     object_model::bind_descriptor(cx, function, &name, &call, tracker).map(Some)
 }
 
-/// Whether all that a method of C's does is to call its receiver.
+/// True if the descriptor is a `__call__` slot in C, which does nothing but call its receiver.
 fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiver: VarId) -> Flow<bool> {
     let forms = [Form::Function, Form::Method, Form::BuiltinFunction, Form::BuiltinMethod];
     let ty = cx.type_of(receiver)?;
@@ -205,7 +207,7 @@ fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiv
         && descriptor.getattr("__name__")?.eq("__call__")?)
 }
 
-/// Whether the method is of the type that keeps the receiver's storage, rather than one of `object`.
+/// True if the method belongs to the built-in type of the receiver's storage, or a base of it other than `object`.
 fn is_inherited_from_storage(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
@@ -229,7 +231,7 @@ pub struct BuiltinMethodVariable {
 }
 
 impl BuiltinMethodVariable {
-    /// `descriptor`, as the type has it, bound to `receiver`.
+    /// Returns `descriptor`, as found in the type, bound to `receiver`.
     pub fn new(descriptor: Py<PyAny>, receiver: VarId) -> Self {
         BuiltinMethodVariable { descriptor, receiver }
     }
@@ -253,7 +255,7 @@ impl Variable for BuiltinMethodVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        // Values in C may have methods that are told their class.
+        // C values may have methods that receive their defining class, which have another type when bound.
         let receiver = cx.vars.get(self.receiver);
         let receiver = receiver.object().map(|receiver| receiver.bind(cx.py)).filter(|receiver| is_c_value(receiver));
         if let Some(Ok(bound)) = receiver.zip(self.name(cx).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
@@ -286,14 +288,14 @@ impl Variable for BuiltinMethodVariable {
         }
     }
 
-    /// Methods of values are pure; what others do to their receiver only a handler knows.
+    /// Methods of values are pure. The side effects of other methods are known only to their handlers.
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let descriptor = self.descriptor.bind(cx.py).clone();
         call_descriptor(cx, &descriptor, &args.with_receiver(self.receiver))
     }
 
-    /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is
-    /// asked.
+    /// If an attribute of the receiver or an override in a subclass could hide the method, the descriptor is bound by
+    /// `__get__`.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let name = self.name(cg.cx())?;
         let descriptor = self.descriptor.bind(cg.py()).clone();
@@ -311,7 +313,7 @@ impl Variable for BuiltinMethodVariable {
             let none = Argument::none(cg.py());
             return cg.call(|cg| cg.load_const(get), [none, self.receiver.into()]);
         }
-        // Without a type, methods that are told of their class would crash.
+        // Without a type, `__get__` of methods that receive their defining class would crash.
         let owner = descriptor.getattr("__objclass__")?.unbind();
         cg.begin_call(|cg| cg.load_const(get))?;
         cg.load(self.receiver)?;

@@ -1,4 +1,4 @@
-//! Functions, what is bound to them, and generators.
+//! Functions, methods and generators.
 
 pub mod builtin_function;
 pub mod call_policy;

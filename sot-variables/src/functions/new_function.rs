@@ -1,4 +1,4 @@
-//! Functions that are made in the trace, by `def` and `lambda`.
+//! Functions made in the trace by `def` and `lambda`.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::functions::function::{function_type, GENERATOR};
 use crate::functions::generator;
 use crate::functions::method;
 
-/// What `MAKE_FUNCTION` is given.
+/// The operands of `MAKE_FUNCTION`.
 #[derive(Clone, Copy)]
 pub struct NewFunction {
     /// The code object, a constant.
@@ -41,7 +41,8 @@ struct NewFunctionVariable {
     globals: Globals,
 }
 
-/// A function made in the trace.
+/// Makes a function variable for `MAKE_FUNCTION`. Breaks the graph if the frame's globals are a dict made in the
+/// trace.
 pub fn build(cx: &mut OpcodeExecutor<'_>, new: NewFunction) -> Flow<VarId> {
     if cx.stack.frame().global_names.is_some() {
         let text = "a function whose globals are a dict made in the function";
@@ -51,7 +52,7 @@ pub fn build(cx: &mut OpcodeExecutor<'_>, new: NewFunction) -> Flow<VarId> {
     Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
 }
 
-/// What CPython says of a label of the wrong type, for any function.
+/// Raises CPython's own `TypeError` for a label of the wrong type, such as a `__name__` that is not a string.
 fn refuse_label(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
     let py = cx.py;
     let expected = match &**name {
@@ -68,7 +69,7 @@ fn refuse_label(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<
     let function =
         cpython::import(py, "functools")?.getattr("wraps")?.cast_into::<PyFunction>().map_err(PyErr::from)?;
     let empty = function_type(py)?.call1((cpython::function_code(&function), PyDict::new(py)))?;
-    // Any object of another type is refused in the same words.
+    // CPython's message does not depend on the object that is refused.
     empty.setattr(&**name, py.get_type::<PyAny>().call0()?).map_err(|error| cx.raise(error))
 }
 
@@ -103,7 +104,7 @@ impl NewFunctionVariable {
     }
 }
 
-/// The parts of a function made in the trace.
+/// Returns the parts of a function made in the trace; `None` for other functions.
 pub(crate) fn parts_of_new(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<FunctionParts>> {
     match cx.see_as::<NewFunctionVariable>(function)? {
         Some(new) => new.parts(cx, function).map(Some),
@@ -111,7 +112,8 @@ pub(crate) fn parts_of_new(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow
     }
 }
 
-/// A real function that stands for one made in the trace.
+/// Makes a real function that stands for one made in the trace. Clears `exact` if a part of the function had to be
+/// approximated.
 pub(crate) fn stand_in<'py>(
     cx: &mut OpcodeExecutor<'py>,
     function: VarId,
@@ -148,12 +150,12 @@ pub(crate) fn stand_in<'py>(
     Ok(Some(real))
 }
 
-/// Attributes that say something of a function and that its calls do not depend on.
+/// Attributes that describe a function; calls of the function do not depend on them.
 pub(super) const LABELS: &[&str] =
     &["__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__type_params__"];
 
 impl NewFunctionVariable {
-    /// What C code keeps of a function and nothing has written.
+    /// Returns an attribute that C code keeps of a function, as it is before any write; `None` for other names.
     fn kept(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<Option<VarId>> {
         let py = cx.py;
         let new = self.new;
@@ -213,7 +215,7 @@ sot_core::builtin! { GET = "types:FunctionType.__get__" => |cx, args| {
     Ok(cx.produce(method))
 } }
 
-/// The annotations as the function has them: from 3.10 on they are given as a flat tuple.
+/// Returns the annotations as a dict; from 3.10 on `MAKE_FUNCTION` is given a flat tuple.
 fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<VarId> {
     if cx.see(annotations)?.form() != Form::Tuple {
         return Ok(annotations);
@@ -228,7 +230,7 @@ fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<Var
     Ok(cx.produce(dict))
 }
 
-/// The annotations for new code.
+/// Returns the annotations as an argument for new code.
 fn annotations_argument(cx: &OpcodeExecutor<'_>, annotations: VarId) -> Argument {
     let Some(flat) = cx.vars.as_kind::<TupleVariable>(annotations) else { return annotations.into() };
     let pairs = flat.items.chunks_exact(2);
@@ -265,7 +267,7 @@ impl Variable for NewFunctionVariable {
         }
         match self.kept(cx, name)? {
             Some(value) => {
-                // One object, however often it is read.
+                // Recorded as written, so that every read gives the same dict.
                 if &**name == "__annotations__" {
                     cx.effects.set_attribute(this, name, Some(value));
                 }

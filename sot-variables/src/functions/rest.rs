@@ -1,5 +1,6 @@
-//! What is left of a call of C code that calls a function of the program's several times: where the graph breaks in one
-//! of those calls, this is called with its result, and goes on. The tracer follows it.
+//! The rest of a call of `min`, `max` or `sorted` that calls a key function of the program. If the graph breaks in a
+//! call of the key function, new code calls the rest with that call's result, and the rest finishes the outer call.
+//! The rest is inlined when it is traced.
 
 use std::rc::Rc;
 
@@ -19,7 +20,7 @@ use crate::functions::function::guard_identity;
 
 sot_core::variable_kind! { "rest", types: |py| Ok(vec![py.get_type::<Rest>().into_any().unbind()]), wrap: RestVariable::wrap }
 
-/// The calls of which there is a rest.
+/// The calls that can be finished by a rest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestOf {
     /// `min(..., key=...)`, with the key of the first item.
@@ -37,7 +38,7 @@ pub(crate) enum RestOf {
 impl RestOf {
     const ALL: [RestOf; 5] = [RestOf::FirstOfMin, RestOf::FirstOfMax, RestOf::Min, RestOf::Max, RestOf::Sorted];
 
-    /// The function; there is one of each.
+    /// Returns the rest function; there is a single object for each variant.
     pub(crate) fn function(self, cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
         static RESTS: PyOnceLock<Vec<Py<Rest>>> = PyOnceLock::new();
         let make = || RestOf::ALL.iter().map(|of| Py::new(cx.py, Rest(*of))).collect::<PyResult<Vec<_>>>();
@@ -63,7 +64,7 @@ impl RestOf {
     }
 }
 
-/// The function.
+/// The callable that finishes the call, natively if it is not traced.
 #[pyclass(frozen, module = "sot")]
 struct Rest(RestOf);
 
@@ -114,7 +115,8 @@ fn rest_of_extreme<'py>(of: RestOf, args: &Bound<'py, PyTuple>) -> PyResult<Boun
     }
 }
 
-/// Goes on with `min` or `max`: of what an iterator has left, after an item with its key, and the best so far.
+/// Finishes `min` or `max` over the remaining items of an iterator, given an item with its key and the best item so
+/// far with its key. `direct` allows a claim, so that a break in the key function can be resumed.
 fn best_of(
     cx: &mut OpcodeExecutor<'_>,
     of: RestOf,
@@ -142,7 +144,7 @@ fn best_of(
     }
 }
 
-/// `min` or `max`, by keys, of an item and those that an iterator has left.
+/// Simulates `min` or `max` by keys, over `first` and the remaining items of an iterator.
 pub(crate) fn extreme(
     cx: &mut OpcodeExecutor<'_>,
     largest: bool,
@@ -160,7 +162,7 @@ pub(crate) fn extreme(
     best_of(cx, of, (key, iterator), (first, first_key), None, direct)
 }
 
-/// The keys of all items of a list that an iterator has left, after those in another list.
+/// Appends the keys of all remaining items of an iterator to the list `keys`, and returns all keys of that list.
 pub(crate) fn keys(
     cx: &mut OpcodeExecutor<'_>,
     key: VarId,
@@ -181,7 +183,7 @@ pub(crate) fn keys(
     Ok(keys.items.clone())
 }
 
-/// One of these functions.
+/// A rest function as a variable.
 struct RestVariable {
     object: Py<PyAny>,
     of: RestOf,

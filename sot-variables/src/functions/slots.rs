@@ -1,5 +1,5 @@
-//! Special methods of builtin types called by name or through `super()`: each is the operation it stands for, on a
-//! value whose kind simulates the type itself.
+//! Special methods of builtin types that are called by name or through `super()`. Each is carried out as the
+//! operation it implements, on a value whose kind simulates the builtin type.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -13,7 +13,8 @@ use sot_core::variable::{Form, VarId};
 use crate::classes::subclass;
 use crate::containers::sequence;
 
-/// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.
+/// Calls a special method in C on a value of exactly the type that defines it. Returns `None` for other methods, and
+/// for special methods that are not simulated here.
 pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let kind = cpython::builtin_type_name(descriptor);
     if !matches!(&*kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
@@ -58,7 +59,7 @@ fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Opti
     }))
 }
 
-/// Whether `this * n` repeats it.
+/// True if `this * n` repeats `this`.
 fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let payload = cx.see(this)?;
     let of_letters = payload.constant().is_some_and(|value| {
@@ -77,7 +78,8 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
         }
         _ => {}
     }
-    // C code looks at what the other operand's base keeps, too; a list takes in what an iterable gives.
+    // C code accepts an instance of a subclass by its storage. Except for `__iadd__`: a list is extended by
+    // iterating.
     let storage = subclass::storage_of(cx, other)?.filter(|_| name != "__iadd__");
     let mut operand = storage.unwrap_or(other);
     if matches!(name, "__mul__" | "__rmul__" | "__imul__") && is_sequence(cx, this)? && cx.known(operand)?.is_none() {

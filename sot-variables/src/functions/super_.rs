@@ -19,7 +19,8 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
     [] if args.keywords.is_empty() => {
         let (class, receiver) = implied(cx)?;
         match SuperVariable::build(cx, class, receiver) {
-            // It has to be raised where it can be found in the frame again.
+            // `super()` itself has to raise, so the frame is left to CPython: behind a break, it would not find the
+            // method's frame.
             Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
                 Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
             }
@@ -43,11 +44,11 @@ pub struct SuperVariable {
     /// Where the search starts: the receiver's type, or the receiver itself if it is a class.
     start: Py<PyType>,
     on_class: bool,
-    /// One from outside.
+    /// The real object, for a `super` object from outside.
     object: Option<Py<PyAny>>,
 }
 
-/// Class and first argument of the running method, as `super()` finds them.
+/// Returns the class and first argument of the running method, as `super()` without arguments finds them.
 fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     let code = Rc::clone(&cx.stack.frame().code);
     let cells = cx.stack.frame().cells.clone();
@@ -63,13 +64,13 @@ fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     let class = contents(cx, cell)?.filter(|_| code.code.arg_count > 0);
     match (class, first) {
         (Some(class), Some(first)) if class_of(cx, class)?.is_some() => Ok((class, first)),
-        // What it says to that depends on what it finds in the frame.
+        // CPython's error message depends on what it finds in the frame.
         _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
     }
 }
 
-/// What a real `super` object was made of. It is read past the classes that the object searches, which may have the
-/// name.
+/// Reads an attribute of a real `super` object that says how it was made. Breaks the graph if the classes that the
+/// object searches have an attribute of that name.
 fn made_of<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, of: TrackerId, name: &str) -> Flow<VarId> {
     let value = cx.py.get_type::<PySuper>().getattr(name)?.call_method1("__get__", (object,))?;
     if !object.getattr(name)?.is(&value) {
@@ -85,7 +86,8 @@ fn contents(cx: &mut OpcodeExecutor<'_>, cell: Option<VarId>) -> Flow<Option<Var
     Ok(cx.see_as::<CellVariable>(cell)?.and_then(|cell| cell.contents()))
 }
 
-/// What CPython says of operands that seem to be wrong; they may also pretend to be right.
+/// Raises CPython's error for operands of a wrong type. Breaks the graph if CPython accepts them after all, as
+/// `__class__` may be overridden.
 fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<Unwind> {
     let object = |cx: &mut OpcodeExecutor<'_>, variable| -> Flow<Option<Py<PyAny>>> {
         let own = cx.see(variable)?.object().map(|object| object.clone_ref(cx.py));
@@ -102,7 +104,7 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<U
     Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is no instance of the class"))
 }
 
-/// The class a variable is.
+/// Returns the class that a variable stands for, if it is a class.
 fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<Bound<'py, PyType>>> {
     let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
     Ok(object.and_then(|object| object.cast_into::<PyType>().ok()))
@@ -114,7 +116,7 @@ impl SuperVariable {
         Ok(cx.produce(Rc::new(made)))
     }
 
-    /// One from outside: what it was made of can be read, and does not change.
+    /// Wraps an object from outside: the operands it was made of can be read, and do not change.
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = &object.clone().unbind().into_bound(cx.py);
         let (class, receiver) = (made_of(cx, object, of, "__thisclass__")?, made_of(cx, object, of, "__self__")?);
@@ -142,7 +144,7 @@ impl SuperVariable {
         if !cpython::is_subtype(&start, &base) {
             return Err(refusal(cx, class, receiver)?);
         }
-        // It has none yet while its metaclass orders them.
+        // A class has no MRO yet while its metaclass computes the order.
         if !start.getattr("__mro__")?.is_instance_of::<PyTuple>() {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of a class that is being made"));
         }
@@ -150,7 +152,7 @@ impl SuperVariable {
         Ok(SuperVariable { class, receiver, start, on_class, object })
     }
 
-    /// The tracker of the type where the search starts.
+    /// Returns the tracker of the type where the search starts.
     fn start_tracker(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<TrackerId> {
         if self.on_class {
             return Ok(cx.vars.tracker(self.receiver));
@@ -158,7 +160,7 @@ impl SuperVariable {
         Ok(cx.see(self.receiver)?.type_tracker(cx, self.receiver))
     }
 
-    /// What the classes after ours hold under a name.
+    /// Looks a name up in the classes that follow `class` in the MRO.
     fn find<'py>(&self, cx: &mut OpcodeExecutor<'py>, name: &Name) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
         let start = self.start.bind(cx.py).clone();
         let Some(class) = class_of(cx, self.class)? else { return Ok(None) };
@@ -167,7 +169,7 @@ impl SuperVariable {
         let own = order.iter().position(|base| base.is(&class)).map_or(0, |own| own + 1);
         for (index, base) in order.iter().enumerate().skip(own) {
             let tracker = base_tracker(cx, of, &base, index);
-            // A base whose own order is all that is left answers for the rest, absences included.
+            // If the MRO of a base equals the rest of the order, a lookup in that base covers all remaining classes.
             if follows(&base, &order, index)? || base.getattr("__dict__")?.contains(&**name)? {
                 return object_model::lookup_in_type(cx, &base, tracker, name);
             }

@@ -11,12 +11,12 @@ use super::{emit_call, library, rebuild, IteratorState};
 
 sot_core::variable_kind! { "chain" }
 
-/// An iterator of iterables, and the iterator of the one begun.
+/// An iterator of iterables, and the iterator of the current iterable.
 #[derive(Clone)]
 pub struct Chain {
-    /// Gives the iterables.
+    /// Yields the iterables.
     pub source: VarId,
-    /// Gives the items.
+    /// Yields the items of the current iterable.
     pub active: Option<VarId>,
 }
 

@@ -22,7 +22,7 @@ use crate::containers::set::{self, SetVariable};
 sot_core::variable_kind! { "dict_view" }
 sot_core::variable_kind! { "dict_iterator" }
 
-/// What of the entries is seen.
+/// The part of each entry that a view or iterator gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// The keys.
@@ -34,7 +34,7 @@ pub enum View {
 }
 
 impl View {
-    /// The method of a dict that gives the view.
+    /// Returns the name of the dict method for the view.
     pub const fn method(self) -> &'static str {
         match self {
             View::Keys => "keys",
@@ -56,7 +56,7 @@ impl View {
 pub struct DictView {
     /// The dict.
     pub dict: VarId,
-    /// What it shows.
+    /// The part of the entries that is shown.
     pub view: View,
 }
 
@@ -65,7 +65,7 @@ impl DictView {
     fn load(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         let owner = subclass::owner_of(cg.cx(), self.dict);
         if owner != self.dict {
-            // Of the object, past a method of its class's own, which was followed.
+            // The C method on the instance: an override in its class has been inlined by the trace already.
             let ty = cg.cx().vars.get(self.dict).python_type(cg.cx());
             let method = ty.getattr(self.view.method())?.unbind();
             return cg.call(|cg| cg.load_const(method), [owner]);
@@ -77,14 +77,14 @@ impl DictView {
         cg.end_call(0)
     }
 
-    /// The view as a set of the trace, for the set operators.
+    /// Returns the view as a set of the trace, for the set operators.
     fn to_set(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let items = cx.unpack_all(this)?;
         SetVariable::build(cx, items)
     }
 }
 
-/// A set or a set-like view as a set.
+/// Returns a set, or a set-like view, as a set.
 fn as_set(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
     if cx.see_as::<SetVariable>(value)?.is_some() {
         return Ok(Some(value));
@@ -95,7 +95,7 @@ fn as_set(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
     }
 }
 
-/// Whether a dict has a pair: what it holds under the key is compared, and nothing else.
+/// Tests whether a dict contains a pair: looks up the key, and compares the value.
 fn contains_pair(cx: &mut OpcodeExecutor<'_>, dict: VarId, pair: VarId) -> Flow<VarId> {
     let ty = cx.type_of(pair)?;
     let is_tuple = ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyTuple>()));
@@ -198,7 +198,7 @@ impl Variable for DictView {
     }
 }
 
-/// Where an iterator over a dict stands.
+/// State of an iterator over a dict.
 #[derive(Clone)]
 pub struct DictIterator {
     dict: VarId,
@@ -206,13 +206,13 @@ pub struct DictIterator {
     keys: Rc<Vec<Rc<HashKey>>>,
     given: usize,
     backwards: bool,
-    /// Whether it is one over an `OrderedDict`, which has one type for them all.
+    /// True for an iterator over an `OrderedDict`, which has a single type for keys, values and items.
     ordered: bool,
     exhausted: bool,
 }
 
 impl DictIterator {
-    /// `iter(dict.view())`, or `reversed(...)`.
+    /// Makes `iter(dict.view())`, or `reversed(...)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, dict: VarId, view: View, backwards: bool) -> Flow<VarId> {
         let seen = dict::expect(cx, dict)?;
         let keys = seen.entries.iter().map(|entry| Rc::clone(&entry.key)).collect();
@@ -225,8 +225,8 @@ impl DictIterator {
         dict.entries.len() != self.keys.len()
     }
 
-    /// Whether an entry is not the one it was: of attributes the name says it, of other entries a key set anew is
-    /// another.
+    /// True if an entry has been replaced since the start of the iteration. Entries of an instance dict are compared
+    /// by name; in other dicts, a key that was removed and set again is a different entry.
     fn has_other_keys(&self, cx: &OpcodeExecutor<'_>, dict: &dict::DictVariable) -> bool {
         let of_names = cx.vars.as_kind::<InstanceDictVariable>(self.dict).is_some();
         let is_same = |entry: &Entry, key: &Rc<HashKey>| {
@@ -236,7 +236,7 @@ impl DictIterator {
     }
 }
 
-/// Whether the dict from outside has other keys than it is going to have, or has them in another order.
+/// True if the keys of the real dict, or their order, will be changed by the writes that are still to be replayed.
 fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> PyResult<bool> {
     let py = object.py();
     let ty = if dict.ordered { dict::ordered_type(py)? } else { py.get_type::<PyDict>().into_any() };
@@ -245,7 +245,7 @@ fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> P
         let key = key?;
         let is_same = |entry: &Entry| -> PyResult<bool> {
             let now = entry.key.bind(py);
-            // No method of the program's is asked.
+            // Methods of the program are not called.
             Ok(now.is(&key) || (cpython::is_atom(&key) && now.get_type().is(key.get_type()) && now.eq(&key)?))
         };
         if !entries.next().map_or(Ok(false), is_same)? {
@@ -302,7 +302,7 @@ impl IteratorState for DictIterator {
             return Ok(());
         }
         let dict = dict::expect(cx, self.dict)?;
-        // The iterator is made before the writes are replayed.
+        // New code makes the iterator before it replays the writes.
         let is_changed = dict.object().map(|object| has_now_other_keys(object.bind(cx.py), &dict)).transpose()?;
         let attributes = cx.vars.as_kind::<InstanceDictVariable>(self.dict);
         let is_written = attributes.is_some_and(|attributes| attributes.is_written(cx)) || is_changed == Some(true);

@@ -1,4 +1,4 @@
-//! `filter`, `itertools.filterfalse`, `takewhile` and `dropwhile`: items a predicate lets through.
+//! `filter`, `itertools.filterfalse`, `takewhile` and `dropwhile`: items selected by a predicate.
 
 use pyo3::prelude::*;
 
@@ -11,29 +11,29 @@ use super::{emit_call, library, rebuild, IteratorState};
 
 sot_core::variable_kind! { "filter" }
 
-/// What the predicate decides.
+/// How the predicate selects items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Keep what is true.
+    /// Keep items for which the predicate is true (`filter`).
     Keep,
-    /// Keep what is false.
+    /// Keep items for which the predicate is false (`filterfalse`).
     Drop,
-    /// Stop at the first false.
+    /// Stop at the first item for which the predicate is false (`takewhile`).
     TakeWhile,
-    /// Begin at the first false.
+    /// Start at the first item for which the predicate is false (`dropwhile`).
     DropWhile,
 }
 
 /// A predicate and an inner iterator.
 #[derive(Clone)]
 pub struct Filter {
-    /// The predicate; `None` is the item's own truth.
+    /// The predicate; `None` stands for the truth of the item itself.
     pub predicate: VarId,
     /// The inner iterator.
     pub inner: VarId,
-    /// What it decides.
+    /// How the predicate selects items.
     pub rule: Rule,
-    /// `takewhile` has stopped, `dropwhile` has begun.
+    /// True once `takewhile` has stopped, or `dropwhile` has started.
     pub turned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `itertools.groupby`. The iterator and its groups share one state, a variable of its own.
+//! `itertools.groupby`. The iterator and its groups share a state, which is a variable of its own.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ sot_core::variable_kind! { "groupby" }
 sot_core::variable_kind! { "group" }
 sot_core::variable_kind! { "groupby_state" }
 
-/// `groupby(iterable, key)`
+/// The iterator `groupby(iterable, key)`.
 #[derive(Clone)]
 pub struct GroupBy {
     state: VarId,
 }
 
-/// One group.
+/// The iterator over a group.
 #[derive(Clone)]
 struct Group {
     state: VarId,
@@ -29,21 +29,21 @@ struct Group {
     number: usize,
 }
 
-/// What the groups share.
+/// State shared by the iterator and its groups.
 #[derive(Clone)]
 struct GroupbyState {
     inner: VarId,
     function: Option<VarId>,
-    /// The item looked at that no group has given yet.
+    /// The next item, which has been read from the inner iterator but not given by a group.
     item: Option<VarId>,
-    /// Its key.
+    /// The key of `item`.
     key: Option<VarId>,
-    /// The key of the last group.
+    /// The key of the current group.
     target: Option<VarId>,
     groups: usize,
 }
 
-/// `groupby(iterable, key)`
+/// Makes `groupby(iterable, key)`.
 pub fn over(cx: &mut OpcodeExecutor<'_>, inner: VarId, function: Option<VarId>) -> VarId {
     let state = produce(cx, GroupbyState { inner, function, item: None, key: None, target: None, groups: 0 });
     produce(cx, GroupBy { state })
@@ -99,7 +99,7 @@ impl IteratorState for GroupBy {
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let mut state = load(cx, self.state)?;
-        // No group that was given before gives anything more.
+        // Groups that were given before are exhausted from now on.
         state.groups += 1;
         let key = loop {
             match (state.key, state.target) {

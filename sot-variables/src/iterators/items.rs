@@ -1,4 +1,4 @@
-//! Iterators over objects that have `__getitem__` and no `__iter__`: `x[0]`, `x[1]`, until there is none.
+//! Iterators over objects with `__getitem__` but no `__iter__`: `x[0]`, `x[1]`, ... until `IndexError`.
 
 use pyo3::exceptions::{PyIndexError, PyStopIteration};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use super::{emit_call, produce, rebuild, IteratorState};
 
 sot_core::variable_kind! { "item_iterator" }
 
-/// Where such an iterator stands.
+/// State of such an iterator.
 #[derive(Clone)]
 pub struct ItemIterator {
     object: VarId,
@@ -24,12 +24,12 @@ pub struct ItemIterator {
 }
 
 impl ItemIterator {
-    /// `iter(object)`
+    /// Makes `iter(object)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, object: VarId) -> VarId {
         produce(cx, ItemIterator { object, position: Some(0), backwards: false })
     }
 
-    /// `reversed(object)`, for an object of so many items
+    /// Makes `reversed(object)`, for an object of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, object: VarId, len: i64) -> VarId {
         let iterator = produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true });
         cx.note_step(iterator);
@@ -44,7 +44,7 @@ impl IteratorState for ItemIterator {
         if self.backwards {
             return cpython::import(py, "builtins")?.getattr("reversed");
         }
-        // The type has no name; it is that of an iterator over any such object.
+        // The type has no public name; it is the type of an iterator over any such object.
         Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())
     }
 

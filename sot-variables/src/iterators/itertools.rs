@@ -1,5 +1,6 @@
-//! Lazy iterators of `itertools` beside `chain` and the filters: `count`, `repeat`, `islice`, `starmap`, `accumulate`,
-//! `zip_longest`, `pairwise`, `cycle`, `compress`, `batched`.
+//! Lazy iterators of `itertools`, except for `chain`, `groupby`, `tee` and the filters: `count`, `repeat`, `islice`,
+//! `starmap`, `accumulate`, `zip_longest`, `pairwise`, `cycle`, `compress`, `batched`; also `product` and its
+//! relatives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,27 +16,28 @@ use super::{emit_call, library, rebuild, IteratorState};
 
 sot_core::variable_kind! { "itertools" }
 
-/// Where an iterator of `itertools` stands.
+/// State of an iterator of `itertools`.
 #[derive(Clone)]
 #[allow(missing_docs, reason = "the fields are the arguments of the functions, or said with the variant")]
 pub enum Itertool {
     /// `count(next, step)`
     Count { next: VarId, step: VarId },
-    /// `repeat(item)`, or so many times more.
+    /// `repeat(item)`; with a limit, the number of repetitions left.
     Repeat { item: VarId, left: Option<u64> },
-    /// `islice(inner, skip, end, step)`, counted from where the inner iterator stands.
+    /// `islice(inner, skip, end, step)`, relative to the current position of the inner iterator.
     Slice { inner: VarId, skip: u64, step: u64, end: Option<u64> },
-    /// `product(*pools)` and its like, and how many selections have been given.
+    /// `product(*pools)`, `permutations` and `combinations`, with the number of selections given so far.
     Selection { args: Vec<VarId>, selections: Rc<Selections>, position: usize },
     /// `starmap(function, inner)`
     Star { function: VarId, inner: VarId },
-    /// `accumulate(inner, function)` with the running total; `pending` is to be given as it is.
+    /// `accumulate(inner, function)` with the running total. If `pending`, the total is the next item.
     Accumulate { inner: VarId, function: Option<VarId>, total: Option<VarId>, pending: bool },
-    /// `zip_longest(*inner, fillvalue=fill)`; what has ended is `None`.
+    /// `zip_longest(*inner, fillvalue=fill)`; exhausted iterators are `None`.
     Longest { inner: Vec<Option<VarId>>, fill: VarId },
-    /// `pairwise(inner)` with the item before.
+    /// `pairwise(inner)` with the previous item.
     Pairs { inner: VarId, before: Option<VarId> },
-    /// `cycle(inner)` with the items seen and, on later rounds, the position.
+    /// `cycle(inner)` with the items seen. `round` is the next position in these, once the inner iterator is
+    /// exhausted.
     Cycle { inner: VarId, seen: Vec<VarId>, round: Option<usize> },
     /// `compress(inner, selectors)`
     Compress { inner: VarId, selectors: VarId },
@@ -61,13 +63,14 @@ impl Itertool {
     }
 }
 
-/// Which items `product` and its like select, one selection after the other. CPython selects positions; the items
-/// follow.
+/// The selections of `product`, `permutations` or `combinations`. CPython selects positions, which are then replaced
+/// by the items.
 pub struct Selections {
     name: &'static str,
-    /// What each place of a selection is chosen from: of one pool alone, all places.
+    /// The pool for each place of a selection; a single pool serves all places.
     pools: Vec<Vec<VarId>>,
-    /// CPython's iterator over positions, and those it has given: a trace that goes back asks for them again.
+    /// CPython's iterator over selections of positions, and the selections given so far, which are needed again after
+    /// a rollback.
     positions: RefCell<(Py<PyAny>, Vec<Vec<usize>>)>,
 }
 
@@ -88,7 +91,7 @@ impl Selections {
     }
 }
 
-/// Takes one from a count, if there is one.
+/// Decrements a limit. Returns false if the limit is zero already.
 fn take(left: &mut Option<u64>) -> bool {
     match left {
         Some(0) => false,
@@ -100,7 +103,7 @@ fn take(left: &mut Option<u64>) -> bool {
     }
 }
 
-/// What is skipped is taken from the inner iterator even where nothing comes behind it.
+/// Advances `islice`. Skipped items are taken from the inner iterator even if no item follows them.
 fn slice(
     cx: &mut OpcodeExecutor<'_>,
     inner: VarId,

@@ -1,6 +1,5 @@
-//! Iterators made in the trace: one file per kind. An iterator is a small state that is copied, advanced and written
-//! back, so an abandoned stretch of simulation rewinds it. Of those made outside, some can be asked for their next item
-//! (`outside`).
+//! Iterators made in the trace, one file per kind. An iterator is a small state that is copied, advanced and stored
+//! as a new payload, so that a rollback restores it. Some iterators from outside can be advanced as well (`outside`).
 
 pub mod chain;
 pub mod dict_view;
@@ -28,7 +27,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
-/// What one kind of iterator keeps and does.
+/// State and behaviour of a kind of iterator.
 pub trait IteratorState: Clone + 'static {
     /// Name of the kind.
     const KIND: &'static str;
@@ -36,18 +35,19 @@ pub trait IteratorState: Clone + 'static {
     /// The iterator's type.
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 
-    /// The next item; `None` when exhausted, then and ever after.
+    /// Returns the next item, or `None` once the iterator is exhausted; then also in all later calls.
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>>;
 
-    /// Variables it holds.
+    /// Returns the variables that the state refers to.
     fn children(&self) -> Vec<VarId>;
 
-    /// Why no other iterator can be made with this state, if that runs code of the program's.
+    /// Returns the reason why new code cannot make an iterator with this state, if making it runs code of the
+    /// program.
     fn is_made_once(&self) -> Option<&'static str> {
         None
     }
 
-    /// Refuses a state that no other iterator can have, where telling looks into what it goes over.
+    /// Fails for a state that new code cannot rebuild, where deciding that requires a look at the iterated values.
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let _ = cx;
         Ok(())
@@ -60,7 +60,7 @@ pub trait IteratorState: Clone + 'static {
 /// An iterator.
 pub struct IteratorVariable<S: IteratorState>(pub S);
 
-/// A new iterator of the trace.
+/// Makes an iterator in the trace.
 pub fn produce<S: IteratorState>(cx: &mut OpcodeExecutor<'_>, state: S) -> VarId {
     cx.produce(Rc::new(IteratorVariable(state)))
 }
@@ -116,7 +116,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     }
 }
 
-/// Calls a known callable with loaded variables, in new code.
+/// Emits a call of a known callable with variables as arguments.
 pub fn emit_call<A: Into<Argument>>(
     cg: &mut dyn Rebuild<'_>,
     callable: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
@@ -126,7 +126,7 @@ pub fn emit_call<A: Into<Argument>>(
     cg.call(|cg| cg.load_const(callable), args)
 }
 
-/// An object of the standard library.
+/// Returns an object of the standard library.
 pub fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
     Ok(cpython::import(py, module)?.getattr(name)?.unbind())
 }

@@ -1,6 +1,7 @@
-//! Iterators of C code that were there before the trace, as behind a graph break in a loop. Of where they stand nothing
-//! is assumed but how many more items there are. The first traces of a resume function take all steps up to the next
-//! break; where those differ, one step is all that a trace takes: it is a translation for all rounds.
+//! Iterators of C types from outside, such as that of a loop behind a graph break. Nothing is assumed about their
+//! position except that the traced steps find an item or the end. The first traces of a resume function take all
+//! steps up to the next break. If these differ from call to call, a trace takes a single step, so that one
+//! translation serves all loop iterations.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -26,15 +27,15 @@ sot_core::variable_kind! {
     wrap: OutsideIterator::wrap
 }
 
-/// More steps than this are left to another trace.
+/// Maximum number of steps in a trace; further ones are left to another trace.
 const MOST_STEPS: usize = 10_000;
 
-/// An iterator.
+/// An iterator from outside.
 pub struct OutsideIterator {
     object: Py<PyAny>,
-    /// How many steps the trace has taken.
+    /// Number of steps that the trace has taken.
     steps: usize,
-    /// Whether the last one found nothing.
+    /// True if the last step found the iterator exhausted.
     ended: bool,
 }
 
@@ -49,10 +50,11 @@ fn cannot_tell() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, "a step of an iterator that was made outside the graph")
 }
 
-/// An object that the next items of an iterator depend on: the iterator, those it puts together, what they go over.
+/// An object that the upcoming items of an iterator depend on: the iterator itself, its inner iterators, and the
+/// iterated container.
 type Part<'py> = (Bound<'py, PyAny>, TrackerId);
 
-/// What the iterator's next items depend on.
+/// Collects the objects that the upcoming items of an iterator depend on.
 fn parts<'py>(cx: &mut OpcodeExecutor<'py>, iterator: &Bound<'py, PyAny>, of: TrackerId, found: &mut Vec<Part<'py>>) {
     found.push((iterator.clone(), of));
     for (index, inner) in iterated(iterator).unwrap_or_default().into_iter().enumerate() {
@@ -61,13 +63,14 @@ fn parts<'py>(cx: &mut OpcodeExecutor<'py>, iterator: &Bound<'py, PyAny>, of: Tr
     }
 }
 
-/// Whether an upcoming item is a tuple that the iterator is about to make.
+/// True if the iterator makes the upcoming item, a tuple, anew for the step (as `zip` does).
 fn makes_tuple(iterator: &Bound<'_, PyAny>, after: usize, item: &Bound<'_, PyAny>) -> bool {
     let is_another = |again| !matches!(again, Some(Upcoming::Item(again)) if item.is(&again));
     item.is_exact_instance_of::<PyTuple>() && is_another(upcoming(iterator, after))
 }
 
-/// Nothing that the iterator's next items depend on has changed in the trace, but by its own steps.
+/// Breaks the graph if the trace has changed an object that the upcoming items depend on, except by steps of the
+/// iterator. Guards that changed containers are different objects.
 fn assume_unchanged<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -85,7 +88,7 @@ fn assume_unchanged<'py>(
         _ => None,
     };
     let changed: HashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
-    // It may go over the attributes of an object, or the variables of a module.
+    // The iterated dict may be the `__dict__` of an object or the globals of a module.
     let keyed = own.iter().any(|(part, _)| part.is_instance_of::<PyDict>());
     let binds = |effect: &Effect| matches!(effect, Effect::Attribute { .. } | Effect::Global { .. });
     if keyed && cx.effects.log().iter().any(binds) {

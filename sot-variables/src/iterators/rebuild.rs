@@ -1,4 +1,4 @@
-//! C functions that new code calls to make an iterator that stands where the traced one stood.
+//! C functions that new code calls to make an iterator in the state of the traced one.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
@@ -8,7 +8,7 @@ use sot_core::variable::{Argument, Rebuild};
 
 use super::emit_call;
 
-/// Makes a callable of a `#[pyfunction]` below.
+/// Defines a function that returns a `#[pyfunction]` below as a callable.
 macro_rules! callables {
     ($($(#[$doc:meta])* $make:ident = $function:ident;)+) => {$(
         $(#[$doc])*
@@ -19,39 +19,39 @@ macro_rules! callables {
 }
 
 callables! {
-    /// `iter(sequence)`, moved to a position.
+    /// `iter(sequence)`, at a position.
     sequence_at = iter_at;
-    /// `reversed(sequence)`, moved to a position.
+    /// `reversed(sequence)`, at a position.
     reversed_at = iter_reversed_at;
-    /// `iter(collection)`, some items on.
+    /// `iter(collection)`, advanced by a number of items.
     skipping = iter_skipping;
-    /// `reversed(collection)`, some items on.
+    /// `reversed(collection)`, advanced by a number of items.
     reversed_skipping = iter_reversed_skipping;
     /// `zip(*iterators, strict=True)`
     strict_zip = zip_strict;
-    /// What is left of `chain.from_iterable(source)` with an iterator begun.
+    /// The rest of `chain.from_iterable(source)`, with the iterator of the current iterable.
     chain_from = continue_chain;
-    /// `cycle` of what it has seen and an iterator of the rest, some items on.
+    /// `cycle` of the items seen and the remaining iterator, advanced by a number of items.
     cycling = cycle_at;
-    /// An iterator made by `tee` that is to give what was taken already, and then what the source gives.
+    /// A `tee` iterator that gives the items taken so far, and then those of the source.
     tee_of = tee_behind;
-    /// Another iterator like one made by `tee`, some items on.
+    /// A copy of a `tee` iterator, advanced by a number of items.
     tee_at = copied_tee_at;
-    /// `pairwise` that has the first item of the next pair.
+    /// `pairwise` with the first item of the next pair.
     pairwise_from = pairwise_behind;
-    /// `accumulate` with its total.
+    /// `accumulate` with the running total.
     accumulating = accumulate_from;
-    /// `partial(function, *args, **keywords)`, with that tuple and that dict
+    /// `partial(function, *args, **keywords)` that holds this very tuple and dict.
     partial = make_partial;
     /// `callable(*args, **keywords)`
     apply = call_packed;
-    /// A copy of an object that a constant holds.
+    /// A copy of an object that is among the constants of new code.
     copied = copy_kept;
-    /// Fills a dict of a subclass of `OrderedDict` past its own `__setitem__`.
+    /// Fills an `OrderedDict` without calling `__setitem__` of its subclass.
     ordered = fill_ordered;
     /// An iterator that is exhausted.
     exhausted = make_exhausted;
-    /// A generator of a name and a qualified name that has ended.
+    /// A finished generator with a name and a qualified name.
     finished_generator = make_finished_generator;
     /// A generator that has not started.
     generator = make_generator;
@@ -61,7 +61,7 @@ callables! {
 
 #[pyfunction]
 fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound<'py, PyAny>> {
-    // Not a subclass's own way, which the trace has followed already.
+    // The C method: an override of `__iter__` in a subclass has been inlined by the trace already.
     let iterator = if sequence.is_instance_of::<PyList>() {
         sequence.py().get_type::<PyList>().call_method1("__iter__", (sequence,))?
     } else {
@@ -73,8 +73,8 @@ fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound
     Ok(iterator)
 }
 
-/// Does something while a list has so many items at least: a position is cut down to the list's length, and the writes
-/// that make it longer are still to come.
+/// Runs work while a list is padded to a minimum length. `__setstate__` limits the position to the length of the
+/// list, but the writes that extend the list are replayed later.
 fn with_room<T>(sequence: &Bound<'_, PyAny>, length: usize, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let Ok(list) = sequence.cast::<PyList>() else { return work() };
     let room = list.len();
@@ -159,7 +159,7 @@ fn accumulate_from<'py>(
     given: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tools = cpython::import(rest.py(), "itertools")?;
-    // As `initial`, `None` would be no total.
+    // Passed as an item, because `initial=None` means no initial value.
     let items = tools.getattr("chain")?.call1(((total,), rest))?;
     skip(tools.getattr("accumulate")?.call1((items, function))?.try_iter()?, usize::from(given))
 }
@@ -179,7 +179,7 @@ fn make_partial<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     let partial = cpython::import(py, "functools")?.getattr("partial")?.call1((function,))?;
-    // The arguments may have other owners: no copies.
+    // The tuple and dict may be shared with other objects, so they must not be copied.
     partial.call_method1("__setstate__", ((function, args, keywords, py.None()),))?;
     Ok(partial)
 }
@@ -193,8 +193,8 @@ fn call_packed<'py>(
     callable.call(args, Some(keywords))
 }
 
-/// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so
-/// here.
+/// Emits an exhausted iterator of the type that iterators over such a collection have. The few observable types are
+/// covered; `tuple` stands for the rest.
 pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bool) -> Flow<()> {
     let args = [Argument::string(cg.py(), over), Argument::boolean(cg.py(), backwards)];
     emit_call(cg, exhausted, args)
@@ -253,7 +253,7 @@ fn make_finished_generator<'py>(
     Ok(generator)
 }
 
-/// A generator that has some code and is closed before any of it has run: what it is given does not matter.
+/// Returns a generator of the code that is closed before it runs, so its arguments do not matter.
 fn call_of_nothing<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = code.py();
     let number = |name: &str| code.getattr(name)?.extract::<usize>();
@@ -269,7 +269,7 @@ fn call_of_nothing<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     make_generator(code, &PyDict::new(py), &PyTuple::new(py, cells)?, &nothing, &keywords)
 }
 
-/// Calls a function made of the generator's code, which gives a generator and runs nothing.
+/// Calls a function made from the generator's code, which returns a generator without running any code.
 #[pyfunction]
 fn make_generator<'py>(
     code: &Bound<'py, PyAny>,

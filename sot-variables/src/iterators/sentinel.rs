@@ -14,10 +14,10 @@ use super::{emit_call, library, rebuild, IteratorState};
 
 sot_core::variable_kind! { "callable_iterator" }
 
-/// Calls until the result equals the sentinel.
+/// Calls a function until its result equals the sentinel.
 #[derive(Clone)]
 pub struct CallableIterator {
-    /// What is called; `None` when exhausted.
+    /// The function; `None` once exhausted.
     pub callable: Option<VarId>,
     /// The value that ends the iteration.
     pub sentinel: VarId,

@@ -1,4 +1,5 @@
-//! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
+//! Iterators over lists (which see later writes), tuples, ranges, sets, deques and constant strings, forwards and
+//! backwards.
 
 use std::rc::Rc;
 
@@ -21,22 +22,23 @@ use crate::containers::tuple::TupleVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
 
-/// Where an iterator over a sequence stands.
+/// State of an iterator over a sequence.
 #[derive(Clone)]
 pub struct SequenceIterator {
     sequence: VarId,
-    /// The next position; counts down if `backwards`.
+    /// The next position, which is counted down if `backwards`.
     position: i64,
     backwards: bool,
     exhausted: bool,
     over: Over,
-    /// The set whose elements these are, and how many it had; the deque, and how often it had been changed.
+    /// For a set: the set, and its number of elements at the start. For a deque: the deque, and its number of
+    /// changes.
     set: Option<(VarId, usize)>,
-    /// What the set was like.
+    /// The payload of the set at the start.
     begun: Option<Rc<SetVariable>>,
 }
 
-/// What the iterator's type tells of.
+/// The kind of sequence that the iterator's type reveals.
 #[derive(Clone, Copy)]
 enum Over {
     List,
@@ -50,7 +52,7 @@ enum Over {
 }
 
 impl SequenceIterator {
-    /// `iter(sequence)`
+    /// Makes `iter(sequence)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
         let over = Over::of(cx, sequence);
         produce(
@@ -67,7 +69,7 @@ impl SequenceIterator {
         )
     }
 
-    /// `reversed(sequence)`, for a sequence of so many items
+    /// Makes `reversed(sequence)`, for a sequence of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
         let over = Over::of(cx, sequence);
         produce(
@@ -84,7 +86,7 @@ impl SequenceIterator {
         )
     }
 
-    /// `iter(set)`, whose elements are those of the tuple.
+    /// Makes `iter(set)`, over these elements.
     pub fn over_set(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Vec<VarId>) -> VarId {
         let begun = cx.vars.as_kind::<SetVariable>(set);
         let set = Some((set, elements.len()));
@@ -95,14 +97,14 @@ impl SequenceIterator {
 }
 
 impl SequenceIterator {
-    /// `iter(deque)`, or `reversed(deque)`
+    /// Makes `iter(deque)`, or `reversed(deque)`.
     pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, payload: &DequeVariable, backwards: bool) -> VarId {
         let position = if backwards { payload.items.len() as i64 - 1 } else { 0 };
         let (over, set) = (Over::Deque, Some((deque, payload.changes)));
         produce(cx, SequenceIterator { sequence: deque, position, backwards, exhausted: false, over, set, begun: None })
     }
 
-    /// Whether what it goes over has changed since.
+    /// True if the set or deque has changed since the start of the iteration.
     fn is_stale(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
         let Some((of, state)) = self.set else { return Ok(false) };
         if let Some(deque) = cx.see_as::<DequeVariable>(of)? {
@@ -118,7 +120,7 @@ impl SequenceIterator {
 }
 
 impl SequenceIterator {
-    /// The iterator is made before the writes are replayed.
+    /// Fails if the set has changed: new code makes the iterator before it replays the writes.
     fn refuse_changed_set(&self, cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<()> {
         let written = cx.effects.written().any(|written| written == set);
         let outside = cx.vars.get(set).object().is_some();
@@ -139,8 +141,8 @@ impl SequenceIterator {
 }
 
 impl SequenceIterator {
-    /// How many items an iterator over a list, tuple, range or constant string says that it has left; `None` for all
-    /// else.
+    /// Returns the length hint of an iterator over a list, tuple, range or constant string; `None` for other
+    /// iterators.
     pub fn items_left(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<i64>> {
         let Some(made) = cx.see_as::<IteratorVariable<Self>>(iterator)? else { return Ok(None) };
         let (sequence, state) = (made.0.sequence, &made.0);
@@ -153,7 +155,7 @@ impl SequenceIterator {
         let len = cx.len(sequence)?;
         let Some(len) = cx.known_int(len)? else { return Ok(None) };
         Ok(Some(match state.backwards {
-            // A list that has become shorter has nothing left for it.
+            // The list has become shorter than the position.
             true if state.position >= len => 0,
             true => state.position + 1,
             false => (len - state.position).max(0),
@@ -190,7 +192,7 @@ impl Over {
         }
     }
 
-    /// An empty sequence of the kind.
+    /// Returns an empty sequence of the kind.
     fn empty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
             Over::List => PyList::empty(py).into_any(),
@@ -198,7 +200,7 @@ impl Over {
             Over::Range => PyRange::new(py, 0, 0)?.into_any(),
             Over::Set => PySet::empty(py)?.into_any(),
             Over::Ascii => PyString::new(py, "").into_any(),
-            // Texts beyond ASCII may have an iterator of their own.
+            // Iterators over strings beyond ASCII can have a type of their own.
             Over::Text => PyString::new(py, "\u{e9}").into_any(),
             Over::Bytes => PyBytes::new(py, b"").into_any(),
             Over::Deque => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
@@ -206,7 +208,7 @@ impl Over {
     }
 }
 
-/// The item at a position of a list, tuple, range or constant string; `None` past its end.
+/// Returns the item at a position of a list, deque, tuple, range or constant string; `None` past the end.
 fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flow<Option<VarId>> {
     if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
         return Ok(list.items.get(position).copied());
@@ -243,7 +245,7 @@ impl IteratorState for SequenceIterator {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        // A deque is looked at even then.
+        // An exhausted iterator over a deque still checks for changes.
         let looks = !self.exhausted || matches!(self.over, Over::Deque);
         if looks && self.is_stale(cx)? {
             let deque = matches!(self.over, Over::Deque);
@@ -270,7 +272,7 @@ impl IteratorState for SequenceIterator {
         }
     }
 
-    /// The iterator is made before the writes are replayed.
+    /// New code makes the iterator before it replays the writes.
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
             return Ok(());

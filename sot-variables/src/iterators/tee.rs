@@ -1,4 +1,4 @@
-//! `itertools.tee`: iterators that share what one of them has taken from the source.
+//! `itertools.tee`: iterators that share the items that have been taken from the source.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub struct Tee {
     position: usize,
 }
 
-/// What was taken from the source.
+/// The items taken from the source, shared by all iterators.
 #[derive(Clone)]
 struct Items {
     source: VarId,
@@ -29,7 +29,7 @@ struct Items {
 }
 
 impl Tee {
-    /// An iterator over `source`, of which others can be made.
+    /// Returns an iterator over `source`, which can be copied.
     pub fn over(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Tee {
         let items = produce(cx, Items { source, taken: Vec::new() });
         Tee { items, position: 0 }
@@ -57,7 +57,7 @@ impl IteratorState for Items {
         std::iter::once(self.source).chain(self.taken.iter().copied()).collect()
     }
 
-    /// The first of the iterators, which has given nothing.
+    /// Emits the first of the iterators, at the start.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         emit_call(cg, rebuild::tee_of, [Argument::tuple(&self.taken), self.source.into()])
     }
@@ -94,7 +94,7 @@ impl IteratorState for Tee {
         vec![self.items]
     }
 
-    /// Another one, as far on as this.
+    /// Emits a copy of the first iterator, advanced to this position.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         let position = Argument::int(cg.py(), self.position)?;
         emit_call(cg, rebuild::tee_at, [self.items.into(), position])

@@ -1,5 +1,5 @@
-//! Set operators of `dict.keys()` and `dict.items()`. Which of two equal elements stays, and whether the result is a
-//! frozenset, differs between versions: CPython shows it on copies of the operands.
+//! Set operators of `dict.keys()` and `dict.items()`. Versions differ in which of two equal elements is kept, and
+//! whether the result is a `frozenset`, so CPython performs the operation on copies of the operands.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::containers::key_index::KeyIndex;
 use crate::containers::replica::{self, Replica};
 use crate::containers::set::{self, Order, SetVariable};
 
-/// What an operand is to CPython.
+/// The kind of operand, as CPython distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     View(View),
@@ -31,11 +31,11 @@ enum Kind {
 struct ViewOperand {
     kind: Kind,
     keys: Vec<Rc<HashKey>>,
-    /// Of a set.
+    /// The replica, for a set.
     replica: Option<Replica>,
 }
 
-/// `left op right`, of which one is a view that is like a set.
+/// Simulates `left op right`, where one operand is a set-like view.
 pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
     let (left, right) = (ViewOperand::of(cx, left)?, ViewOperand::of(cx, right)?);
     if left.keys.iter().chain(&right.keys).any(|key| key.is_stand_in()) {
@@ -59,8 +59,8 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     Ok(SetVariable::make(cx, (keys, order), frozen))
 }
 
-/// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays,
-/// nobody can say.
+/// Computes the result for keys that do not exist yet or that the program's `__eq__` compares. Breaks the graph if
+/// the result depends on which of two equal elements is kept.
 fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: &ViewOperand) -> Flow<VarId> {
     if op == BinaryOp::And {
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
@@ -83,7 +83,7 @@ fn refuse(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedOperation, format!("an operator of a view of a dict {what}"))
 }
 
-/// Whether an element is the key: a view makes its pairs anew.
+/// True if the element is the key. Pairs of a view are made anew, so their items are compared.
 fn is_one(key: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>) -> bool {
     let same_items = |key: &Bound<'_, PyTuple>, item: &Bound<'_, PyTuple>| {
         key.len() == 2 && item.len() == 2 && key.iter().zip(item.iter()).all(|(one, other)| one.is(&other))
@@ -112,12 +112,12 @@ impl ViewOperand {
         Ok(ViewOperand { kind: if is_dict { Kind::Dict } else { kind }, keys, replica: None })
     }
 
-    /// Whether a copy iterates as the operand does.
+    /// True if the copy iterates in the same order as the operand.
     fn is_in_order(&self) -> bool {
         self.replica.is_some() || !matches!(self.kind, Kind::Set | Kind::FrozenSet)
     }
 
-    /// A real object with the same elements, that CPython takes in the same way.
+    /// Returns a real object with the same elements that CPython treats alike.
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let items = || self.keys.iter().map(|key| key.bind(py));
         match self.kind {

@@ -12,17 +12,18 @@ use super::{emit_call, library, rebuild, IteratorState};
 
 sot_core::variable_kind! { "zip" }
 
-/// Inner iterators that advance together.
+/// Iterators that are advanced together.
 #[derive(Clone)]
 pub struct Zip {
     /// The inner iterators.
     pub inner: Vec<VarId>,
-    /// Whether they must end together.
+    /// True if all iterators must have the same length.
     pub strict: bool,
 }
 
 impl Zip {
-    /// Iterator `at` has ended first.
+    /// Ends the iteration: iterator `at` is the first exhausted one. If `strict`, raises a `ValueError` unless all
+    /// are exhausted.
     fn end(&self, cx: &mut OpcodeExecutor<'_>, at: usize) -> Flow<()> {
         if !self.strict {
             return Ok(());

@@ -1,7 +1,7 @@
-//! numpy's arrays made in the trace of known values. What stands for one that owns its memory is a real array of which
-//! nobody else knows, and which is never written: a call works on copies, and the copy it has written takes the array's
-//! place. A view is known by where it lies in the array that owns the memory, so that both show the same, in the trace
-//! and behind it.
+//! numpy arrays made in the trace from known values. For an array that owns its memory, a real array holds its
+//! contents. No other code can reach that array, and it is never written: calls work on copies, and a copy that was
+//! written replaces it. A view is described by its layout in the array that owns the memory. So a write to either
+//! shows in both, in the trace as in new code.
 
 use std::rc::Rc;
 
@@ -22,24 +22,25 @@ use crate::numpy::small_array::array_type;
 
 sot_core::variable_kind! { "array" }
 
-/// Of more bytes arrays are not kept in a trace.
+/// Maximum size in bytes of an array in a trace.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Copying so many bytes takes the time of copying an item.
+/// Number of bytes whose copying takes as long as copying one item.
 const BYTES_PER_ITEM: usize = 8;
 
-/// Kinds of items that are values: no objects, and no records, whose fields can be renamed. Dates may be that of today.
+/// Kinds of element types that are values. Excluded are objects, records (whose fields can be renamed) and dates
+/// (which may be the current one).
 const KINDS: &str = "biufcSU";
 
 /// An array.
 pub(crate) enum ArrayVariable {
-    /// One that owns its memory, as it is now.
+    /// An array that owns its memory, with its current contents.
     Owner(Py<PyAny>),
-    /// One that lies in the memory of another.
+    /// An array that shares the memory of another one.
     View(ArrayView),
 }
 
-/// Where a view lies.
+/// A view of an array.
 pub(crate) struct ArrayView {
     /// The array that owns the memory.
     pub(crate) base: VarId,
@@ -52,7 +53,7 @@ struct Layout {
     offset: isize,
     strides: Py<PyAny>,
     is_writeable: bool,
-    /// Whether the base's first index is the one that runs fastest.
+    /// True if the base is in Fortran order: its first index varies fastest.
     is_turned: bool,
 }
 
@@ -69,7 +70,7 @@ impl Layout {
         })
     }
 
-    /// The view of another array like the base.
+    /// Makes the view on another array with the layout of the base.
     fn on<'py>(&self, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = base.py();
         let buffer = if self.is_turned { base.getattr("T")? } else { base.clone() };
@@ -89,7 +90,7 @@ fn address(array: &Bound<'_, PyAny>) -> PyResult<isize> {
     array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()
 }
 
-/// Whether two arrays have the same form: type, shape, and what is said of their memory.
+/// True if two arrays agree in element type, shape, strides and flags.
 pub(crate) fn are_alike(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
     let flags = |array: &Bound<'_, PyAny>| array.getattr("flags")?.getattr("num")?.extract::<u64>();
     Ok(one.getattr("dtype")?.is(&other.getattr("dtype")?)
@@ -98,7 +99,7 @@ pub(crate) fn are_alike(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyR
         && flags(one)? == flags(other)?)
 }
 
-/// Another array that owns its memory and holds the same.
+/// Returns a copy of the array that owns its memory.
 pub(crate) fn copy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let copy = array.call_method1(intern!(array.py(), "copy"), ("K",))?;
     if !has_flag(array, "writeable")? {
@@ -107,18 +108,19 @@ pub(crate) fn copy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
     Ok(copy)
 }
 
-/// Puts another array in an owner's place.
+/// Replaces the contents of an array that owns its memory.
 pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Bound<'_, PyAny>) {
     cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
 }
 
-/// Copying an array counts as instructions, too.
+/// Charges the trace's patience for copying an array, as if for instructions.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
     cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())
 }
 
-/// The array that owns the memory, as it is now, and the array itself. They are not to be written.
+/// Returns the variable and the real array that own the memory, and the real array for the variable itself. Neither
+/// array may be written.
 pub(crate) fn real<'py>(
     cx: &OpcodeExecutor<'py>,
     variable: VarId,
@@ -137,7 +139,7 @@ pub(crate) fn real<'py>(
     }
 }
 
-/// A view, on another array like its base.
+/// Returns the view on another array with the layout of its base.
 pub(crate) fn on<'py>(cx: &OpcodeExecutor<'py>, view: VarId, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match cx.vars.as_kind::<ArrayVariable>(view).as_deref() {
         Some(ArrayVariable::View(view)) => view.layout.on(base),
@@ -145,16 +147,16 @@ pub(crate) fn on<'py>(cx: &OpcodeExecutor<'py>, view: VarId, base: &Bound<'py, P
     }
 }
 
-/// The arrays that a call was given, and which variables they are.
+/// The real arrays that a call was given, with their variables.
 #[derive(Default)]
 pub(crate) struct Known<'py> {
     pub(crate) arrays: Vec<(Bound<'py, PyAny>, VarId)>,
-    /// Copies of arrays that were there before: what shares their memory is not known.
+    /// Copies of arrays from outside: which other arrays share the memory of the originals is unknown.
     pub(crate) foreign: Vec<Bound<'py, PyAny>>,
 }
 
 impl<'py> Known<'py> {
-    /// The variable of what a call gives; `None` if that cannot be made anew.
+    /// Returns the variable of a call's result; `None` if new code could not rebuild the result.
     pub(crate) fn wrap(&mut self, cx: &mut OpcodeExecutor<'py>, value: &Bound<'py, PyAny>) -> Flow<Option<VarId>> {
         let is_tuple = value.is_exact_instance_of::<PyTuple>();
         if is_tuple || value.is_exact_instance_of::<PyList>() {
@@ -197,7 +199,7 @@ impl<'py> Known<'py> {
         let Some(owner) = self.wrap(cx, &base)? else { return Ok(None) };
         let owns = matches!(cx.vars.as_kind::<ArrayVariable>(owner).as_deref(), Some(ArrayVariable::Owner(_)));
         let layout = Layout::of(array, &base)?;
-        // What lies in the memory in another order is no buffer.
+        // The constructor of arrays accepts contiguous buffers only.
         let made_anew = layout.on(&base).ok().filter(|_| owns);
         let made_anew = made_anew.map(|view| PyResult::Ok(view.getattr("base")?.is(&base) && are_alike(&view, array)?));
         Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(ArrayView { base: owner, layout })))
@@ -253,14 +255,14 @@ impl Variable for ArrayVariable {
         Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
     }
 
-    /// Item by item, as it stands when each is asked for.
+    /// Reads items one by one, so that later writes are seen.
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let Some((_, _, array)) = real(cx, this)? else { return object_model::iter(cx, this) };
         array.try_iter().map_err(|error| cx.raise(error))?;
         Ok(ItemIterator::over(cx, this))
     }
 
-    /// What reads an item alone needs no copies.
+    /// Reading an item needs no copy of the array.
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
         let Some((owner, base, array)) = real(cx, this)? else {
             return object_model::call_special(cx, this, "__getitem__", &[key]);

@@ -1,4 +1,5 @@
-//! `array == 0` of numpy's arrays with one item: numpy compares, and the truth is assumed, not what the array holds.
+//! `array == 0` for numpy arrays with a single item: numpy compares them, and only the truth of the result is
+//! guarded.
 
 use std::rc::Rc;
 
@@ -17,11 +18,11 @@ use crate::numpy::small_array;
 
 sot_core::variable_kind! { "array_comparison" }
 
-/// A comparison that has not been asked what it came out as.
+/// A comparison whose truth has not been asked for yet.
 struct ArrayComparison {
     array: VarId,
     op: CompareOp,
-    /// `None` for the array itself.
+    /// `None` if the array is compared with itself.
     other: Option<VarId>,
     operands: Operands,
 }
@@ -31,14 +32,14 @@ struct Operands {
     other: Option<Py<PyAny>>,
 }
 
-/// Passes for an array whose comparison has this truth.
+/// Guard: the comparison of an array has this truth.
 struct ComparesTo {
     op: CompareOp,
     other: Option<Py<PyAny>>,
     truth: bool,
 }
 
-/// `array op other`, if `array` is one whose comparisons have a truth; `None` leaves it to the object model.
+/// Simulates `array op other` for an array with a single item; `None` leaves the comparison to the object model.
 pub(crate) fn compare(
     cx: &mut OpcodeExecutor<'_>,
     object: &Py<PyAny>,
@@ -62,7 +63,7 @@ pub(crate) fn compare(
     Ok(Some(cx.produce(Rc::new(ArrayComparison { array, op, other, operands }))))
 }
 
-/// Whether the object is an array of numbers with one item: comparing it is numpy's business alone.
+/// True if the object is an array of numbers with a single item. Comparing such an array runs no code of the program.
 fn is_single(object: &Bound<'_, PyAny>) -> bool {
     let has_one_item = || PyResult::Ok(object.getattr("size")?.extract::<usize>()? == 1);
     small_array::is_of_numbers(object).unwrap_or(false) && has_one_item().unwrap_or(false)

@@ -1,9 +1,9 @@
-//! numpy on known values: scalars and data types are values, arrays made of known values are known (`array`), and a
-//! function of numpy on either is called. What is computed of small arrays from outside is known as long as these hold
-//! what they held.
+//! numpy on known values. Scalars and data types are values, arrays made from known values are known (`array`), and
+//! functions of numpy are folded on both. Results computed from small arrays from outside are known too; the contents
+//! of these arrays are guarded.
 //!
-//! A call that gives a warning, or would under some `numpy.errstate`, runs in CPython: so what is computed depends on
-//! no such state, and the program gets its warnings.
+//! A call that warns, or would warn under some `numpy.errstate`, is left to CPython. So results do not depend on that
+//! state, and the program gets its warnings.
 
 pub(crate) mod array;
 pub(crate) mod array_comparison;
@@ -24,8 +24,8 @@ use crate::functions::function::guard_identity;
 use crate::numpy::array::ArrayVariable;
 use crate::numpy::small_array::{array_type, Arguments};
 
-/// Types, functions and methods that do something, look at more than their arguments, or give what is in memory by
-/// chance.
+/// Types, functions and methods with side effects, with results that depend on more than their arguments, or with
+/// results from uninitialised memory.
 const DOERS: &[&str] = &[
     "shares_memory",
     "may_share_memory",
@@ -74,7 +74,7 @@ const DOERS: &[&str] = &[
     "__format__",
 ];
 
-/// The modules whose functions compute, and nothing else.
+/// Modules whose functions only compute.
 const MODULES: &[&str] = &["numpy", "numpy.linalg", "numpy.fft"];
 
 fn name_of(function: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -82,7 +82,7 @@ fn name_of(function: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(name.and_then(|name| name.extract().ok()).unwrap_or_default())
 }
 
-/// Whether it is a function of numpy's that computes something of its arguments.
+/// True if the function belongs to numpy and computes its result from the arguments alone.
 fn computes(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = function.py();
     let is_ufunc = match &*cpython::builtin_type_name(function) {
@@ -92,7 +92,7 @@ fn computes(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     };
     let name = name_of(function)?;
     if is_ufunc {
-        // Others have been made of functions of the program's.
+        // Other ufuncs may have been made from functions of the program.
         let own = cpython::import(py, "numpy")?.getattr_opt(&*name)?;
         return Ok(own.is_some_and(|own| own.is(function)));
     }
@@ -100,14 +100,13 @@ fn computes(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(module.is_some_and(|module| MODULES.contains(&&*module)) && !DOERS.contains(&&*name))
 }
 
-/// Whether instances of the type are immutable values of numpy's.
+/// True if instances of the type are immutable values of numpy: scalars and data types.
 pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let named = ty.module().is_ok_and(|module| module == "numpy" || module == "numpy.dtypes");
     let is_kind = || {
         let numpy = cpython::import(ty.py(), "numpy")?;
         let base = |name: &str| ty.is_subclass(&numpy.getattr(name)?);
-        // The fields of a record's data type can be renamed, records are written like arrays, and anything may be in an
-        // object.
+        // Fields of a record data type can be renamed, records are mutable, and an object scalar can hold anything.
         let is_of_records = || ty.is_subclass(&numpy.getattr("dtype")?.call1(("V1",))?.get_type());
         let is_dtype = base("dtype")? && !is_of_records()?;
         PyResult::Ok(is_dtype || base("generic")? && !base("void")? && !base("object_")?)
@@ -115,14 +114,15 @@ pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     named && is_kind().unwrap_or(false)
 }
 
-/// Whether operators of a scalar or an array of numpy's give `NotImplemented` for the other operand.
+/// True if operators of a numpy scalar or array return `NotImplemented` for the other operand, or if that operand's
+/// own operators do the same.
 pub(crate) fn leaves_operators_to(cx: &mut OpcodeExecutor<'_>, object: &Py<PyAny>, other: VarId) -> Flow<bool> {
     let object = object.bind(cx.py);
     let of_numpy = is_value_type(&object.get_type()) || small_array::is_of_numbers(object)?;
     Ok(of_numpy && (is_left_to(cx, other)? || is_array_of_the_graph(cx, other)?))
 }
 
-/// Whether an operand is a tensor, and tensors are numpy's arrays: their own operators do the same.
+/// True if an operand is a tensor of a backend whose tensors are numpy arrays.
 fn is_array_of_the_graph(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bool> {
     if cx.see(operand)?.form() != Form::Tensor {
         return Ok(false);
@@ -131,8 +131,7 @@ fn is_array_of_the_graph(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bo
     Ok(ty.is(array_type(cx.py)?))
 }
 
-/// Whether operators of numpy's give `NotImplemented` for an operand, whose type says that it wants none of them
-/// (`__array_ufunc__ = None`).
+/// True if operators of numpy return `NotImplemented` for an operand because its type has `__array_ufunc__ = None`.
 pub(crate) fn is_left_to(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bool> {
     let ty = cx.type_of(operand)?;
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
@@ -140,7 +139,7 @@ pub(crate) fn is_left_to(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bo
     Ok(wish.is_some_and(|wish| wish.is_none()))
 }
 
-/// Calls a function of numpy with values; `None` if it is none, or the values are not known.
+/// Folds a call of a numpy function. Returns `None` for other functions, and if the values are not known.
 pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, callable: &Py<PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let function = callable.bind(cx.py).clone();
     if !computes(&function)? {
@@ -151,7 +150,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, callable: &Py<PyAny>, args
     known_result(cx, &function, arguments).map(Some)
 }
 
-/// Makes a number or data type of numpy's, or an array of such numbers.
+/// Makes a scalar, data type or array of numpy.
 pub(crate) fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
     let looks_around = DOERS.contains(&&*name_of(class)?);
     match if looks_around { None } else { Arguments::of(cx, args)? } {
@@ -163,8 +162,8 @@ pub(crate) fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>
     }
 }
 
-/// Calls a method of an array made in the trace, of a number of numpy's, or one of a small array from outside that
-/// reads it; `None` if it is none, or what the arguments hold is not to be assumed.
+/// Folds a call of a method of an array made in the trace, of a numpy scalar, or a reading method of a small array
+/// from outside. Returns `None` for other methods, and if the contents of the arguments are not to be guarded.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     method: &Bound<'py, PyAny>,
@@ -192,7 +191,7 @@ pub(crate) fn call_method<'py>(
     }
     let memo = cx.none();
     let arguments = match args.positional[..] {
-        // Of an array without objects the copies made so far are not asked.
+        // Copying an array without objects does not look at the memo.
         [array, _] if name == "__deepcopy__" => Arguments::of(cx, &CallArgs::positional(vec![array, memo]))?,
         _ => Arguments::of(cx, args)?,
     };
@@ -200,7 +199,7 @@ pub(crate) fn call_method<'py>(
     known_result(cx, method, arguments).map(Some)
 }
 
-/// `numpy.add.reduce(...)` and its kin.
+/// Folds a call of a ufunc method, such as `numpy.add.reduce(...)`.
 fn call_method_of_function(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -233,7 +232,7 @@ fn known_result<'py>(
     }
 }
 
-/// What a call gives, unless it comes to a warning. The exception is the program's.
+/// Runs a call, and breaks the graph if it warns. An exception that the call raises is returned.
 pub(crate) fn quietly<'py>(
     py: Python<'py>,
     call: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
@@ -252,7 +251,7 @@ pub(crate) fn quietly<'py>(
     }
 }
 
-/// Whether the object is a value, or a tuple or list of values.
+/// True if the object is a value, or a tuple or list of values.
 pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, value: &Bound<'_, PyAny>) -> bool {
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
         return tuple.iter().all(|item| is_known(cx, &item));

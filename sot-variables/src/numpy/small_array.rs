@@ -1,4 +1,4 @@
-//! Small arrays of numpy's from outside: what is computed of one is known, as long as it holds the same numbers.
+//! Small numpy arrays from outside: results computed from an array are known, and its contents are guarded.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,29 +18,29 @@ use crate::containers::list::ListVariable;
 use crate::containers::tuple::TupleVariable;
 use crate::numpy::array::{self, Known};
 
-/// An array of more bytes is not looked into.
+/// Maximum size in bytes of an array whose contents are guarded.
 const MOST_BYTES: usize = 128;
 
-/// Methods of arrays that read alone, without the underscores.
+/// Methods of arrays that only read, without the underscores.
 const READERS: &[&str] = &[
     "float", "int", "bool", "complex", "index", "len", "getitem", "contains", "neg", "pos", "abs", "invert", "lt",
     "le", "eq", "ne", "gt", "ge", "item", "tolist", "sum", "mean", "min", "max", "any", "all", "prod", "argmax",
     "argmin", "std", "var",
 ];
 
-/// Operators that have a method for either side.
+/// Operators that have a method and a reflected method.
 const OPERATORS: &[&str] = &[
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor",
     "matmul",
 ];
 
-/// Passes for an array of the same type, shape and contents.
+/// Guard: an array has the same element type, shape and contents.
 struct Holds {
     array: Contents,
     text: String,
 }
 
-/// What an array is and holds.
+/// Element type, shape and contents of an array.
 struct Contents {
     dtype: Py<PyAny>,
     shape: Py<PyTuple>,
@@ -48,7 +48,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Those of an array of numbers that is small enough.
+    /// Returns the contents of a small array of numbers; `None` for other objects.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if !is_of_numbers(object)? || object.getattr(intern!(py, "nbytes"))?.extract::<usize>()? > MOST_BYTES {
@@ -82,22 +82,23 @@ impl ObjectTest for Holds {
     }
 }
 
-/// `numpy.ndarray`
+/// Returns `numpy.ndarray`.
 pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
     ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
 }
 
-/// Whether the object is an array. Where numpy is not there, it is not looked for.
+/// True if the object is a numpy array. Does not import numpy.
 fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // Other classes have that name, too, also where there is no numpy.
+    // Other classes may have that name, also where numpy is not installed.
     let ty = object.get_type();
     let may_be = cpython::builtin_type_name(object) == "ndarray" && ty.module().is_ok_and(|module| module == "numpy");
     Ok(may_be && ty.is(array_type(object.py())?))
 }
 
-/// Whether the object is an array of numbers, which run no code of the program's, and no tensor of the backend's.
+/// True if the object is an array of numbers that is not a tensor of the backend. Operations on it run no code of the
+/// program.
 pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
     if !is_array(object)? || Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object)) {
@@ -107,7 +108,7 @@ pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(matches!(kind.as_str(), "b" | "i" | "u" | "f"))
 }
 
-/// Whether the function is a method of arrays that reads them alone.
+/// True if the function is a method of arrays that only reads.
 pub(crate) fn reads(function: &Bound<'_, PyAny>) -> bool {
     let found = || -> PyResult<bool> {
         let Some(owner) = function.getattr_opt(intern!(function.py(), "__objclass__"))? else { return Ok(false) };
@@ -125,7 +126,7 @@ pub(crate) fn reads(function: &Bound<'_, PyAny>) -> bool {
     found().unwrap_or(false)
 }
 
-/// Arguments as real objects: in the place of arrays copies of them, which the call may write.
+/// Arguments as real objects. Arrays are replaced by copies, which the call may write.
 pub(crate) struct Arguments<'py> {
     pub(crate) positional: Bound<'py, PyTuple>,
     pub(crate) keywords: Bound<'py, PyDict>,
@@ -154,8 +155,8 @@ struct Owner<'py> {
 }
 
 impl<'py> Arguments<'py> {
-    /// Those of a call, if everything in them is known but for small arrays from outside: the guards ask for what these
-    /// hold.
+    /// Returns the arguments of a call, if all of them are known or small arrays from outside. `settle` adds guards
+    /// on the contents of the latter.
     pub(crate) fn of(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<Option<Arguments<'py>>> {
         let mut given = Given::default();
         let mut positional = Vec::new();
@@ -171,9 +172,9 @@ impl<'py> Arguments<'py> {
         Ok(Some(Arguments { positional: PyTuple::new(cx.py, positional)?, keywords, given }))
     }
 
-    /// What a function given them has written is what the arrays made in the trace hold from here on; which array is
-    /// which. `None` if it has written others, or said something else of an array. From here on the guards ask for what
-    /// those from outside hold.
+    /// Ends a call. Writes to copies become the new contents of arrays made in the trace, and the contents of arrays
+    /// from outside are guarded. Returns the real arrays with their variables. Returns `None` if the call has written
+    /// an array from outside, or changed the layout of an array.
     pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Known<'py>>> {
         let mut known = Known::default();
         let Given { outside, owners, views } = self.given;
@@ -207,7 +208,7 @@ impl<'py> Arguments<'py> {
     }
 }
 
-/// Passes for an array of the same element type and sizes, whatever it holds.
+/// Guard: an array has the same element type and shape, whatever its contents.
 struct IsLike {
     dtype: Py<PyAny>,
     shape: Py<PyTuple>,
@@ -232,8 +233,9 @@ fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -
     Ok((dtype.is(&own) || own.eq(dtype)?) && object.getattr(intern!(py, "shape"))?.eq(shape)?)
 }
 
-/// The array as an input of the graph, for statements that take one: what it holds may be other numbers at each call.
-/// `None`: it is no argument of the program's, and so small that what it holds is assumed.
+/// Makes the array an input of the graph, for statements that accept arrays, so its contents may differ from call to
+/// call. Returns `None` for other objects, and for small arrays that are not arguments of the program: their contents
+/// are guarded.
 pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<GraphArgument>> {
     let Some(object) = cx.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
     let tracker = cx.vars.tracker(array);
@@ -251,8 +253,8 @@ pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Opt
     Ok(Some(input))
 }
 
-/// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small
-/// array.
+/// Returns the current contents of a small array as an argument of a statement, and guards them. Returns `None` for
+/// other values.
 pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
         return Ok(None);
@@ -288,7 +290,7 @@ impl<'py> Given<'py> {
         items.iter().map(|&item| self.argument(cx, item)).collect()
     }
 
-    /// An array made in the trace, on a copy of its memory.
+    /// Returns an array made in the trace, on a copy of its memory.
     fn made(
         &mut self,
         cx: &mut OpcodeExecutor<'py>,
@@ -321,7 +323,8 @@ impl<'py> Given<'py> {
         }
         let tracker = cx.vars.tracker(arg);
         let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
-        // What a variable holds behind a break has come from there, as a rule, and is new data each time.
+        // Behind a break, a local variable usually holds a result computed before the break, so its contents are new
+        // in each call.
         let is_new = cx.history.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
         if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Attributes of tensors: what reading and writing one means is the backend's to say.
+//! Attributes of tensors. The backend decides what reading and writing an attribute means.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::tensor::tensor_text::TensorText;
 use crate::tensor::{TensorSource, TensorVariable};
 
 impl TensorVariable {
-    /// What reading an attribute gives.
+    /// Reads an attribute.
     pub(super) fn attribute(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
             return Ok(Some(written));
@@ -63,7 +63,7 @@ impl TensorVariable {
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))
             }
             TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
-            // Only the call of a method needs the tensor: the break comes there.
+            // Only a call of the method needs the tensor, so the break is left to the call.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
                 let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
@@ -84,7 +84,7 @@ impl TensorVariable {
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))
             }
             TensorAttribute::Missing => match &self.source {
-                // What the program, or the class of parameters, has put on it.
+                // An attribute that the program or a parameter class has set.
                 TensorSource::External(_) | TensorSource::Computed(_) => object_model::generic_get_attr(cx, this, name),
                 TensorSource::Written(..) => {
                     let why = format!("attribute '{name}' of a tensor that was changed in place");
@@ -123,13 +123,13 @@ impl TensorVariable {
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
     }
 
-    /// All sizes, as an object of type `ty`.
+    /// Returns all sizes, as an object of type `ty`.
     fn shape(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, ty: Py<PyAny>) -> Flow<VarId> {
         let items = (0..self.meta.shape.len()).map(|axis| self.size(cx, this, axis)).collect::<Flow<Vec<_>>>()?;
         Ok(ShapeVariable::make(cx, ty, items))
     }
 
-    /// One size, which may be open.
+    /// Returns the size of an axis, which may be an open number.
     pub(super) fn size(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axis: usize) -> Flow<VarId> {
         if let Some(size) = self.meta.shape[axis] {
             return cx.integer(size);
@@ -138,7 +138,7 @@ impl TensorVariable {
         Ok(cx.open_size(tensor, axis))
     }
 
-    /// How many elements there are, where some sizes are open.
+    /// Returns the number of elements, where some sizes are open.
     fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
         let tensor = self.as_it_is(cx, this);
         let mut product = cx.integer(self.meta.shape.iter().flatten().product())?;
@@ -149,7 +149,8 @@ impl TensorVariable {
         Ok(cx.open_elements(tensor, name, product, ty))
     }
 
-    /// A variable of the tensor that a later write in place does not change, which may give it another shape.
+    /// Returns a variable of the tensor's current value, which a later change in place, even of the shape, does not
+    /// affect.
     pub(super) fn as_it_is(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
         match &self.source {
             TensorSource::External(_) => this,
@@ -159,7 +160,8 @@ impl TensorVariable {
         }
     }
 
-    /// What C code keeps beside the value of a tensor from outside, on which no write in place has a bearing.
+    /// Reads an attribute of a tensor from outside that is stored beside its value and is not affected by changes in
+    /// place.
     fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         match &self.source {
             TensorSource::Written(_, object) if !cx.effects.is_written(this) => {
@@ -176,7 +178,8 @@ impl TensorVariable {
         }
     }
 
-    /// Whether a copy of it has nothing from it but its value: of a tensor from outside the attribute `kept` tells.
+    /// True if a copy of the tensor shares nothing with it besides the value. For a tensor from outside, that is so
+    /// if the attribute `kept` is false.
     fn copies_plainly(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, kept: &str) -> Flow<bool> {
         match &self.source {
             TensorSource::Computed(_) => Ok(true),
@@ -192,7 +195,7 @@ impl TensorVariable {
         }
     }
 
-    /// What a method gives, where that is known before the graph runs.
+    /// Returns the result of a method that is known before the graph runs.
     pub(super) fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
         let Some(symbol) = self.symbol() else { return Ok(None) };
         let answer = cx.graph.answer(symbol, method)?;
@@ -202,9 +205,9 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the
-    /// graph end the graph. To a tensor from outside the attribute is written when the graph has run; its use in
-    /// between ends the graph.
+    /// Writes an attribute that controls whether gradients flow through the tensor. Returns false, for a graph break,
+    /// if gradients would start at a result of the graph. For a tensor from outside the write is replayed after the
+    /// graph has run; using the tensor in between breaks the graph.
     fn set_gradient(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -232,14 +235,14 @@ impl TensorVariable {
         Ok(true)
     }
 
-    /// Whether the program has put something on the tensor by the name of a method.
+    /// True if the program has set an attribute on the tensor that hides a method.
     fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let TensorSource::External(object) = &self.source else { return Ok(false) };
         Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
     }
 
-    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor
-    /// from outside or on one that no other stands for when the graph has run.
+    /// True if writing the attribute runs a property written in Python, or adds an entry to the dict of a tensor that
+    /// still exists as an object of its own when the graph has run.
     fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
@@ -248,7 +251,7 @@ impl TensorVariable {
         Ok(is_property || found.is_none() && self.is_one(cx))
     }
 
-    /// Whether it is there when the graph has run, and no other tensor stands for it.
+    /// True if the tensor exists when the graph has run, as an object of its own.
     fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
         match self.source {
             TensorSource::External(_) => true,
@@ -257,7 +260,7 @@ impl TensorVariable {
         }
     }
 
-    /// Whether the attribute is a method of the tensor's type.
+    /// True if the attribute is a method of the tensor type.
     fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?;

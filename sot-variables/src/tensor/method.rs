@@ -1,4 +1,4 @@
-//! Methods of tensors: what calling one does is the backend's to say.
+//! Methods of tensors. The backend decides what a call does.
 
 use std::rc::Rc;
 
@@ -22,19 +22,19 @@ pub(super) struct TensorMethodVariable {
     does: Does,
 }
 
-/// What calling a method does.
+/// The effect of calling a method.
 pub(super) enum Does {
-    /// It builds graph.
+    /// Records a statement.
     Compute,
-    /// It builds graph, and what it gives is what the tensor is from then on.
+    /// Records a statement, and the receiver takes its result as its new value.
     Become,
-    /// It copies the tensor by this method, and notes the copy in its argument.
+    /// Copies the tensor by this method, and notes the copy in the argument, the memo of `copy.deepcopy`.
     Copy(&'static str),
-    /// It changes the tensor in place.
+    /// Changes the tensor in place.
     Change(Returns),
-    /// What it gives without arguments is known.
+    /// The result without arguments is known.
     Know(Py<PyAny>),
-    /// It breaks the graph.
+    /// Breaks the graph.
     Break(String),
 }
 
@@ -44,7 +44,7 @@ impl TensorMethodVariable {
         Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
     }
 
-    /// Calls what the tensor's class has by the name of the method.
+    /// Inlines the Python method of that name in the tensor's class.
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         let ty = cx.see(self.receiver)?.python_type(cx);
         let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, &self.name));
@@ -56,7 +56,8 @@ impl TensorMethodVariable {
         }
     }
 
-    /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
+    /// Returns the result of a method that depends on the memory layout of a tensor from outside, and guards the
+    /// layout. `None` if the method is not of that kind.
     fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
         let (object, written) = match &tensor.source {
@@ -160,7 +161,7 @@ impl Variable for TensorMethodVariable {
     }
 }
 
-/// A copy of a tensor made by a method, noted in `memo` as `copy.deepcopy` has it.
+/// Copies a tensor by a method, and notes the copy in `memo`, as `copy.deepcopy` requires.
 fn copy_into(cx: &mut OpcodeExecutor<'_>, tensor: VarId, by: &str, memo: VarId) -> Flow<VarId> {
     let copy = cx.call_method(tensor, by, &[])?;
     let id = cpython::import(cx.py, "builtins")?.getattr("id")?;

@@ -1,5 +1,5 @@
-//! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
-//! operation is one statement.
+//! Tensors: inputs and results of the graph. The backend decides what an attribute or operator means. Each operation
+//! is a statement.
 
 mod attributes;
 mod method;
@@ -36,7 +36,7 @@ fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
 enum TensorSource {
     External(Py<PyAny>),
     Computed(SymbolId),
-    /// From outside, changed in place.
+    /// A tensor from outside that was changed in place.
     Written(SymbolId, Py<PyAny>),
 }
 
@@ -44,18 +44,18 @@ enum TensorSource {
 pub struct TensorVariable {
     source: TensorSource,
     meta: TensorMeta,
-    /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as
-    /// it was.
+    /// True for a tensor from outside whose gradient flow the trace has changed. The graph would still take the
+    /// tensor in its earlier state.
     is_switched: bool,
 }
 
 impl TensorVariable {
-    /// A result of the graph.
+    /// Returns the variable of a result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
         TensorVariable { source: TensorSource::Computed(symbol), meta, is_switched: false }
     }
 
-    /// A tensor from outside that was changed in place; `before` is it as it was.
+    /// Returns the variable of a tensor after a change in place. `before` is its earlier payload.
     pub fn written(py: Python<'_>, symbol: SymbolId, meta: TensorMeta, before: Rc<dyn Variable>) -> Rc<dyn Variable> {
         let before: Rc<dyn Any> = before;
         let source = match before.downcast_ref::<TensorVariable>().map(|tensor| &tensor.source) {
@@ -67,7 +67,7 @@ impl TensorVariable {
         Rc::new(TensorVariable { source, meta, is_switched: false })
     }
 
-    /// What is known of it.
+    /// Returns the meta of the tensor.
     pub fn meta(&self) -> &TensorMeta {
         &self.meta
     }
@@ -88,7 +88,7 @@ impl TensorVariable {
         matches!(self.source, TensorSource::Computed(_))
     }
 
-    /// The tensor itself, or its value in the graph.
+    /// Returns the tensor itself, or its value in the graph.
     fn value<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         match &self.source {
             TensorSource::External(object) => object.bind(cx.py).clone(),
@@ -111,18 +111,18 @@ impl TensorVariable {
         }
     }
 
-    /// Whether the program has put something of its own in the type of tensors, under the name of an attribute or
-    /// special method. What the type holds there is assumed to stay.
+    /// True if the program has replaced an attribute or special method in the type of tensors. Guards the current
+    /// one.
     fn is_replaced(&self, cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
-        // That it has this type is among the guards of a tensor.
+        // The type is part of the tensor's own guards.
         let of = cx.constant_tracker(ty.clone().unbind());
         let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
         Ok(cx.runtime.backend.own_code().is_replaced(&held))
     }
 
-    /// Whether reading attributes of tensors runs a function of the program's; that it does not is assumed to stay.
+    /// True if the type of tensors has a `__getattribute__` written in Python. Otherwise guards that this stays so.
     fn has_own_reads(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
@@ -145,7 +145,8 @@ impl TensorVariable {
         cx.call_graph(CallKind::Method, &callee, name, &args)
     }
 
-    /// The other operand of an operator method: in the place of another library's number the one that it is taken for.
+    /// Returns the other operand of an operator method. A scalar of another library is replaced by the number that
+    /// the backend takes it for.
     fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
         let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
             return Ok(other);
@@ -157,7 +158,7 @@ impl TensorVariable {
         Ok(cx.constant(number))
     }
 
-    /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
+    /// True if the type of tensors has the operator method, and may accept the other operand.
     fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
@@ -174,7 +175,7 @@ impl TensorVariable {
     }
 }
 
-/// Calls a method of tensors as the program has registered it, if it has.
+/// Calls a method of tensors by the builtin that the program has registered for it, if any.
 fn call_registered(
     cx: &mut OpcodeExecutor<'_>,
     ty: &Bound<'_, PyAny>,

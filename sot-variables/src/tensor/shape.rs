@@ -1,4 +1,4 @@
-//! The sizes of a tensor of which some are open: a list, or an object of the framework's own subclass of it.
+//! The shape of a tensor with open sizes: a list, or the framework's own subclass of `list`.
 
 use std::rc::Rc;
 
@@ -15,14 +15,14 @@ use crate::containers::sequence;
 
 sot_core::variable_kind! { "shape" }
 
-/// Sizes, in order.
+/// The sizes, in order.
 pub struct ShapeVariable {
     ty: Py<PyAny>,
     items: Vec<VarId>,
 }
 
 impl ShapeVariable {
-    /// An object of type `ty`.
+    /// Makes an object of type `ty`.
     pub fn make(cx: &mut OpcodeExecutor<'_>, ty: Py<PyAny>, items: Vec<VarId>) -> VarId {
         if ty.bind(cx.py).is(cx.py.get_type::<PyList>()) {
             return cx.list(items);
@@ -30,7 +30,8 @@ impl ShapeVariable {
         cx.produce(Rc::new(ShapeVariable { ty, items }))
     }
 
-    /// Does with known sizes what is not simulated with open ones.
+    /// Makes another attempt with known sizes, for an operation that open sizes do not support; breaks the graph if
+    /// no size was left open.
     fn needs_sizes<T>(&self, cx: &mut OpcodeExecutor<'_>, what: &str) -> Flow<T> {
         Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, format!("{what} a shape of open sizes"))))
     }
@@ -88,7 +89,7 @@ impl Variable for ShapeVariable {
             return Ok(self.items[found.extract::<usize>()?]);
         }
         let items = found.extract::<Vec<usize>>()?.into_iter().map(|position| self.items[position]).collect();
-        // What a slice of the real thing is, an empty one shows.
+        // An empty shape shows which type a slice has.
         let slice = self.ty.bind(cx.py).call0()?.get_item(PySlice::full(cx.py))?;
         Ok(ShapeVariable::make(cx, slice.get_type().into_any().unbind(), items))
     }

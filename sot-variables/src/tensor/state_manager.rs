@@ -1,5 +1,5 @@
-//! Context managers of the framework that change its global state (`auto_cast`). The state is changed while the trace
-//! is in the `with` block; the new code makes the manager, enters and leaves it where the program would have.
+//! Context managers of the framework that change global state (such as `auto_cast`). The state is changed while
+//! tracing the `with` block. New code makes the manager, and enters and leaves it where the program does.
 
 use std::rc::Rc;
 
@@ -26,13 +26,13 @@ pub struct StateManagerVariable {
 #[derive(Clone)]
 enum Used {
     Not,
-    /// It is entered; the state before.
+    /// Entered; holds the state before.
     Inside(Rc<dyn StateTest>),
     Up,
 }
 
 impl StateManagerVariable {
-    /// `callable(...)`, which the backend says makes such a manager.
+    /// Makes a manager by `callable(...)`, for which the backend has answered `CallPolicy::Manager`.
     pub fn make<'py>(
         cx: &mut OpcodeExecutor<'py>,
         made_by: VarId,
@@ -101,7 +101,7 @@ impl Variable for StateManagerVariable {
     }
 }
 
-/// Its `__enter__` or `__exit__`, bound.
+/// The bound `__enter__` or `__exit__` of a manager.
 struct ManagerMethodVariable {
     manager: VarId,
     enters: bool,

@@ -1,4 +1,5 @@
-//! A text that a tensor has only when the program runs, its name say. All that is known is that it is not empty.
+//! An attribute of a tensor whose text is known only when the program runs, such as its name. Only its being
+//! non-empty is assumed.
 
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use crate::iterators::emit_call;
 
 sot_core::variable_kind! { "tensor_text" }
 
-/// An attribute of a tensor.
+/// The text of an attribute of a tensor.
 pub struct TensorText {
     tensor: VarId,
     name: Name,
@@ -23,8 +24,8 @@ pub struct TensorText {
 }
 
 impl TensorText {
-    /// `tensor.name`; `why` is what to say where the text itself is needed. Whether that happens or not, `prepare` is
-    /// called with the tensor.
+    /// Makes the text `tensor.name`. `why` is the reason for a graph break where the text is needed. New code always
+    /// calls `prepare` with the tensor.
     pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String, prepare: Py<PyAny>) -> Flow<VarId> {
         let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
         cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });

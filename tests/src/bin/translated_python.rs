@@ -1,5 +1,5 @@
-//! A Python whose tracer has the toy framework behind it: runs a script, which finds in module `tracer` what it needs
-//! to have functions translated that know nothing of tensors. Nothing is traced outside of `tracer.run`.
+//! A Python interpreter with the tracer and the toy framework: runs a script. The module `tracer` has what the script
+//! needs to translate functions that know nothing of tensors. Nothing is traced outside of `tracer.run`.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 

@@ -1,11 +1,10 @@
 //! Random programs on a backend whose values have memory: writes in place, views, inputs that share memory, random
-//! numbers, a global state, and statements that raise when half of a graph has run. Run translated they do what they do
-//! in CPython: results and who shares memory with whom, exceptions, output, arguments, and the random numbers that
-//! come next.
+//! numbers, a global state, and statements that raise when half of a graph has run. Translated they give the same as
+//! in CPython: results and which of them share memory, exceptions, output, arguments, and the next random numbers.
 //!
 //! `SOT_MEMORY_PROGRAMS` sets the number of programs, `SOT_MEMORY_SEED` the first one. A failure prints the smallest
-//! program that still fails. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its
-//! prefix.
+//! program that still fails.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Calls, functions and what they are made of.
+//! Calls, and making functions.
 
 use sot_harness::property;
 

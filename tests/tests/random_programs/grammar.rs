@@ -1,6 +1,6 @@
-//! What programs are made of. Names have a type for life, so that most operations succeed; those that fail raise, which
-//! is part of the game. Loops end: their iterables are short, `while` counts, and a loop over a list leaves when it
-//! grew.
+//! The grammar of random programs. A name keeps one type, so most operations succeed; those that fail raise, which is
+//! tested, too. Loops end: their iterables are short, `while` loops count, and a loop over a list is left when the
+//! list has grown.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

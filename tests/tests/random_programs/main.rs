@@ -1,12 +1,12 @@
-//! Random programs, run by CPython and run translated, do the same: results and who shares what in them, exceptions,
-//! output, and what they leave behind in arguments and globals. Each is called several times with equal and with other
+//! Random programs do the same run by CPython and translated: results and shared objects in them, exceptions, output,
+//! and the arguments and globals after the call. Each function is called several times, with equal and with other
 //! arguments.
 //!
-//! `SOT_PROPTEST_PROGRAMS` sets the number of programs, `SOT_PROPTEST_SEED` which ones (`random` are others each time),
-//! `SOT_PROGRAM=17,18` runs just the programs of these numbers, `SOT_PROGRAM_FILE` that of a file, and
-//! `SOT_PROGRAM_TRACE=1` names each program before it runs, for one that never ends. A failure prints both, and the
-//! smallest program that still fails. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME`
-//! name its prefix.
+//! `SOT_PROPTEST_PROGRAMS` sets the number of programs and `SOT_PROPTEST_SEED` selects them (`random`: different ones
+//! at each run). `SOT_PROGRAM=17,18` runs only the programs of these numbers, `SOT_PROGRAM_FILE` the program of a
+//! file. `SOT_PROGRAM_TRACE=1` names each program before it runs, to find one that never ends. A failure prints the
+//! program, and the smallest program that still fails.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,5 @@
-//! Random Python programs as a proptest strategy. A program is a module with a function `f` and the list `makers` of
-//! its calls' arguments. Every program stops by itself and is known by one number.
+//! Random Python programs as a proptest strategy. A program is a module with a function `f` and a list `makers`,
+//! which make the arguments of its calls. Every program ends by itself, and is identified by one number.
 
 use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};

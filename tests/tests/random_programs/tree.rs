@@ -1,4 +1,4 @@
-//! Programs as trees of text with holes, and how such a tree is cut down.
+//! Programs as trees of text with holes, and the reduction of such trees to smaller ones.
 
 /// What stands at a place of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-"""NumPy as a backend of the tracer: what a function does with arrays is a program of NumPy's own functions.
+"""NumPy as a backend of the tracer: operations on arrays become a program of calls of NumPy's functions.
 
     import sot_numpy
     fast = sot_numpy.symbolic_translate(fn)

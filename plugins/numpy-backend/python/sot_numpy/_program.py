@@ -1,7 +1,7 @@
-"""Programs: a graph as a Python function of its inputs, which calls NumPy and nothing else.
+"""Programs: a graph as a Python function of its inputs that calls nothing but NumPy.
 
-An operation's result is known by its shape and element type. They are found by running it on an example; so what depends on the
-numbers, or is no array, is refused.
+The shape and element type of a result are found by running the operation on example arrays. So an operation is refused
+if its result is not an array, or if the shape or element type depends on the numbers in the arrays.
 """
 
 import functools
@@ -9,7 +9,7 @@ import types
 
 import numpy as np
 
-# Element types whose operations run no code of the program's.
+# Kinds of element types whose operations run no code of the program.
 KINDS = "biufc"
 
 
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 class Value:
-    """An array of the graph, with an example of what it will be."""
+    """An array of the graph, with an example array of the same shape and element type."""
 
     __slots__ = ("name", "example")
 
@@ -32,7 +32,7 @@ def is_tensor(array):
 
 
 def _map(structure, change):
-    """The structure with `change` made of every value in it."""
+    """Return the structure with `change` applied to each value in it."""
     if isinstance(structure, Value):
         return change(structure)
     if type(structure) in (list, tuple):
@@ -57,7 +57,7 @@ def _values(structure):
 
 
 def _check(kind, callee, args, kwargs):
-    """Raise for a call that changes an argument, or whose result's shape depends on the numbers."""
+    """Refuse a call that writes to an argument, or whose result's shape or type depends on the numbers."""
     if kind not in ("function", "method"):
         raise Refused("it changes an array in place")
     if kwargs.get("out") is not None:
@@ -78,7 +78,7 @@ def _check(kind, callee, args, kwargs):
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 
-# Before NumPy 2 the number in an array without dimensions says how much of its element type counts.
+# Before NumPy 2, the number in a 0-dimensional array influences the element type of the result.
 _PROMOTES_BY_VALUE = int(np.__version__.split(".")[0]) < 2
 
 
@@ -87,7 +87,7 @@ def _run(kind, callee, args, kwargs):
 
 
 class Graph:
-    """Statements, as they come."""
+    """The statements of a graph while it is recorded."""
 
     def __init__(self):
         self.lines = []
@@ -152,7 +152,7 @@ class Graph:
         return f"[{items}]" if type(structure) is list else f"({items},)"
 
     def _hold(self, thing):
-        """The name under which the program finds what is no value."""
+        """Return the name by which the program finds an object that is not a value of the graph."""
         name = f"c{len(self.held)}"
         self.held[name] = thing
         return name

@@ -1,7 +1,7 @@
-//! New code for a frame whose graph breaks: the graph so far, stack and locals as CPython would have them, the breaking
-//! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side). If the
-//! break is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their
-//! resume functions: each is an argument of its caller's.
+//! New code for a frame whose graph breaks: the graph so far; stack and locals as CPython would have them; the
+//! breaking instruction, run natively; and a hand-over to the resume function behind it (for a branch, one on each
+//! side). If the break is in an inlined function, all frames down to it are laid out. The hand-over then has their
+//! resume functions, each as an argument of its caller's.
 
 mod places;
 mod run;
@@ -28,25 +28,26 @@ impl Break<'_, '_> {
         self.at.frames.len() > 1
     }
 
-    /// Whether a frame catches what the breaking instruction raises: in a handler, or as the end of a loop.
+    /// True if a frame catches an exception of the breaking instruction, by a handler or as the end of a loop.
     fn is_caught(&self) -> bool {
         catching(self.at).is_some()
     }
 }
 
-/// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop,
-/// which may end so.
+/// Index of the frame that catches an exception of the breaking instruction. The frame of a loop whose next item is
+/// being computed counts, because `StopIteration` ends the loop. `None` if no frame catches it.
 pub(super) fn catching(at: &BreakPoint) -> Option<usize> {
     innermost_try(at).filter(|_| !at.is_between())
 }
 
-/// The innermost frame that catches what is raised where the graph breaks.
+/// Index of the innermost frame that catches an exception raised where the graph breaks.
 fn innermost_try(at: &BreakPoint) -> Option<usize> {
     let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
     at.frames.iter().rposition(|frame| catcher(frame).is_some() || stops(frame))
 }
 
-/// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
+/// Depth of the stack to which an exception of the frame's instruction unwinds; `None` if the frame does not catch
+/// it.
 fn catcher(frame: &Checkpoint) -> Option<usize> {
     let blocks = &frame.blocks;
     let innermost = blocks.last().filter(|_| blocks.iter().any(|block| !block.in_handler));
@@ -55,7 +56,7 @@ fn catcher(frame: &Checkpoint) -> Option<usize> {
 }
 
 impl<'py> CodeGen<'_, 'py> {
-    /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
+    /// Writes code that runs the graph, then the breaking instruction, and continues in a resume function.
     pub fn compile_break(mut self, end: BreakTrace<'_, 'py>) -> Flow<NewCode> {
         let BreakTrace { trace, at, sources, live, details } = end;
         let of = &Break { at, sources, details: &details };
@@ -105,8 +106,8 @@ impl<'py> CodeGen<'_, 'py> {
         Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
-    /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it,
-    /// which starts by raising it.
+    /// Writes the handler for exceptions of the breaking instruction: the resume function of the frame that catches
+    /// the exception starts by raising it.
     fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
         let (last, mut level) = (of.at.frames.len() - 1, catching(of.at).unwrap_or(0));
         if of.sources[level].finish_at(of.at.frames[level].at) == Some(Finish::Next) {
@@ -123,8 +124,8 @@ impl<'py> CodeGen<'_, 'py> {
         let (of, frame) =
             (&Break { at: &caught, sources: &of.sources[..=level], details: of.details }, caught.innermost());
         if level > 0 {
-            // The frames that the instruction ran in stand for those that the exception has left or is about to leave;
-            // the one that raises it again adds no entry of its own.
+            // The frames that the instruction ran in stand for frames that the exception has left or is about to
+            // leave. The frame that raises it again adds no traceback entry.
             let trim = resume::trim_traceback(self.cx.py, level)?;
             self.begin_call(|cg| cg.load_const(trim))?;
             self.op(Op::LOAD_FAST, exception)?;
@@ -137,15 +138,15 @@ impl<'py> CodeGen<'_, 'py> {
         self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
     }
 
-    /// Where the new code holds what an exception that leaves the frames takes off their stacks, and what shows when it
-    /// goes: the traceback would keep it. In the order in which it goes.
+    /// Slots of values whose destruction is observable and that an exception removes from the stacks as it leaves the
+    /// frames. The traceback would keep them alive in the new code's frame. They are in the order in which they die.
     fn going_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
         if of.is_caught() || of.at.is_between() || of.at.handled().is_some() {
             return Vec::new();
         }
         let frames = of.at.frames.iter().rev();
         let going = frames.flat_map(|frame| {
-            // Arguments are the variables of the function that is called.
+            // Arguments of a call are variables of the called function.
             let is_local = |value: VarId| of.at.frames.iter().any(|frame| frame.locals.contains(&Some(value)));
             let values = frame.stack.iter().rev().filter(move |value| !is_local(**value));
             values.filter(|value| self.cx.shows_when_dropped(**value))
@@ -153,7 +154,7 @@ impl<'py> CodeGen<'_, 'py> {
         going.filter_map(|value| self.holder(*value)).collect()
     }
 
-    /// The local of the new code that holds a value.
+    /// Slot of the new code's local that holds a value.
     fn holder(&self, value: VarId) -> Option<usize> {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
@@ -165,8 +166,8 @@ impl<'py> CodeGen<'_, 'py> {
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then
-    /// has the function's own variables alone.
+    /// Writes the handler for an exception of the breaking instruction that leaves the frames. A traceback keeps the
+    /// new code's frame, which should then hold only the function's own variables.
     fn drop_and_raise(&mut self, of: &Break<'_, '_>, guarded: Label, going: Vec<usize>) -> Flow<()> {
         let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
         let others = self.other_slots(of).filter(|slot| *slot != exception as usize && !going.contains(slot));
@@ -177,7 +178,7 @@ impl<'py> CodeGen<'_, 'py> {
         self.emitter.reraise()
     }
 
-    /// The outermost frame's own cells are the real ones from here on.
+    /// Uses the outermost frame's own cells as the real ones from here on.
     fn adopt_cells(&mut self, root: &Checkpoint) {
         for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
             if cell != self.cx.stack.null() {
@@ -186,10 +187,11 @@ impl<'py> CodeGen<'_, 'py> {
         }
     }
 
-    /// Values that the breaking instruction could change on the way are taken before it runs.
+    /// Saves a value before the breaking instruction runs, unless the instruction cannot change what the value's
+    /// tracker leads to.
     fn keep_unless_stable(&mut self, value: VarId) -> Flow<()> {
         let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
-            // What is in a cell is about to be replaced.
+            // The contents of a cell are about to be replaced.
             Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
             Tracker::Constant(_) | Tracker::Found(_) => true,
             _ => false,
@@ -200,7 +202,8 @@ impl<'py> CodeGen<'_, 'py> {
         self.keep(value)
     }
 
-    /// Arguments that the program has dropped by now die before the breaking instruction runs, which may look for them.
+    /// Drops arguments that the program has dropped by now, before the breaking instruction runs, which may observe
+    /// them.
     fn forget_arguments(&mut self, live: &[VarId]) -> Flow<()> {
         let held: HashSet<&str> = live
             .iter()
@@ -219,7 +222,8 @@ impl<'py> CodeGen<'_, 'py> {
         self.forget(slots)
     }
 
-    /// Classes made in the trace are in their cells before values are made whose methods may find them there.
+    /// Stores classes made in the trace into their cells before other values are made, whose methods may look for
+    /// them there.
     fn store_classes(&mut self) -> Flow<()> {
         let arguments = self.root.code.total_args();
         let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
@@ -256,7 +260,7 @@ impl<'py> CodeGen<'_, 'py> {
     }
 
     fn go_on(&mut self, of: &Break<'_, '_>, place: Label, stack: &[Item]) -> Flow<()> {
-        // Behind the call of a prologue there is the rest of what the instruction does.
+        // Behind a call of the prologue, the finish of the original instruction is still to be done.
         let call = place.0.checked_sub(1).map(Label);
         let source = &of.sources[of.sources.len() - 1];
         let finish = call.and_then(|call| source.finish_at(call)).filter(|finish| *finish != Finish::Keep);

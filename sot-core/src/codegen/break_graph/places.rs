@@ -1,4 +1,5 @@
-//! The instruction that a graph breaks at, by its kind: what is laid out below it, how it runs, and where it goes on.
+//! Writes the instruction that a graph breaks at, by its kind: the stack below it, how it runs, and where the frame
+//! continues.
 
 use super::super::hand_over::Break;
 use super::super::native::NativeFrames;
@@ -31,7 +32,7 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// An instruction that takes operands and leaves results, or asks one where to go on.
+    /// An instruction that takes operands and leaves results, or branches.
     fn break_at_operation(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
         let (description, frame) = (opcode::describe(instruction.opcode), of.at.innermost());
         let depth = frame.stack.len() - self.consumed(instruction, frame);
@@ -50,7 +51,7 @@ impl CodeGen<'_, '_> {
         self.go_on(of, next, &stack)
     }
 
-    /// The branch that is at the instruction, where it leads to, and what lies behind it.
+    /// The branch at the instruction, its target, and the instruction behind it.
     fn branch_at(
         &self,
         frame: &Checkpoint,
@@ -58,7 +59,7 @@ impl CodeGen<'_, '_> {
         next: Label,
     ) -> Option<(Instruction, Label, Label)> {
         if opcode::describe(instruction.opcode).asks_for_branch {
-            // The branch that asks belongs to the question, and asks again.
+            // The following branch belongs to this instruction, and branches on its result.
             let branch = frame.unit.code.instructions[next.index()];
             let asks = opcode::describe(branch.opcode).tests_truth();
             return branch.target.filter(|_| asks).map(|jump| (branch, jump, Label(next.0 + 1)));
@@ -66,7 +67,7 @@ impl CodeGen<'_, '_> {
         instruction.target.map(|jump| (*instruction, jump, next))
     }
 
-    /// The instruction raises: nothing runs behind it.
+    /// An instruction that raises: nothing runs behind it.
     fn break_at_raise(&mut self, of: &Break<'_, '_>, instruction: &Instruction, raising: bool) -> Flow<()> {
         let taken = if raising { instruction.arg } else { self.emitter.raised_width() } as usize;
         let stack = &of.at.innermost().stack;
@@ -94,8 +95,8 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()
     }
 
-    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception, but its
-    /// variables.
+    /// Clears the locals that hold values. The traceback of an exception that leaves the frame keeps the frame, which
+    /// must not keep the exception, but only its variables.
     fn forget_raised(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         if of.is_caught() {
             return Ok(());
@@ -104,7 +105,7 @@ impl CodeGen<'_, '_> {
         self.forget(self.value_slots().filter(|slot| !going.contains(slot)).collect())
     }
 
-    /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).
+    /// Calls `__enter__`. `__exit__` is kept below the result, and a block begins between the two (3.8 to 3.10).
     fn break_at_with(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
         let frame = of.at.innermost();
         let (Some((&manager, below)), Some(handler)) = (frame.stack.split_last(), instruction.target) else {
@@ -128,7 +129,7 @@ impl CodeGen<'_, '_> {
         self.go_on(of, next, &stack)
     }
 
-    /// Calls `__exit__` with what it is told.
+    /// Calls `__exit__` with its three arguments.
     fn call_exit(&mut self, of: &Break<'_, '_>, exit: VarId, told: [VarId; 3]) -> Flow<()> {
         if !of.is_nested() {
             return self.call_with(exit.into(), &CallArgs::positional(told.to_vec()));
@@ -138,7 +139,7 @@ impl CodeGen<'_, '_> {
         self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)
     }
 
-    /// `__exit__` is told of the exception on top of the stack; what it says comes on top (3.9 and newer).
+    /// Calls `__exit__` for the exception on top of the stack; its result comes on top (3.9 and newer).
     fn break_at_exit(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
         let (exit, told) = of.details.exit.ok_or_else(|| cannot("a `with` without its manager"))?;
         let frame = of.at.innermost();
@@ -149,7 +150,8 @@ impl CodeGen<'_, '_> {
         self.go_on(of, next, &stack)
     }
 
-    /// `__exit__` is called and taken off the stack, from below what tells how the cleanup was entered (3.8).
+    /// Calls `__exit__` and removes it from the stack, where it is below the items that tell how the cleanup was
+    /// entered (3.8).
     fn break_at_cleanup(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
         let mut frame = of.at.innermost().clone();
         let (exit, told) = of.details.exit.ok_or_else(|| cannot("a `with` without its manager"))?;
@@ -209,7 +211,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The iterator is advanced; what came of it tells on which side to go on.
+    /// Advances the iterator. Whether there is an item decides on which side the frame continues.
     fn break_at_loop_head(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
         let after = after_loop(instruction)?;
         let frame = of.at.innermost();

@@ -1,4 +1,4 @@
-//! Runs the instruction that a graph breaks at as CPython does, and takes what it leaves.
+//! Runs the instruction that a graph breaks at as CPython does, and stores its results.
 
 use pyo3::prelude::*;
 
@@ -15,11 +15,11 @@ use crate::machine::variable::VarId;
 use crate::resume::{self, Item, Value};
 
 impl CodeGen<'_, '_> {
-    /// How many stack items the instruction may touch.
+    /// Number of stack items that the instruction may touch.
     pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
         let stack = &frame.stack;
-        // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no
-        // other instruction reaches there.
+        // Below the topmost NULL is an unfinished call, and below a block are the items for its handler: no other
+        // instruction reaches these.
         let above_null = stack.iter().rev().position(|item| *item == self.cx.stack.null()).unwrap_or(stack.len());
         let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
         let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
@@ -30,7 +30,7 @@ impl CodeGen<'_, '_> {
         stack_effect(self.cx.py, instruction.opcode, instruction.arg, jump).map_err(|error| cannot(error.to_string()))
     }
 
-    /// Runs the instruction, in a nested frame in frames of its own, and moves what it leaves on the stack into locals.
+    /// Runs the instruction, for an inlined function in frames of its own, and moves the items it leaves into locals.
     pub(super) fn run_natively(
         &mut self,
         of: &Break<'_, '_>,
@@ -58,8 +58,8 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// Runs the instruction of a nested frame. What it leaves is the result of the call: nothing, an item, a sequence,
-    /// or the callable of a pair with a NULL.
+    /// Runs the instruction of an inlined function. The items it leaves are the result of the call: nothing, an item,
+    /// a sequence, or the callable of a pair with a NULL.
     fn run_in_frames(
         &mut self,
         at: &BreakPoint,
@@ -79,13 +79,13 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()?;
         match pair {
             Some(null_first) => self.store_pair(null_first),
-            // A sequence is unpacked with its first item on top.
+            // A sequence is unpacked so that its first item is on top.
             None if left > 1 => (0..left).map(|_| self.left()).collect(),
             None => self.store_left(left),
         }
     }
 
-    /// Raises the error of a local variable without a value, in the place of an instruction that leaves so many items.
+    /// Raises the error of an unbound local variable in place of an instruction that leaves this many items.
     fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
         let raise = resume::unbound(self.cx.py, variable)?;
         self.call_bare(raise)?;
@@ -95,8 +95,9 @@ impl CodeGen<'_, '_> {
         Ok(None)
     }
 
-    /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the
-    /// next, and all with the operands as they are loaded here, and with what they are to hold.
+    /// Calls the frames in which the breaking instruction of an inlined function runs. Each frame but the last calls
+    /// the next. All get the functions of the frames below, the operands as `load` loads them, and the variables they
+    /// show.
     pub(super) fn call_frames(
         &mut self,
         at: &BreakPoint,
@@ -135,9 +136,10 @@ impl CodeGen<'_, '_> {
         self.end_call((rest.len() + operands.len()) as u32)
     }
 
-    /// What answers a branch on a tensor faster than the branch does; the branch then asks the answer.
+    /// Returns the backend's function that answers a branch on a tensor faster than the branch itself. The branch is
+    /// then made on the answer.
     pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
-        // Others leave what they ask on the stack.
+        // Other branches leave their operand on the stack.
         let asks = opcode::describe(branch.opcode).tests_truth();
         Ok(if asks { self.cx.runtime.backend.eager_tensors().truth(self.cx.py)? } else { None })
     }
@@ -174,18 +176,18 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// What the breaking instruction left on top of the stack.
+    /// Pops an item that the breaking instruction left into a new local.
     pub(super) fn left(&mut self) -> Flow<Item> {
         Ok(Item::Value(Value::Left(self.emitter.store_new()?)))
     }
 
-    /// Moves a callable off the stack, which goes with a NULL.
+    /// Pops a callable, and adds its NULL.
     fn store_pair(&mut self, null_first: bool) -> Flow<Vec<Item>> {
         let callable = self.left()?;
         Ok(if null_first { vec![Item::Null, callable] } else { vec![callable, Item::Null] })
     }
 
-    /// Moves so many items off the stack into locals, the deepest first in the result.
+    /// Pops this many items into locals. The deepest comes first in the result.
     pub(super) fn store_left(&mut self, count: usize) -> Flow<Vec<Item>> {
         let mut items = Vec::new();
         for _ in 0..count {
@@ -195,7 +197,7 @@ impl CodeGen<'_, '_> {
         Ok(items)
     }
 
-    /// `except*` changes what is handled to the part it catches.
+    /// Updates the handled exception: `except*` replaces it by the part that it catches.
     pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
         let handled = resume::handled(self.cx.py)?;
         self.call_bare(handled)?;

@@ -1,5 +1,5 @@
-//! The variables of the frame that breaks lie in their own slots while the breaking instruction runs, as a traceback
-//! may keep the frame.
+//! Puts the variables of the breaking frame into their own slots while the breaking instruction runs, because a
+//! traceback may keep the frame and show them.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::machine::variable::VarId;
 use crate::tracker::Tracker;
 
 impl CodeGen<'_, '_> {
-    /// Each variable of the frame has its value in its own slot, one without a value has none. Variables in cells are
-    /// there already. An argument whose slot changes moves to another first, from where all that is found by way of it
-    /// is loaded.
+    /// Stores the value of each variable into its own slot, and unbinds the slots of unbound variables. Variables in
+    /// cells are in place already. If the slot of an argument changes, the argument is moved to another slot first,
+    /// and values found through it are loaded from there.
     pub(super) fn show_variables(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         let arguments = self.root.code.total_args();
         let mut changing = self.variables(of);
@@ -46,9 +46,9 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The frame goes on in a resume function with an exception whose traceback keeps the frame of the new code. It has
-    /// the function's variables still, but for those with which something goes that shows it, and exceptions, which may
-    /// have led here.
+    /// Clears slots before the frame continues in a resume function with an exception whose traceback keeps the new
+    /// code's frame. The frame keeps the function's variables, except for values with an observable destruction
+    /// inside, and except for exceptions, whose traceback may lead back to this frame.
     pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         let keeps = |value: &VarId| !self.cx.shows_inside(*value) && !self.is_exception(*value);
         let variables = self.variables(of).into_iter();
@@ -62,7 +62,8 @@ impl CodeGen<'_, '_> {
         ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cx.py.get_type::<PyBaseException>()))
     }
 
-    /// Holds what the program has just dropped, and shows when it dies, until all that was written before is; where.
+    /// Keeps values that the program has just dropped, if their destruction is observable, until earlier writes have
+    /// been replayed. Returns the slots they are in.
     pub(super) fn keep_dropped(&mut self) -> Flow<Vec<usize>> {
         let dropped: Vec<VarId> = self.cx.all_dropped().collect();
         let mut slots = Vec::new();
@@ -78,13 +79,12 @@ impl CodeGen<'_, '_> {
         Ok(slots)
     }
 
-    /// The slots of what is no variable of the function: values of the new code, and what a resume function is given
-    /// besides.
+    /// Slots that are no variables of the function: values of the new code, and values given to a resume function.
     pub(super) fn other_slots(&self, of: &Break<'_, '_>) -> Range<usize> {
         of.sources[0].unit.code.varnames.len()..self.emitter.locals()
     }
 
-    /// The slots of the variables that are in no cell, with what they have.
+    /// Slots of the variables that are in no cell, with their values.
     fn variables(&self, of: &Break<'_, '_>) -> Vec<(usize, Option<VarId>)> {
         let (code, frame) = (&self.root.code, of.at.root());
         let slots =
@@ -94,7 +94,7 @@ impl CodeGen<'_, '_> {
         slots.map(|slot| (slot, value(slot))).collect()
     }
 
-    /// Whether the value is the argument that is in the slot.
+    /// True if the value is the argument in this slot.
     fn is_there(&self, value: VarId, slot: usize) -> bool {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             Tracker::Local { slot: own, .. } => {

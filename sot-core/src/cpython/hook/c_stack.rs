@@ -1,5 +1,5 @@
-//! How much of the thread's C stack is left. CPython counts calls and trusts that so many fit; frames under the hook
-//! take more of it than it reckons with, and a simulation far more.
+//! Remaining C stack of the thread. CPython counts calls and assumes that this many fit. But frames under the hook
+//! use more stack than CPython assumes, and a simulation uses far more.
 
 use std::hint::black_box;
 
@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 use crate::cpython::hook::recursion::has_calls_to_begin;
 use crate::cpython::hook::{Thread, THREAD};
 
-/// With less than this a frame is not run: C code that it calls needs some, too.
+/// Bytes of stack that have to be left to run a frame. C code that the frame calls needs some of it.
 const TO_RUN: usize = 64 << 10;
-/// With less than this a simulation is given up.
+/// Bytes of stack that have to be left to continue a simulation.
 const TO_GO_ON: usize = 256 << 10;
-/// With less than this no simulation begins: deep calls are followed.
+/// Bytes of stack that have to be left to begin a simulation, so that deep calls can be followed.
 const TO_BEGIN: usize = 2 << 20;
 
-/// The stack of a thread, as addresses.
+/// Address range of a thread's stack.
 #[derive(Clone, Copy)]
 pub(in crate::cpython) struct Stack {
     lowest: usize,
@@ -26,7 +26,7 @@ pub(in crate::cpython) struct Stack {
 impl Stack {
     pub(in crate::cpython) const UNKNOWN: Stack = Stack { lowest: 0, size: 0 };
 
-    /// That of this thread.
+    /// The stack of this thread.
     #[cfg(target_os = "linux")]
     fn here() -> Option<Stack> {
         let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
@@ -47,25 +47,25 @@ impl Stack {
         None
     }
 
-    /// Below which address no frame is run; of a small stack, the last eighth.
+    /// Address below which no frame is run: at most the last eighth of a small stack is reserved.
     fn limit(&self) -> usize {
         self.lowest + TO_RUN.min(self.size / 8)
     }
 
-    /// How much is left; unknown outside of it, where a library runs code on a stack of its own.
+    /// Bytes left at an address; `None` outside the thread's stack, where a library runs code on a stack of its own.
     fn left(&self, here: usize) -> Option<usize> {
         here.checked_sub(self.lowest).filter(|left| *left < self.size)
     }
 }
 
-/// An address in the present frame.
+/// An address in the current C frame.
 #[inline]
 pub(in crate::cpython) fn here() -> usize {
     let local = 0_u8;
     black_box(&raw const local) as usize
 }
 
-/// Looks up where the stack of this thread, the present one, ends; once.
+/// Measures the stack of `thread`, which has to be the current thread, at the first call.
 #[inline]
 pub(in crate::cpython) fn measure_of(thread: &Thread) {
     if thread.stack_limit.get() == 0 {
@@ -75,7 +75,7 @@ pub(in crate::cpython) fn measure_of(thread: &Thread) {
     }
 }
 
-/// The error of a frame that starts below the limit, if it is on the thread's own stack.
+/// The error for a frame that begins below the limit; `None` if it is not on the thread's own stack.
 #[cold]
 pub(in crate::cpython) fn overflow(here: usize) -> Option<PyErr> {
     let left = THREAD.with(|thread| thread.stack.get().left(here))?;
@@ -90,20 +90,20 @@ fn has(enough: impl FnOnce(&Stack) -> usize) -> bool {
     })
 }
 
-/// Whether enough of the C stack is left to simulate a frame and what it calls.
+/// True if enough C stack is left to simulate a frame and the functions it calls.
 pub fn has_stack_to_begin() -> bool {
     THREAD.with(measure_of);
     has_calls_to_begin() && has(|stack| (stack.size / 4).clamp(TO_GO_ON + TO_GO_ON / 2, TO_BEGIN))
 }
 
-/// Whether enough of the C stack is left to go one call deeper in a simulation.
+/// True if enough C stack is left for a simulation to go one call deeper.
 #[inline]
 pub fn has_stack_to_go_on() -> bool {
     has(|_| TO_GO_ON)
 }
 
-/// Whether enough of the C stack is left to do anything in a simulation. What asks for more before it goes deeper says
-/// why it gives up; this is for what does not.
+/// True if enough C stack is left for any work in a simulation. Code that goes deeper asks for more stack first and
+/// reports why it gives up; this is a last check for all other code.
 #[inline]
 pub fn has_stack_to_look() -> bool {
     has(|_| TO_GO_ON / 2)

@@ -1,7 +1,7 @@
-//! Frames that are left to CPython with all that they call. From 3.11 on CPython calls functions without a new
-//! evaluation loop, unless somebody is in the evaluation slot. So the slot is CPython's while a frame runs below which
-//! the evaluator has found nothing to do for a while; each time that frames of the code have run so for a while, it is
-//! looked again.
+//! Frames that are left to CPython with all the functions they call. From 3.11 on, CPython calls Python functions
+//! without a new C evaluation loop, but only while its own evaluator is in the slot. So the slot is given back while
+//! calm code runs: code below whose frames the evaluator has found nothing to do several times in a row. From time to
+//! time the frames below it are checked again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -13,24 +13,26 @@ use crate::cpython::hook::session::Sleep;
 use crate::cpython::hook::{run, signals, Mode, Thread};
 use crate::cpython::layout::Frame;
 
-/// After so many frames of one code object below which nothing was found, the slot is CPython's while they run.
+/// Limits for code that the evaluator is not asked about.
 const CALM: CalmLimits = CalmLimits { after: 64, again: 64, frames: 1 };
-/// The same where the evaluator has to be asked about the frame itself. Much must have been called in it.
+/// Limits for code that the evaluator is asked about each time. Many frames have to be called below it to make this
+/// worthwhile.
 const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 10_000 };
 
-/// How soon frames are calm.
+/// When code is calm, so that the slot is CPython's while its frames run: after `after` frames in a row below which
+/// the evaluator found nothing to do.
 struct CalmLimits {
     after: u32,
-    /// Every so many frames are looked at all the same.
+    /// Every frame whose count is a multiple of this number is checked again.
     again: u32,
-    /// So many frames must have been called below.
+    /// Minimum number of frames called below it for a frame to count.
     frames: u64,
 }
 
-/// What is known of the frames that those of one code object call.
+/// Knowledge about the frames that frames of one code object call.
 #[derive(Default)]
 pub(in crate::cpython) struct Calm {
-    /// How many of its frames in a row have called none that the evaluator had something for.
+    /// Number of its frames in a row below which the evaluator found nothing to do.
     calm: Cell<u32>,
 }
 
@@ -47,13 +49,13 @@ impl Calm {
     }
 }
 
-/// The state of a frame's code, if the frame is left to CPython without a question.
+/// Returns the state of a frame's code, if the evaluator need not be asked about the frame.
 ///
 /// # Safety
 /// The GIL is held, and the frame is alive.
 #[inline]
 pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const Head> {
-    // SAFETY: the caller's promise; an entry is alive while the code refers to it.
+    // SAFETY: guaranteed by the caller; an entry is alive while the code refers to it.
     unsafe {
         let head: *const Head = read((*frame).code)?.as_ptr();
         (*head).leaves_alone().then_some(head)
@@ -63,7 +65,7 @@ pub(in crate::cpython) unsafe fn left_alone(frame: *mut Frame) -> Option<*const 
 /// Runs a frame that the evaluator is not asked about.
 ///
 /// # Safety
-/// Called as CPython calls an evaluator, with what [`left_alone`] has found.
+/// Called as CPython calls an evaluator, with the result of [`left_alone`].
 #[inline]
 pub(in crate::cpython) unsafe fn leave(
     thread: &Thread,
@@ -71,7 +73,7 @@ pub(in crate::cpython) unsafe fn leave(
     frame: *mut Frame,
     head: *const Head,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let result = unsafe { run_and_learn(thread, ts, frame, head, &CALM) };
     if result.is_null() {
         signals::release_held();
@@ -88,7 +90,7 @@ pub(in crate::cpython) unsafe fn leave_asked(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the frame's code is alive until it runs.
+    // SAFETY: guaranteed by the caller; the frame's code is alive until it runs.
     unsafe {
         match read((*frame).code) {
             Some(head) => run_and_learn(thread, ts, frame, head.as_ptr(), &CALM_THOUGH_ASKED),
@@ -97,16 +99,16 @@ pub(in crate::cpython) unsafe fn leave_asked(
     }
 }
 
-/// Runs a frame with which all that it calls is left to CPython.
+/// Runs a frame that is left to CPython together with all the frames it calls.
 ///
 /// # Safety
-/// Called as CPython calls an evaluator; the mode says that frames are not looked at.
+/// Called as CPython calls an evaluator, in a mode in which frames do not go to the evaluator.
 pub(in crate::cpython) unsafe fn leave_with_callees(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let sleep = Sleep::begin(thread);
         let result = run(ts, frame, 0);
@@ -115,7 +117,7 @@ pub(in crate::cpython) unsafe fn leave_with_callees(
     }
 }
 
-/// Runs a frame, and notes whether the evaluator had something for others meanwhile.
+/// Runs a frame, and notes whether the evaluator found something to do below it.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator; `head` is the state of the frame's code.
@@ -127,7 +129,8 @@ unsafe fn run_and_learn(
     head: *const Head,
     patience: &CalmLimits,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise. The code may die with its frame: the state is held until it has been written to.
+    // SAFETY: guaranteed by the caller. The code may die with its frame, so the state is held until it has been
+    // written to.
     unsafe {
         (*head).hold();
         let calm = &(*head).calm;

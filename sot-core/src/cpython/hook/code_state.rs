@@ -1,5 +1,5 @@
-//! State kept with a code object (`co_extra`), found by one load and gone when the code object dies. The count of its
-//! holders is kept under the GIL, so that state dropped while in use stays until its last user is done.
+//! State attached to a code object (`co_extra`). It is found by one load, and dies with the code object. Its holders
+//! are counted under the GIL, so that state removed while in use stays until its last user is done.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -18,9 +18,9 @@ use pyo3::types::PyCode;
 use crate::cpython::hook::calm::Calm;
 use crate::cpython::layout::Code;
 
-/// What may be kept with a code object.
+/// State that can be attached to a code object.
 pub trait CodeState: Send + Sync + 'static {
-    /// Whether frames of the code are left to CPython without a question to the evaluator.
+    /// True if frames of the code are left to CPython without asking the evaluator.
     fn leaves_alone(&self) -> bool {
         false
     }
@@ -28,16 +28,16 @@ pub trait CodeState: Send + Sync + 'static {
 
 impl CodeState for () {}
 
-/// The state of a code object, if it has one and it is a `T`.
+/// Returns the state of a code object, if it has state of type `T`.
 #[inline]
 pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, T>> {
     // SAFETY: a code object has the layout of one, and the GIL is held.
     let entry = unsafe { read(code.as_ptr().cast())? };
-    // SAFETY: what is under our index is an entry, alive while the code object refers to it.
+    // SAFETY: the value under our index is an entry, which is alive while the code object refers to it.
     unsafe { StateRef::share(entry) }
 }
 
-/// Gives a code object its state; what it had before is dropped.
+/// Attaches state to a code object. Its earlier state is dropped.
 pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) -> PyResult<StateRef<'py, T>> {
     let index = index(code.py())?;
     let entry = Box::into_raw(Box::new(StateEntry {
@@ -62,18 +62,18 @@ pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) ->
     }
 }
 
-/// Takes the state off a code object.
+/// Removes the state of a code object.
 pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
     let index = INDEX.load(Ordering::Relaxed);
     let Some(_old) = Kept::of(code) else { return Ok(()) };
-    // SAFETY: the index is ours; CPython calls `release` on what was there.
+    // SAFETY: the index is ours. CPython calls `release` with the old entry.
     if unsafe { ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, null_mut()) } < 0 {
         return Err(PyErr::fetch(code.py()));
     }
     Ok(())
 }
 
-/// A share in the state of a code object.
+/// A shared reference to the state of a code object.
 pub struct StateRef<'py, T: 'static> {
     entry: NonNull<StateEntry<T>>,
     token: PhantomData<Python<'py>>,
@@ -86,7 +86,7 @@ impl<T> StateRef<'_, T> {
     /// `entry` is alive and the GIL is held for as long as the result lives.
     #[inline]
     unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
-        // SAFETY: the caller's promise; an entry of this kind is a `StateEntry<T>`.
+        // SAFETY: guaranteed by the caller; an entry of this kind is a `StateEntry<T>`.
         unsafe {
             let head = entry.as_ref();
             if head.kind != TypeId::of::<T>() {
@@ -133,7 +133,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for StateRef<'_, T> {
     }
 }
 
-/// `_PyCodeObjectExtra`: what a code object's extra field points to.
+/// `_PyCodeObjectExtra`: the target of a code object's extra field.
 #[repr(C)]
 pub(in crate::cpython) struct ExtraTable {
     size: isize,
@@ -145,12 +145,12 @@ pub(in crate::cpython) struct Head {
     kind: TypeId,
     destroy: unsafe fn(NonNull<Head>),
     leaves_alone: unsafe fn(NonNull<Head>) -> bool,
-    /// What is known of the frames that those of the code call.
+    /// Knowledge about the frames that frames of the code call.
     pub(in crate::cpython) calm: Calm,
 }
 
 impl Head {
-    /// Whether frames of the code are left to CPython.
+    /// True if frames of the code are left to CPython.
     #[inline]
     pub(in crate::cpython) fn leaves_alone(&self) -> bool {
         // SAFETY: a head is the beginning of the entry that its functions are for.
@@ -170,8 +170,8 @@ struct StateEntry<T> {
     state: T,
 }
 
-/// A share in what a code object has, whatever its type. CPython frees an entry before it overwrites the pointer to it,
-/// so the entry must outlive that.
+/// A share in the state of a code object, of any type. CPython frees an entry before it overwrites the pointer to it,
+/// so the entry has to outlive that moment.
 struct Kept<'py> {
     entry: NonNull<Head>,
     token: PhantomData<Python<'py>>,
@@ -198,28 +198,28 @@ impl Drop for Kept<'_> {
 /// Frees an entry of `T`.
 ///
 /// # Safety
-/// `entry` is a `StateEntry<T>` nobody holds any more.
+/// `entry` is a `StateEntry<T>` that nobody holds any more.
 unsafe fn destroy<T>(entry: NonNull<Head>) {
-    // SAFETY: the caller's promise; entries are made by `Box`.
+    // SAFETY: guaranteed by the caller; entries are made by `Box`.
     drop(unsafe { Box::from_raw(entry.cast::<StateEntry<T>>().as_ptr()) });
 }
 
-/// What the state of a code object says.
+/// Returns `leaves_alone()` of the state.
 ///
 /// # Safety
 /// `entry` is a live `StateEntry<T>`.
 unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { entry.cast::<StateEntry<T>>().as_ref().state.leaves_alone() }
 }
 
-/// Gives up one share.
+/// Releases one share.
 ///
 /// # Safety
 /// The share is counted, and the GIL is held.
 #[inline]
 pub(in crate::cpython) unsafe fn give_back(entry: NonNull<Head>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let head = entry.as_ref();
         let left = head.holders.get() - 1;
@@ -230,7 +230,7 @@ pub(in crate::cpython) unsafe fn give_back(entry: NonNull<Head>) {
     }
 }
 
-/// Our index in the tables; asked for once a process, and never given back.
+/// Index of our entry in the tables. It is requested once in a process, and never given back.
 static INDEX: AtomicIsize = AtomicIsize::new(-1);
 
 fn index(_py: Python<'_>) -> PyResult<isize> {
@@ -247,14 +247,14 @@ fn index(_py: Python<'_>) -> PyResult<isize> {
     Ok(fresh)
 }
 
-/// The entry of a code object, read out of its table.
+/// Reads the entry of a code object from its table.
 ///
 /// # Safety
 /// `code` is a live code object and the GIL is held.
 #[inline]
 pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
     let index = INDEX.load(Ordering::Relaxed);
-    // SAFETY: the caller's promise; a table has as many entries as its size says.
+    // SAFETY: guaranteed by the caller; a table has as many entries as its size says.
     unsafe {
         let table = (*code).extra;
         if table.is_null() || index < 0 || (*table).size <= index {
@@ -265,7 +265,7 @@ pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> 
     }
 }
 
-/// Whether the table read here and the one CPython reads agree, for the self test.
+/// True if the table read here agrees with CPython's API, for the self test.
 pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<bool> {
     let index = index(code.py())?;
     let mut entry: *mut c_void = null_mut();
@@ -278,12 +278,13 @@ pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<
     }
 }
 
-/// CPython's free function: called when a code object dies (also with null, if it had a table for others) and when its
-/// entry is overwritten.
+/// Free function for CPython. It is called when a code object dies (with null, if the table has entries of others
+/// only), and when the entry is overwritten.
 unsafe extern "C" fn release(entry: *mut c_void) {
     let Some(entry) = NonNull::new(entry.cast::<Head>()) else { return };
     let given_back = catch_unwind(AssertUnwindSafe(|| {
-        // Attached, so that references in the state are dropped now; an interpreter on its way out refuses.
+        // Attached, so that references in the state are dropped now. An interpreter that is shutting down refuses to
+        // attach.
         // SAFETY: the code object's share is counted, and CPython holds the GIL here.
         let drop_share = || unsafe { give_back(entry) };
         if Python::try_attach(|_| drop_share()).is_none() {

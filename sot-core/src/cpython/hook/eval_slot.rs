@@ -1,4 +1,4 @@
-//! The interpreter's frame evaluation slot, from 3.9 on: an accessor pair of CPython's.
+//! The interpreter's frame evaluation slot, from 3.9 on: accessed by a pair of C functions.
 
 use std::ffi::c_int;
 use std::mem::transmute;
@@ -18,19 +18,19 @@ extern "C-unwind" {
     ) -> *mut ffi::PyObject;
 }
 
-/// The type pyo3 gives the answer.
+/// The type that pyo3 declares for the getter's result.
 #[cfg(Py_3_11)]
 type Declared = ffi::_PyFrameEvalFunction;
-/// The type pyo3 gives the answer.
+/// The type that pyo3 declares for the getter's result.
 #[cfg(not(Py_3_11))]
 type Declared = Option<ffi::_PyFrameEvalFunction>;
 
-/// The slot of the interpreter that runs.
+/// The slot of the running interpreter.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cpython) struct EvalSlot(*mut ffi::PyInterpreterState);
 
 impl EvalSlot {
-    /// Finds it.
+    /// Finds the slot.
     ///
     /// # Safety
     /// The GIL is held.
@@ -41,14 +41,14 @@ impl EvalSlot {
         Ok(EvalSlot(unsafe { ffi::PyInterpreterState_Get() }))
     }
 
-    /// The evaluator now in the slot.
+    /// Returns the evaluator in the slot.
     ///
     /// # Safety
     /// The GIL is held, and code of the interpreter's runs.
     #[inline]
     pub(in crate::cpython) unsafe fn get(self) -> EvalFrame {
-        // SAFETY: the interpreter is alive as its code runs; the signature pyo3 declares differs only in the opaque
-        // frame type; the answer is never null, where nothing is set it is the default.
+        // SAFETY: the interpreter is alive because its code runs. The signature that pyo3 declares differs only in
+        // the opaque frame type. The result is never null: if nothing is set it is the default evaluator.
         unsafe { transmute::<Declared, EvalFrame>(ffi::_PyInterpreterState_GetEvalFrameFunc(self.0)) }
     }
 
@@ -77,6 +77,6 @@ pub(in crate::cpython) unsafe fn call_eval(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { eval(ts, frame, throwflag) }
 }

@@ -1,4 +1,4 @@
-//! What an evaluator sees of a frame that is about to run: code, namespaces, arguments and closure, read only.
+//! The evaluator's read-only view of a frame that is about to run: code, namespaces, arguments and closure.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,8 @@ use pyo3::Borrowed;
 use crate::cpython::hook::frames;
 use crate::cpython::layout::{Code, Frame};
 
-/// The frame of a function about to run its first instruction. Nothing else can see it while this view lives.
+/// The frame of a function that is about to run its first instruction. Nothing else can access it while this view
+/// lives.
 pub struct FreshFrame<'f, 'py> {
     py: Python<'py>,
     ts: *mut ffi::PyThreadState,
@@ -20,7 +21,7 @@ pub struct FreshFrame<'f, 'py> {
 }
 
 impl<'py> FreshFrame<'_, 'py> {
-    /// Wraps a frame.
+    /// Creates the view of a frame.
     ///
     /// # Safety
     /// `frame` is fresh, is not touched otherwise while the view lives, and outlives it.
@@ -28,7 +29,7 @@ impl<'py> FreshFrame<'_, 'py> {
         FreshFrame { py, ts, frame, lives: PhantomData }
     }
 
-    /// The token of the thread the frame runs on.
+    /// Returns the interpreter token of the thread that the frame runs on.
     pub fn py(&self) -> Python<'py> {
         self.py
     }
@@ -40,28 +41,28 @@ impl<'py> FreshFrame<'_, 'py> {
         unsafe { Borrowed::from_ptr(self.py, self.raw_code().cast()).cast_unchecked() }
     }
 
-    /// The global namespace.
+    /// The globals.
     #[inline]
     pub fn globals(&self) -> Borrowed<'_, 'py, PyDict> {
         // SAFETY: a frame's globals live as long as it does, and are a dict.
         unsafe { Borrowed::from_ptr(self.py, (*self.frame).globals).cast_unchecked() }
     }
 
-    /// The builtin namespace: a dict, unless somebody put something else into `__builtins__`.
+    /// The builtins: a dict, unless somebody has put another object into `__builtins__`.
     #[inline]
     pub fn builtins(&self) -> Borrowed<'_, 'py, PyAny> {
         // SAFETY: a frame's builtins live as long as it does.
         unsafe { Borrowed::from_ptr(self.py, (*self.frame).builtins) }
     }
 
-    /// Number of arguments, with keyword-only ones, `*args` and `**kwargs`.
+    /// Number of arguments, including keyword-only ones, `*args` and `**kwargs`.
     #[inline]
     pub fn arg_count(&self) -> usize {
         // SAFETY: a frame's code is alive.
         unsafe { total_args(self.raw_code()) }
     }
 
-    /// Argument `i`, in the order of `co_varnames`; `None` beyond the last one.
+    /// Argument `i`, in the order of `co_varnames`; `None` behind the last one.
     #[inline]
     pub fn arg(&self, i: usize) -> Option<Bound<'py, PyAny>> {
         if i >= self.arg_count() {
@@ -71,7 +72,7 @@ impl<'py> FreshFrame<'_, 'py> {
         unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::argument(self.frame, i)) }
     }
 
-    /// The function that was called; CPython tells from 3.11 on.
+    /// The called function. CPython provides it from 3.11 on.
     #[inline]
     pub fn function(&self) -> Option<Bound<'py, PyFunction>> {
         // SAFETY: the frame is fresh, and what it holds is a function.
@@ -88,7 +89,7 @@ impl<'py> FreshFrame<'_, 'py> {
         unsafe { frames::free_count(self.raw_code()) }
     }
 
-    /// The cell of free variable `i`, in the order of `co_freevars`; `None` beyond the last one.
+    /// The cell of free variable `i`, in the order of `co_freevars`; `None` behind the last one.
     #[inline]
     pub fn closure(&self, i: usize) -> Option<Bound<'py, PyAny>> {
         if i >= self.closure_len() {
@@ -98,7 +99,7 @@ impl<'py> FreshFrame<'_, 'py> {
         unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::closure_cell(self.frame, i)) }
     }
 
-    /// What of the thread's data stack does not fit the frame, for the self test.
+    /// Returns an inconsistency between the thread's data stack and the frame, for the self test.
     pub(in crate::cpython) fn stack_problem(&self) -> Option<&'static str> {
         // SAFETY: the frame is fresh and of this thread.
         unsafe { frames::stack_problem(self.ts, self.frame) }
@@ -122,7 +123,7 @@ impl fmt::Debug for FreshFrame<'_, '_> {
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn total_args(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (positional, kwonly, flags) = unsafe { ((*code).argcount, (*code).kwonlyargcount, (*code).flags) };
     let starred = i32::from(flags & ffi::CO_VARARGS != 0) + i32::from(flags & ffi::CO_VARKEYWORDS != 0);
     (positional + kwonly + starred) as usize

@@ -1,5 +1,5 @@
-//! Graphs as callables. No handler of a signal runs while one runs, and nothing is raised that another thread sets:
-//! what a graph raises comes from its operations, and is known by that.
+//! Graphs as callables. While a graph runs, no signal handler runs, and no exception is raised that another thread
+//! has set. So an exception of a graph comes from its operations, and is recognised by its identity.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -12,15 +12,15 @@ use crate::cpython::hook::thread_exceptions::hold_exceptions;
 use crate::cpython::objects::callable::{fastcall, is_fastcall};
 
 thread_local! {
-    /// The exception that a graph of this thread raised last; compared only.
+    /// The exception that a graph of this thread raised last; only for comparisons.
     static RAISED: Cell<*mut ffi::PyObject> = const { Cell::new(null_mut()) };
 }
 
-/// What became of a graph that gave no results.
+/// Why a graph returned no results.
 pub(crate) enum GraphFailure {
-    /// It has raised: the frame runs again in CPython.
+    /// It raised: the frame runs again in CPython.
     Raised(PyErr),
-    /// What it has done cannot be done again: this is an error of the program's.
+    /// It raised after effects that cannot be repeated: the program gets this error.
     Final(PyErr),
 }
 
@@ -30,7 +30,7 @@ impl From<PyErr> for GraphFailure {
     }
 }
 
-/// The callable of a graph, which new code calls.
+/// Creates the callable of a graph, which new code calls.
 pub fn graph_function<F>(py: Python<'_>, run: F) -> PyResult<Py<PyAny>>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -38,7 +38,7 @@ where
     graph_function_of(py, move |py, inputs| Ok(run(py, inputs)?))
 }
 
-/// The same of what may also fail for good.
+/// Like `graph_function`, for graphs whose failures may be final.
 pub(crate) fn graph_function_of<F>(py: Python<'_>, run: F) -> PyResult<Py<PyAny>>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> Result<Py<PyAny>, GraphFailure> + Send + Sync + 'static,
@@ -56,12 +56,12 @@ where
     Ok(callable.unbind())
 }
 
-/// Whether a callable is such a one.
+/// True if the callable was created by these functions.
 pub(crate) fn is_graph_function(callable: &Bound<'_, PyAny>) -> bool {
     is_fastcall(callable)
 }
 
-/// Whether a graph has raised the exception, which new code has caught just now.
+/// True if the exception, which new code has just caught, was raised by a graph. Forgets the exception.
 pub fn take_graph_error(error: &PyErr, py: Python<'_>) -> bool {
     RAISED.replace(null_mut()) == error.value(py).as_ptr()
 }

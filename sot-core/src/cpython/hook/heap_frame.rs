@@ -1,5 +1,5 @@
-//! Frames of 3.8 to 3.10: heap objects with locals, cells and free variables one after the other. An argument that is a
-//! cell was already moved into its cell; the function is not known. Code is replaced by running a shadow frame.
+//! Frames of 3.8 to 3.10: heap objects with locals, cells and free variables in a row. An argument that is a cell has
+//! been moved into its cell already. The called function is not known. Other code runs in a shadow frame.
 
 use std::ptr::null_mut;
 
@@ -11,13 +11,13 @@ use crate::cpython::layout::{call_eval, default_eval, is_unstarted, Code, Frame}
 /// `CO_OPTIMIZED | CO_NEWLOCALS`: a function, not a module or class body.
 const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
 
-/// Whether the frame is that of a function about to run its first instruction; resumed generators are not.
+/// True if the frame belongs to a function about to run its first instruction. False for resumed generators.
 ///
 /// # Safety
-/// `frame` was handed to the hook.
+/// `frame` was passed to the hook.
 #[inline]
 pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise; a frame's code is alive.
+    // SAFETY: guaranteed by the caller; a frame's code is alive.
     unsafe { is_unstarted(frame) && (*frame).generator.is_null() && (*(*frame).code).flags & FUNCTION == FUNCTION }
 }
 
@@ -27,11 +27,11 @@ pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
 /// `frame` runs.
 #[inline]
 pub(in crate::cpython) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).back }
 }
 
-/// Whether it is the frame of a frame object, which is the same.
+/// True if this is the frame of a frame object; on these versions the two are the same.
 ///
 /// # Safety
 /// `object` is a live frame object.
@@ -39,7 +39,7 @@ pub(in crate::cpython) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi
     frame == object.cast()
 }
 
-/// The local, cell and free variable slots of a frame.
+/// The slots of locals, cells and free variables of a frame.
 unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
     // SAFETY: only an address is made.
     unsafe { (&raw mut (*frame).localsplus).cast() }
@@ -50,7 +50,7 @@ unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise; the field is always a tuple.
+    // SAFETY: guaranteed by the caller; the field is always a tuple.
     unsafe { ffi::PyTuple_GET_SIZE((*code).freevars) as usize }
 }
 
@@ -59,7 +59,7 @@ pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
 /// # Safety
 /// `code` is a live code object and `i < free_count(code)`.
 pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ffi::PyTuple_GET_ITEM((*code).freevars, i as isize) }
 }
 
@@ -68,9 +68,10 @@ unsafe fn cell_count(code: *mut Code) -> usize {
     unsafe { ffi::PyTuple_GET_SIZE((*code).cellvars) as usize }
 }
 
-/// Which argument cell `k` holds.
+/// Index of the argument that cell `k` holds, if it holds one.
 unsafe fn argument_of_cell(code: *mut Code, k: usize) -> Option<usize> {
-    // SAFETY: the caller passes a live code object and `k < cell_count(code)`; the table, if any, has an entry a cell.
+    // SAFETY: the caller passes a live code object and `k < cell_count(code)`. The table, if there is one, has an
+    // entry for each cell.
     unsafe {
         let table = (*code).cell2arg;
         if table.is_null() {
@@ -80,7 +81,7 @@ unsafe fn argument_of_cell(code: *mut Code, k: usize) -> Option<usize> {
     }
 }
 
-/// The slot of the cell that holds argument `i`.
+/// Slot of the cell that holds argument `i`.
 unsafe fn cell_slot_of_argument(frame: *mut Frame, i: usize) -> Option<*mut *mut ffi::PyObject> {
     // SAFETY: the caller passes a fresh frame; cells follow the locals.
     unsafe {
@@ -91,12 +92,12 @@ unsafe fn cell_slot_of_argument(frame: *mut Frame, i: usize) -> Option<*mut *mut
     }
 }
 
-/// Argument `i`, read out of its cell if it is one: borrowed, null if unbound.
+/// Argument `i`, read from its cell if it has one. Borrowed; null if unbound.
 ///
 /// # Safety
 /// `frame` is fresh and `i` is less than the number of its arguments.
 pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a slot that stands for a cell holds one.
+    // SAFETY: guaranteed by the caller; a slot that stands for a cell holds one.
     unsafe {
         let value = *slots(frame).add(i);
         if !value.is_null() {
@@ -114,14 +115,14 @@ pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut f
 /// # Safety
 /// `frame` is fresh and `i < free_count(its code)`.
 pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; free variables follow the cells and are set when the frame is made.
+    // SAFETY: guaranteed by the caller; free variables follow the cells and are set when the frame is made.
     unsafe {
         let code = (*frame).code;
         *slots(frame).add((*code).nlocals as usize + cell_count(code) + i)
     }
 }
 
-/// The function the frame belongs to: not known on these versions.
+/// The frame's function, which is not known on these versions.
 ///
 /// # Safety
 /// None needed on these versions.
@@ -129,12 +130,12 @@ pub(in crate::cpython) unsafe fn function(_frame: *mut Frame) -> *mut ffi::PyFun
     null_mut()
 }
 
-/// The arguments as a vector to call with.
+/// The arguments as a vector for a call.
 ///
 /// # Safety
 /// `frame` is fresh and has `n` arguments; it outlives the result.
 pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, n: usize) -> Arguments {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if (*(*frame).code).cell2arg.is_null() {
             return Arguments::Slots(slots(frame));
@@ -143,7 +144,7 @@ pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, n: usize) -> Argum
     }
 }
 
-/// Whether [`run_replaced`] can run `code` in place of the frame's own; it always can.
+/// True if [`run_replaced`] can run `code` in place of the frame's own, which is always so on these versions.
 ///
 /// # Safety
 /// None needed on these versions.
@@ -151,17 +152,17 @@ pub(in crate::cpython) unsafe fn has_room(_ts: *mut ffi::PyThreadState, _frame: 
     true
 }
 
-/// Runs `code` (a reference is taken over) in a new frame that takes the variables of this one.
+/// Runs `code`, whose reference is taken over, in a new frame that takes over the variables of this one.
 ///
 /// # Safety
-/// `frame` is fresh; `code` is a code object of flat signature with as many arguments and the same free variables, and
-/// no generator.
+/// `frame` is fresh. `code` is a code object of flat signature with as many arguments and the same free variables,
+/// and no generator.
 pub(in crate::cpython) unsafe fn run_replaced(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
     code: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the new frame's slots are all null when it is made.
+    // SAFETY: guaranteed by the caller; the new frame's slots are all null when it is made.
     unsafe {
         let shadow =
             ffi::PyFrame_New(ffi::PyThreadState_Get(), code.cast(), (*frame).globals, null_mut()).cast::<Frame>();
@@ -176,7 +177,7 @@ pub(in crate::cpython) unsafe fn run_replaced(
     }
 }
 
-/// Gives the shadow the builtins of the frame: a function keeps those it was made with (3.10).
+/// Gives the shadow frame the builtins of the frame. A function keeps the builtins it was created with (3.10).
 unsafe fn share_builtins(frame: *mut Frame, shadow: *mut Frame) {
     // SAFETY: the caller passes two live frames, which own their builtins.
     unsafe {
@@ -189,11 +190,11 @@ unsafe fn share_builtins(frame: *mut Frame, shadow: *mut Frame) {
     }
 }
 
-/// Moves arguments, argument cells and free variables; makes the other cells. False with an exception set if memory ran
-/// out.
+/// Moves arguments, argument cells and free variables, and creates the other cells. Returns false with an exception
+/// set if memory runs out.
 unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
-    // SAFETY: the caller's promise (see `run_replaced`): both frames have the slots their codes say; the old frame's
-    // dealloc copes with slots that are null.
+    // SAFETY: guaranteed by the caller (see `run_replaced`). Both frames have the slots that their codes declare. The
+    // deallocation of the old frame accepts null slots.
     unsafe {
         let (old, new) = ((*frame).code, (*shadow).code);
         let (from, to) = (slots(frame), slots(shadow));
@@ -220,9 +221,10 @@ unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
     }
 }
 
-/// A cell for argument `i`: the one it is in, or a new one that takes the value out of `local`. An owned reference.
+/// Returns a cell for argument `i`: its present cell, or a new one that takes the value out of `local`. The reference
+/// is owned.
 unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `run_replaced`); `local` is the argument's slot in the new frame.
+    // SAFETY: guaranteed by the caller (see `run_replaced`); `local` is the argument's slot in the new frame.
     unsafe {
         if let Some(slot) = cell_slot_of_argument(frame, i) {
             if !(*slot).is_null() {
@@ -237,9 +239,9 @@ unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: us
     }
 }
 
-/// Takes arguments out of old cells the new code does not have.
+/// Moves arguments out of old cells that the new code does not have.
 unsafe fn unwrap_cells(frame: *mut Frame, shadow: *mut Frame) {
-    // SAFETY: the caller's promise (see `run_replaced`); a cell that was moved has left its slot null.
+    // SAFETY: guaranteed by the caller (see `run_replaced`); a cell that was moved has left its slot null.
     unsafe {
         let old = (*frame).code;
         for k in 0..cell_count(old) {
@@ -253,13 +255,13 @@ unsafe fn unwrap_cells(frame: *mut Frame, shadow: *mut Frame) {
     }
 }
 
-/// Gives up a frame that will not be run. Nothing to do: the caller of the hook owns it.
+/// Releases a frame that will not be run. Nothing to do, because the caller of the hook owns it.
 ///
 /// # Safety
 /// None needed on these versions.
 pub(in crate::cpython) unsafe fn release(_ts: *mut ffi::PyThreadState, _frame: *mut Frame) {}
 
-/// The slots a data stack frame has beyond what is counted here: for the self test only, nothing on these versions.
+/// Inconsistency of the data stack, for the self test; these versions have no data stack.
 ///
 /// # Safety
 /// None needed on these versions.

@@ -1,8 +1,8 @@
-//! The function in CPython's frame evaluation slot: which frames it leaves to CPython at once, and what it does with
-//! the evaluator's verdict on the others.
+//! The function in CPython's frame evaluation slot. It leaves some frames to CPython at once, and follows the
+//! evaluator's verdict on the others.
 //!
-//! While Python code runs above it, the hook keeps no Rust value with a destructor alive (the reference method aside):
-//! CPython before 3.14 ends daemon threads by unwinding them.
+//! While Python code runs above it, the hook keeps no Rust value with a destructor alive (except in the reference
+//! method), because CPython before 3.14 ends daemon threads by unwinding them.
 
 pub(super) mod c_stack;
 pub(super) mod calm;
@@ -51,65 +51,64 @@ use crate::cpython::hook::session::HookError;
 use crate::cpython::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
 use crate::cpython::objects::callable::Given;
 
-/// What an evaluator answers.
+/// The decision of an evaluator about a frame.
 #[derive(Debug)]
 pub enum Verdict {
     /// The frame runs its own code.
     Original {
-        /// Whether the hook leaves alone what this frame calls.
+        /// True if frames that this frame calls are not passed to the evaluator.
         disable_eval_frame: bool,
     },
-    /// The frame runs this code, which takes all arguments as positional ones (see
-    /// [`crate::cpython::flatten_signature`]). Code that does not fit is counted in [`Counts::rejected`], and the frame
-    /// runs its own.
+    /// The frame runs this code, which takes all arguments positionally (see [`crate::cpython::flatten_signature`]).
+    /// If the code does not fit the frame, it is counted in [`Counts::rejected`], and the frame runs its own code.
     Replace {
         /// The code object.
         code: Py<PyAny>,
-        /// Whether the hook leaves alone what this frame calls.
+        /// True if frames that this frame calls are not passed to the evaluator.
         disable_eval_frame: bool,
     },
-    /// The call raises this.
+    /// The call raises this exception.
     Raise(PyErr),
 }
 
-/// Decides what a frame runs.
+/// Decides which code a frame runs.
 pub trait FrameEvaluator: Send + Sync {
-    /// The verdict on a frame about to run. What is called in here is not traced.
+    /// Returns the verdict on a frame that is about to run. Calls made by this method are not traced.
     fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict;
 
-    /// The verdict where `evaluate` has panicked; a panic in here counts as the original code.
+    /// Returns the verdict after a panic of `evaluate`. If this method panics, too, the frame runs its own code.
     fn panicked(&self, frame: &FreshFrame<'_, '_>, text: &str) -> Verdict {
         let _ = (frame, text);
         Verdict::Original { disable_eval_frame: false }
     }
 }
 
-/// Names the evaluator; once.
+/// Sets the evaluator. It can be set only once.
 pub fn set_evaluator(evaluator: &'static dyn FrameEvaluator) -> Result<(), HookError> {
     EVALUATOR.set(evaluator).map_err(|_| HookError::EvaluatorAlreadySet)
 }
 
-/// What the hook has done since the process started.
+/// Counters of the hook, since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames that ran other code, in place or in a shadow frame.
+    /// Frames that ran other code directly: in place, or in a shadow frame.
     pub native: u64,
-    /// Frames that ran other code through a function made for the call.
+    /// Frames that ran other code through a function created for the call.
     pub called: u64,
-    /// Verdicts with code that does not fit the frame.
+    /// Verdicts whose code does not fit the frame.
     pub rejected: u64,
-    /// Evaluators that panicked.
+    /// Panics of the evaluator.
     pub panics: u64,
 }
 
 impl Counts {
-    /// All frames that ran other code.
+    /// Number of frames that ran other code.
     pub fn replaced(&self) -> u64 {
         self.native + self.called
     }
 }
 
-/// What the hook has done since the process started.
+/// Returns the counters of the hook.
 pub fn counts() -> Counts {
     let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
     Counts {
@@ -120,12 +119,12 @@ pub fn counts() -> Counts {
     }
 }
 
-/// How many evaluators have panicked.
+/// Number of panics of the evaluator.
 pub fn panics() -> u64 {
     counts().panics
 }
 
-/// What the last evaluator that panicked said.
+/// Message of the last panic of the evaluator.
 pub fn last_panic() -> Option<String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -139,7 +138,7 @@ pub(in crate::cpython) static TALLY: Tally = Tally {
     panics: AtomicU64::new(0),
 };
 
-/// The counters behind [`Counts`]; written under the GIL only.
+/// The counters behind [`Counts`]; written only under the GIL.
 pub(in crate::cpython) struct Tally {
     pub(in crate::cpython) native: AtomicU64,
     pub(in crate::cpython) called: AtomicU64,
@@ -148,68 +147,69 @@ pub(in crate::cpython) struct Tally {
 }
 
 impl Tally {
-    /// Adds one; cheaper than an atomic addition, which the GIL makes needless.
+    /// Adds one, without the cost of an atomic addition, which is not needed under the GIL.
     #[inline]
     pub(in crate::cpython) fn bump(counter: &AtomicU64) {
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
-/// Whether an evaluator was named.
+/// True if an evaluator has been set.
 pub(in crate::cpython) fn has_evaluator() -> bool {
     EVALUATOR.get().is_some()
 }
 
-/// What the hook does for a thread.
+/// What the hook does with the frames of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cpython) enum Mode {
-    /// No section is open: frames go to whoever had the slot before.
+    /// No section is open: frames go to the evaluator that was in the slot before.
     Outside,
     /// Frames go to the evaluator.
     Active,
     /// A section is open, but frames go to CPython.
     Suspended,
-    /// Frames go to the self test.
+    /// Frames go to the evaluator of the self test.
     Probing,
 }
 
-/// The hook's state of one thread.
+/// The hook's state for one thread.
 pub(in crate::cpython) struct Thread {
     pub(in crate::cpython) mode: Cell<Mode>,
-    /// Code whose next frame runs as it is, because it is itself a replacement.
+    /// Code whose next frame runs unchanged, because the code is a replacement itself.
     pub(in crate::cpython) direct: Cell<*mut Code>,
-    /// Arguments that a frame about to run is to own alone.
+    /// Arguments that the next frame is to own alone.
     given: Cell<*mut Given>,
-    /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of
-    /// it.
+    /// Address in the C stack below which no frame is run. 0 if the stack has not been measured, 1 if its limits are
+    /// unknown.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
-    /// The frame that whoever had the slot before us is looking at.
+    /// The frame that was passed on to the evaluator in the slot before ours.
     passed_on: Cell<*mut Frame>,
-    /// In how many stretches without tracing the thread is that no section ends.
+    /// Number of open scopes without tracing that no section ends.
     pub(in crate::cpython) disabled: Cell<usize>,
-    /// What code raises instead of running.
+    /// Code that raises instead of running.
     pub(in crate::cpython) refused: Cell<*const RefusedCode>,
     /// Number of open sections of this thread.
     pub(in crate::cpython) open: Cell<usize>,
-    /// Frames that have come to the hook in its sections,
+    /// Number of frames that reached the hook in the thread's sections.
     frames: Cell<u64>,
-    /// and those of them that ran no code of their own.
+    /// Number of these frames that did not run their own code.
     found: Cell<u64>,
 }
 
-/// Gives arguments to the next frame of a code object; what was given before.
+/// Gives arguments to the next frame of a code object. Returns the arguments given before.
 pub(in crate::cpython) fn give(given: *mut Given) -> *mut Given {
     THREAD.with(|thread| thread.given.replace(given))
 }
 
-/// Drops the arguments that the frame now owns itself. The frame that waits for it, if there is one.
+/// Drops the given arguments, which the frame now owns itself. Returns the frame that waits for this one; null if
+/// none.
 ///
 /// # Safety
-/// `frame` was handed to the hook, and what was given is alive.
+/// `frame` was passed to the hook, and the given arguments are alive.
 #[inline]
 unsafe fn take_given(thread: *const Thread, frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let given = (*thread).given.get();
         if given.is_null() || (*given).code != (*frame).code {
@@ -242,7 +242,7 @@ thread_local! {
 /// The evaluator that was in the slot before ours; null for CPython's own.
 pub(in crate::cpython) static FOREIGN: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
-/// The hook.
+/// The hook in the evaluation slot.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator.
@@ -252,9 +252,9 @@ pub(in crate::cpython) unsafe fn on_frame(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // The destructor-free thread local outlives every thread that runs Python.
+    // The thread local has no destructor, so it outlives all Python code of the thread.
     let thread: *const Thread = THREAD.with(std::ptr::from_ref);
-    // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
+    // SAFETY: the thread local lives as long as the thread; the rest is guaranteed by the caller.
     unsafe {
         let waiting = take_given(thread, frame);
         let here = c_stack::here();
@@ -271,13 +271,14 @@ pub(in crate::cpython) unsafe fn on_frame(
     }
 }
 
-/// Where the C stack is nearly used up the call raises what CPython raises when it counts too many of them.
+/// Raises `RecursionError` instead of running a frame if the C stack is nearly used up, as CPython does for too many
+/// calls.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator.
 #[cold]
 unsafe fn run_or_raise(ts: *mut ffi::PyThreadState, frame: *mut Frame, here: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a frame that is thrown into has the exception set.
+    // SAFETY: guaranteed by the caller; a frame that is thrown into has the exception set.
     unsafe {
         match Python::try_attach(|py| c_stack::overflow(here).map(|error| error.restore(py))).flatten() {
             None => run(ts, frame, 0),
@@ -300,12 +301,12 @@ pub(in crate::cpython) unsafe fn run(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call_eval(default_eval, ts, frame, throwflag) }
 }
 
-/// Runs a frame as if we were not there. Two hooks may each have found the other in the slot, in sections that were
-/// opened within one another: a frame that comes back is CPython's.
+/// Runs a frame as if this hook were not in the slot. Two hooks may each have found the other in the slot, in nested
+/// sections. A frame that comes back to this hook is left to CPython.
 #[inline]
 unsafe fn run_foreign(
     thread: &Thread,
@@ -320,13 +321,13 @@ unsafe fn run_foreign(
         return unsafe { run(ts, frame, throwflag) };
     }
     thread.passed_on.set(frame);
-    // SAFETY: what is kept there was read out of the evaluation slot.
+    // SAFETY: the pointer was read from the evaluation slot.
     let result = unsafe { call_eval(std::mem::transmute::<*mut (), EvalFrame>(foreign), ts, frame, throwflag) };
     thread.passed_on.set(null_mut());
     result
 }
 
-/// A verdict in raw references, which need no token to be dropped.
+/// A verdict in raw references, which can be dropped without an interpreter token.
 enum RawVerdict {
     Original {
         suspend: bool,
@@ -335,7 +336,7 @@ enum RawVerdict {
         code: *mut ffi::PyObject,
         suspend: bool,
     },
-    /// The exception is set.
+    /// The exception has been set.
     Raised,
 }
 
@@ -345,8 +346,9 @@ unsafe fn evaluate(
     frame: *mut Frame,
     waiting: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a fresh frame of this thread, and the one that waits for it, if any. What runs while
-    // the evaluator is asked, a module that it imports, is called by that one: the fresh one is in no chain yet.
+    // SAFETY: the caller passes a fresh frame of this thread and the frame that waits for it, if any. Code that runs
+    // while the evaluator is asked, such as a module it imports, is called by the waiting frame, because the fresh
+    // frame is not in the chain yet.
     unsafe {
         if thread.direct.get() == (*frame).code {
             thread.direct.set(null_mut());
@@ -393,15 +395,15 @@ unsafe fn evaluate(
     }
 }
 
-/// Calls the evaluator.
+/// Calls the evaluator, and handles its panics.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.evaluate(frame)) }
     }));
     asked.unwrap_or_else(|payload| {
         note_panic(&*payload);
-        // SAFETY: the caller's promise; the GIL is held.
+        // SAFETY: guaranteed by the caller; the GIL is held.
         unsafe {
             ffi::PyErr_Clear();
             tell_of_panic(mode, ts, frame, &panic_text(&*payload))
@@ -409,11 +411,11 @@ unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Raw
     })
 }
 
-/// Asks the evaluator what becomes of a frame over which it has panicked.
+/// Asks the evaluator what to do with a frame after a panic.
 #[cold]
 unsafe fn tell_of_panic(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame, text: &str) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { ask_with(mode, ts, frame, |evaluator, frame| evaluator.panicked(frame, text)) }
     }));
     asked.unwrap_or_else(|payload| {
@@ -431,7 +433,7 @@ unsafe fn ask_with(
     frame: *mut Frame,
     verdict: impl FnOnce(&dyn FrameEvaluator, &FreshFrame<'_, '_>) -> Verdict,
 ) -> RawVerdict {
-    // SAFETY: CPython holds the GIL where it evaluates a frame, and attached code has opened the section that the frame
+    // SAFETY: CPython holds the GIL while it evaluates a frame. Attached code has opened the section that the frame
     // runs in, as `enter` demands.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
@@ -469,7 +471,7 @@ pub(in crate::cpython) fn note_panic(payload: &(dyn Any + Send)) {
     *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
 }
 
-/// What a panic said.
+/// Message of a panic.
 pub(in crate::cpython) fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a text".to_owned())

@@ -1,5 +1,5 @@
-//! Other tracers in the process: each library that the tracer is linked into has a hook of its own. They know each
-//! other's by a set in the dict of `sys`, under a name that no program writes.
+//! Other tracers in the process. Each library that the tracer is linked into has a hook of its own. The hooks know
+//! each other by a set of addresses in the dict of `sys`, under a name that no program uses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,12 +9,12 @@ use pyo3::types::PySet;
 use crate::cpython::import;
 use crate::cpython::layout::hook_entry;
 
-/// The addresses of the hooks.
+/// Key of the set of hook addresses.
 const KEY: &str = "<sot hooks>";
 
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
 
-/// Names this library's hook to the others, once.
+/// Adds this library's hook to the set, at the first call.
 #[inline]
 pub(in crate::cpython) fn name_ours(py: Python<'_>) {
     if !IS_NAMED.load(Ordering::Relaxed) {
@@ -23,13 +23,13 @@ pub(in crate::cpython) fn name_ours(py: Python<'_>) {
     }
 }
 
-/// Whether an evaluator is the hook of another tracer.
+/// True if an evaluator is the hook of another tracer.
 #[cold]
 pub(in crate::cpython) fn is_one(py: Python<'_>, evaluator: usize) -> bool {
     hooks(py).and_then(|hooks| hooks.contains(evaluator)).unwrap_or(false)
 }
 
-/// The hooks of all tracers.
+/// Addresses of the hooks of all tracers.
 #[cfg(not(Py_3_9))]
 pub(in crate::cpython) fn known(py: Python<'_>) -> Vec<usize> {
     hooks(py).map(|hooks| hooks.iter().filter_map(|hook| hook.extract().ok()).collect()).unwrap_or_default()

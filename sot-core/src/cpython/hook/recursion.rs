@@ -1,17 +1,17 @@
-//! How deep in calls a thread is, as CPython 3.8 to 3.10 counts them. Where one too many has raised, 3.8 and 3.9 allow
-//! fifty more until so many have returned, and end the process behind these. The program knows of what it was raised
-//! to; it does not know of what the tracer's own calls came to.
+//! Depth of a thread's calls, as CPython 3.8 to 3.10 counts them. After a `RecursionError`, 3.8 and 3.9 allow fifty
+//! more calls until enough calls have returned, and abort the process if more are made. The program knows of errors
+//! that were raised to it, but not of those in the tracer's own calls: these must leave no trace in the count.
 
 use pyo3::prelude::*;
 
 #[cfg(not(Py_3_11))]
 use pyo3::ffi;
 
-/// With fewer calls left than this no simulation begins: it calls far down into the framework.
+/// Minimum number of calls left to begin a simulation, which calls deep into the framework.
 #[cfg(not(Py_3_11))]
 const TO_BEGIN: i32 = 200;
 
-/// The count of a thread's state, and whether one too many has raised (a number of calls on 3.10).
+/// Count of calls in the thread state, and whether a call too many has raised (a number of calls on 3.10).
 #[cfg(not(Py_3_11))]
 #[repr(C)]
 struct Counted {
@@ -27,7 +27,7 @@ fn counted() -> *mut Counted {
     unsafe { ffi::PyThreadState_Get().cast() }
 }
 
-/// Whether enough calls are left to simulate a frame.
+/// True if enough calls are left to simulate a frame.
 pub(in crate::cpython) fn has_calls_to_begin() -> bool {
     #[cfg(not(Py_3_11))]
     // SAFETY: the state of this thread is alive.
@@ -39,7 +39,8 @@ pub(in crate::cpython) fn has_calls_to_begin() -> bool {
     true
 }
 
-/// Does work of the tracer's; that it was one call too many is forgotten, if `is_over` says that nobody is told of it.
+/// Does work of the tracer's. A call too many in it is forgotten, if `is_over` says that the program is not told of
+/// it.
 #[inline]
 pub(in crate::cpython) fn forgetting_overflow<T>(work: impl FnOnce() -> T, is_over: impl FnOnce(&T) -> bool) -> T {
     #[cfg(not(Py_3_10))]
@@ -59,7 +60,7 @@ pub(in crate::cpython) fn forgetting_overflow<T>(work: impl FnOnce() -> T, is_ov
     }
 }
 
-/// That there was one call too many is forgotten: what it raised is dropped.
+/// Forgets a call too many, whose error has been dropped.
 pub fn forget_overflow(_: Python<'_>) {
     #[cfg(not(Py_3_10))]
     // SAFETY: as above.

@@ -1,6 +1,6 @@
-//! Code that must not run while a statement is built: a frame of it raises instead. Building calls the framework's own
-//! code, which may call what the program has put in the place of a framework function. Run here, that code would run at
-//! another time, or more often, than in the program.
+//! Code that must not run while a statement is built: its frames raise instead. Building calls the framework's own
+//! code, which may call functions that the program has put in place of framework functions. If these ran here, they
+//! would run at another time, or more often, than in the program.
 
 use std::collections::HashMap;
 use std::ptr::{from_ref, null, null_mut};
@@ -13,8 +13,8 @@ use pyo3::types::PyCode;
 use crate::cpython::hook::{frames, run, session, Mode, Thread, THREAD};
 use crate::cpython::layout::Frame;
 
-/// Code objects whose frames raise `NotImplementedError`, each with the text of it. They are known by address: whoever
-/// has this keeps them alive.
+/// Code objects whose frames raise `NotImplementedError`, with the text of the error. They are identified by address:
+/// the owner of this value has to keep them alive.
 #[derive(Debug, Default)]
 pub struct RefusedCode(HashMap<usize, String>);
 
@@ -25,7 +25,8 @@ impl RefusedCode {
     }
 }
 
-/// Does work in which frames of the code raise. `None`: frames do not come to the hook here, and nothing was done.
+/// Does work in which frames of the code raise. Returns `None`, without doing the work, if frames do not reach the
+/// hook here.
 pub fn refusing<T>(py: Python<'_>, code: &RefusedCode, work: impl FnOnce() -> T) -> Option<T> {
     if THREAD.with(|thread| thread.mode.get()) != Mode::Suspended || !session::has_slot(py) {
         return None;
@@ -34,7 +35,7 @@ pub fn refusing<T>(py: Python<'_>, code: &RefusedCode, work: impl FnOnce() -> T)
     Some(work())
 }
 
-/// What was refused before, which is so again when this is dropped.
+/// The code refused before; it is refused again when this is dropped.
 struct Until(*const RefusedCode);
 
 impl Drop for Until {
@@ -43,10 +44,10 @@ impl Drop for Until {
     }
 }
 
-/// Nothing is refused.
+/// No code is refused.
 pub(in crate::cpython) const NONE: *const RefusedCode = null();
 
-/// Runs a frame of a thread that is suspended, or raises.
+/// Runs a frame of a suspended thread, or raises.
 ///
 /// # Safety
 /// Called as CPython calls an evaluator.
@@ -57,7 +58,8 @@ pub(in crate::cpython) unsafe fn run_or_refuse(
     frame: *mut Frame,
     throwflag: std::ffi::c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; what is refused lives until the work is done, in which the frame is.
+    // SAFETY: guaranteed by the caller. The refused code lives until the work is done, and the frame runs within this
+    // work.
     unsafe {
         let text = (*thread.refused.get()).0.get(&((*frame).code as usize));
         let Some(text) = text.filter(|_| throwflag == 0 && frames::is_fresh(frame)) else {

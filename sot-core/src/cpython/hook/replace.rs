@@ -1,5 +1,6 @@
-//! Running another code object in a frame's place: in the frame (3.11+) or in a shadow of it (to 3.10), and where that
-//! is not possible through a function made for the call, which is also the reference the others are tested against.
+//! Runs another code object in place of a frame's own: in the frame itself (3.11+), or in a shadow frame (up to
+//! 3.10). Where that is not possible, it runs through a function created for the call. That last way is also the
+//! reference that the others are tested against.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,12 +14,12 @@ use crate::cpython::hook::{run, times, Mode, Tally, Thread, TALLY};
 use crate::cpython::layout::{Code, Frame};
 use crate::cpython::objects::callable::vectorcall;
 
-/// Makes every replacement go through a function call: slower, and the reference for differential tests.
+/// Makes every replacement use a function call: slower, and the reference for differential tests.
 pub fn use_reference_method(on: bool) {
     set_unusual(REFERENCE, on);
 }
 
-/// Has the time of replaced frames noted, or not.
+/// Switches timing of replaced frames on or off.
 pub(super) fn set_timed(on: bool) {
     set_unusual(TIMED, on);
 }
@@ -31,18 +32,18 @@ fn set_unusual(bit: u8, on: bool) {
     }
 }
 
-/// What is asked for beside the replacement itself: one test for all of it, as each call pays for that.
+/// Extra options of replacements. They are tested together, because each call pays for the test.
 static UNUSUAL: AtomicU8 = AtomicU8::new(0);
-/// Every replacement goes through a function call.
+/// Every replacement uses a function call.
 const REFERENCE: u8 = 1;
-/// The time of each is noted.
+/// The time of each call is noted.
 const TIMED: u8 = 2;
 
 /// Arguments of a frame as a vector.
 pub(in crate::cpython) enum Arguments {
-    /// They lie in the frame as they are needed.
+    /// The slots of the frame, which have the arguments in order.
     Slots(*const *mut ffi::PyObject),
-    /// They had to be collected.
+    /// A vector collected from the frame.
     #[cfg_attr(Py_3_11, allow(dead_code, reason = "arguments are cells of their own only to 3.10"))]
     Gathered(Vec<*mut ffi::PyObject>),
 }
@@ -58,17 +59,17 @@ impl Arguments {
 
 const GENERATORS: i32 = ffi::CO_GENERATOR | ffi::CO_COROUTINE | ffi::CO_ASYNC_GENERATOR;
 
-/// Runs `code` in place of the frame's own. Code that does not fit is counted and the frame runs its own.
+/// Runs `code` in place of the frame's own. If the code does not fit, this is counted and the frame runs its own.
 ///
 /// # Safety
-/// `frame` is fresh, of this thread, and was handed to the hook; `code` is an owned reference.
+/// `frame` is fresh, of this thread, and was passed to the hook; `code` is an owned reference.
 pub(in crate::cpython) unsafe fn replace(
     thread: &Thread,
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
     code: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; what is a code object has its layout.
+    // SAFETY: guaranteed by the caller. A code object has this layout.
     unsafe {
         let own = (*frame).code;
         let new = code.cast::<Code>();
@@ -85,7 +86,7 @@ pub(in crate::cpython) unsafe fn replace(
     }
 }
 
-/// In the frame or in a shadow of it, where that is possible.
+/// Runs the code in the frame or in a shadow frame if possible, else by a call.
 #[inline]
 unsafe fn natively_or_called(
     thread: &Thread,
@@ -93,7 +94,7 @@ unsafe fn natively_or_called(
     frame: *mut Frame,
     new: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         if same_free_variables((*frame).code, new) && frames::has_room(ts, frame, new) {
             Tally::bump(&TALLY.native);
@@ -103,7 +104,7 @@ unsafe fn natively_or_called(
     }
 }
 
-/// The code of a generator, or what somebody asks for beside the replacement itself.
+/// Runs the code of a generator, or code with one of the extra options on.
 #[cold]
 unsafe fn unusually(
     thread: &Thread,
@@ -114,7 +115,7 @@ unsafe fn unusually(
 ) -> *mut ffi::PyObject {
     let asked = UNUSUAL.load(Ordering::Relaxed);
     let begun = (asked & TIMED != 0 && plain).then(Instant::now);
-    // SAFETY: the caller's promise (see `replace`). What is kept meanwhile has no destructor.
+    // SAFETY: guaranteed by the caller (see `replace`). No value with a destructor is kept meanwhile.
     let result = unsafe {
         if plain && asked & REFERENCE == 0 {
             natively_or_called(thread, ts, frame, new)
@@ -128,7 +129,7 @@ unsafe fn unusually(
     result
 }
 
-/// Whether `new` takes the arguments of `own`, all of them positional.
+/// True if `new` takes the arguments of `own`, all of them positionally.
 unsafe fn fits(own: *mut Code, new: *mut Code) -> bool {
     const STARRED: i32 = ffi::CO_VARARGS | ffi::CO_VARKEYWORDS;
     const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
@@ -155,9 +156,9 @@ unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
     a == b || unsafe { ffi::PyUnicode_Compare(a, b) } == 0
 }
 
-/// Calls a function made of `code` (an owned reference) with the frame's arguments, and gives the frame up.
+/// Calls a function created from `code` (an owned reference) with the frame's arguments, and releases the frame.
 unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let function = match make_function(frame, code) {
             BoundFunction::Function(function) => function,
@@ -173,7 +174,7 @@ unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, 
             }
         };
         Tally::bump(&TALLY.called);
-        // An active thread's hook sees the call once more, with this code: it must run then as it is.
+        // If the thread is active, its hook sees this call again, with this code, and then has to run it unchanged.
         let seen = thread.mode.get() != Mode::Suspended;
         let outer = thread.direct.replace(if seen { code } else { null_mut() });
         let result = call_with_arguments(function, frame, (*code).argcount as usize);
@@ -196,15 +197,15 @@ unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n
 enum BoundFunction {
     /// An owned reference.
     Function(*mut ffi::PyObject),
-    /// The code wants a free variable the frame does not have.
+    /// The code has a free variable that the frame does not have.
     Unbound,
     /// Python raised.
     Failed,
 }
 
-/// A function of `code` with the frame's globals, closure and, for what shows them, names.
+/// Creates a function of `code` with the frame's globals and closure, and with the names of the frame's function.
 unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let closure = match make_closure(frame, code) {
             Ok(closure) => closure,
@@ -215,14 +216,14 @@ unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
             ffi::Py_XDECREF(closure);
             return BoundFunction::Failed;
         }
-        // The field is null in a new function and takes the reference over.
+        // The field is null in a new function, and takes over the reference.
         (*function.cast::<ffi::PyFunctionObject>()).func_closure = closure;
         copy_names(frames::function(frame), function.cast());
         BoundFunction::Function(function)
     }
 }
 
-/// Generators and coroutines show the name of the function that made them.
+/// Copies the names, because generators and coroutines show the name of the function that created them.
 unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionObject) {
     if from.is_null() {
         return;
@@ -238,9 +239,9 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
     }
 }
 
-/// A closure tuple for `code` out of the frame's free variables, found by name; null if it needs none.
+/// Creates a closure tuple for `code` from the frame's free variables, found by name. Null if it needs none.
 unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, BoundFunction> {
-    // SAFETY: the caller's promise (see `replace`); a new tuple's items are null until set, each once.
+    // SAFETY: guaranteed by the caller (see `replace`); a new tuple's items are null until set, each once.
     unsafe {
         let n = frames::free_count(code);
         if n == 0 {
@@ -262,9 +263,9 @@ unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::P
     }
 }
 
-/// The cell of the frame's free variable of that name, borrowed.
+/// The cell of the frame's free variable with this name, borrowed.
 unsafe fn find_cell(frame: *mut Frame, name: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
-    // SAFETY: the caller's promise (see `replace`).
+    // SAFETY: guaranteed by the caller (see `replace`).
     unsafe {
         let own = (*frame).code;
         let i = (0..frames::free_count(own)).find(|&i| same_name(frames::free_name(own, i), name))?;

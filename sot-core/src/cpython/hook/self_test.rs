@@ -1,5 +1,5 @@
-//! Compares the struct layouts this library was built with with what Python says, by hooking functions once. Run before
-//! the hook is used: a layout that differs would corrupt memory.
+//! Compares the struct layouts this library was built with to what Python reports, with the help of hooked functions.
+//! It runs before the hook is used, because a wrong layout would corrupt memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -32,18 +32,18 @@ use crate::version::PyVersion;
 /// Why the hook must not be used in this interpreter.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The library was built for another minor version.
+    /// The library was built for another minor version of CPython.
     #[error("built for CPython {built}, but this is CPython {running}")]
     Version {
-        /// What it was built for.
+        /// Version it was built for.
         built: PyVersion,
-        /// What runs it.
+        /// Version that is running.
         running: PyVersion,
     },
-    /// A struct differs.
+    /// A struct has another layout.
     #[error("CPython {}: {field} is not where it is expected", PyVersion::BUILT_FOR)]
     Field {
-        /// The field, or what it shows.
+        /// The field, or the fact it determines.
         field: &'static str,
     },
     /// The slot cannot be used.
@@ -54,7 +54,7 @@ pub enum LayoutError {
     Python(#[from] PyErr),
 }
 
-/// Checks version and layouts; see [`LayoutError`].
+/// Checks the version and the layouts; see [`LayoutError`].
 pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     let running = PyVersion(py.version_info().minor);
     if running != PyVersion::BUILT_FOR {
@@ -77,12 +77,12 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     ] {
         problem.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
     }
-    // Without it guards walk as they do the first time.
+    // If there are blind spots, guards run in full each time.
     Ok(look_for_blind_spots(py)?)
 }
 
-/// A function with every kind of argument, a free variable and arguments that are cells; one like it that computes
-/// something else in a larger frame.
+/// A function with every kind of argument, a free variable, and arguments that are cells; and a similar function that
+/// computes another result in a larger frame.
 const SOURCE: &std::ffi::CStr = c_str!(
     r"
 def make(free):
@@ -113,7 +113,7 @@ impl<'py> Probes<'py> {
         Ok(Probes { original: get("original")?, replacement: get("replacement")? })
     }
 
-    /// `original(a, c=c, extra=extra)` and what it should answer.
+    /// Calls `original` with fixed arguments. Returns whether the result is the expected one with this tag.
     fn call(&self, py: Python<'py>, tag: &str) -> PyResult<bool> {
         let kwargs = PyDict::new(py);
         kwargs.set_item("c", "c")?;
@@ -133,7 +133,7 @@ fn expect(holds: bool, field: &'static str) -> Result<(), LayoutError> {
     }
 }
 
-/// Fields of code objects against their attributes.
+/// Compares fields of code objects with their attributes.
 fn check_code(code: &Bound<'_, PyCode>) -> Result<(), LayoutError> {
     let number = |name: &str| -> PyResult<i32> { code.getattr(name)?.extract() };
     // SAFETY: a code object; should the layout differ, plain fields of it are still inside the object.
@@ -157,7 +157,7 @@ fn check_frame_size(code: &Bound<'_, PyCode>) -> Result<(), LayoutError> {
     const SPECIALS: usize = 9;
     let raw = code.as_ptr().cast::<Code>();
     let length = |name: &str| -> PyResult<usize> { code.getattr(name)?.len() };
-    // Arguments that are cells are counted as both.
+    // Arguments that are cells are counted in both lists.
     let names: usize = length("co_varnames")? + length("co_cellvars")? + length("co_freevars")? - 2;
     // SAFETY: a code object whose plain fields were right.
     unsafe {
@@ -181,7 +181,7 @@ fn check_code_state(code: &Bound<'_, PyCode>) -> Result<(), LayoutError> {
     expect(agrees_with_api(code)?, "PyCodeObject.co_extra (removed)")
 }
 
-/// Has the hook look at one frame.
+/// Makes the hook look at one frame.
 fn check_frame(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutError> {
     let expected = Expected::of(&probes.original)?;
     PROBE.set(Task::Look { expected, found: None });
@@ -195,7 +195,7 @@ fn check_frame(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutError> {
     expect(answered?, "what a hooked function returns")
 }
 
-/// Replaces one frame.
+/// Makes the hook replace one frame.
 fn check_replacement(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutError> {
     let code = flatten_signature(&function_code(&probes.replacement))?;
     let original = function_code(&probes.original).unbind();
@@ -210,7 +210,7 @@ fn check_replacement(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutEr
     expect(counts().replaced() == before + 1, "a replaced frame")
 }
 
-/// Functions of which the innermost runs in the place of its caller.
+/// Functions of which the innermost runs in place of its caller.
 const CALLS: &std::ffi::CStr = c_str!(
     r"
 import sys
@@ -223,7 +223,7 @@ def resumed():
 "
 );
 
-/// Looks at the chain of frames, and then changes it.
+/// Compares the chain of frames, and then changes it.
 fn check_chain(py: Python<'_>) -> Result<(), LayoutError> {
     let namespace = PyDict::new(py);
     py.run(CALLS, Some(&namespace), None)?;
@@ -242,7 +242,7 @@ fn check_chain(py: Python<'_>) -> Result<(), LayoutError> {
     expect(behind == "waiting", "the running frame")
 }
 
-/// What the probe's frame must show.
+/// Expected properties of the probe's frame.
 struct Expected {
     code: Py<PyCode>,
     function: Py<PyFunction>,
@@ -307,7 +307,7 @@ impl ProbeEvaluator {
 
 impl FrameEvaluator for ProbeEvaluator {
     fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict {
-        // Taken out meanwhile: comparing runs Python, and the lock must not be held then.
+        // Taken out meanwhile: comparisons run Python code, and the lock must not be held then.
         let mut task = self.take();
         let verdict = task.on(frame);
         self.set(task);

@@ -1,5 +1,5 @@
-//! Sections of the program in which frames go to the evaluator: the slot is ours from the first open section of the
-//! process to the last, and a flag of the thread says whether its frames are looked at.
+//! Sections of the program in which frames go to the evaluator. Our hook is in the slot from the first open section
+//! of the process to the last one. A flag of each thread says whether its frames go to the evaluator.
 
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -26,7 +26,7 @@ pub enum HookError {
     SlotNotFound,
 }
 
-/// Opens a section: until the result is dropped, frames of this thread go to the evaluator. Sections nest; they close
+/// Opens a section: frames of this thread go to the evaluator until the result is dropped. Sections nest, and close
 /// in the opposite order.
 #[inline]
 pub fn enter(py: Python<'_>) -> Result<Active<'_>, HookError> {
@@ -36,7 +36,7 @@ pub fn enter(py: Python<'_>) -> Result<Active<'_>, HookError> {
     open(py, Mode::Active)
 }
 
-/// Leaves frames of this thread to CPython until the result is dropped. Outside of sections it does nothing.
+/// Leaves frames of this thread to CPython until the result is dropped. Has no effect outside sections.
 #[inline]
 pub fn suspend(_py: Python<'_>) -> Suspended<'_> {
     let before = THREAD.with(|thread| {
@@ -49,8 +49,8 @@ pub fn suspend(_py: Python<'_>) -> Suspended<'_> {
     Suspended { before, token: PhantomData }
 }
 
-/// Leaves frames of this thread to CPython until [`end_disabled`] is called, in sections that are opened meanwhile,
-/// too; whether they went to the evaluator before.
+/// Leaves frames of this thread to CPython until [`end_disabled`] is called, even in sections that are opened
+/// meanwhile. Returns whether they went to the evaluator before.
 pub fn begin_disabled(_py: Python<'_>) -> bool {
     THREAD.with(|thread| {
         thread.disabled.set(thread.disabled.get() + 1);
@@ -62,7 +62,7 @@ pub fn begin_disabled(_py: Python<'_>) -> bool {
     })
 }
 
-/// Ends what [`begin_disabled`] began, which is told what that has said.
+/// Ends the effect of [`begin_disabled`], whose result has to be passed.
 pub fn end_disabled(_py: Python<'_>, was_active: bool) {
     THREAD.with(|thread| {
         thread.disabled.set(thread.disabled.get().saturating_sub(1));
@@ -72,26 +72,26 @@ pub fn end_disabled(_py: Python<'_>, was_active: bool) {
     });
 }
 
-/// Whether frames of this thread go to the evaluator now.
+/// True if frames of this thread go to the evaluator now.
 #[inline]
 pub fn is_active() -> bool {
     THREAD.with(|thread| thread.mode.get() == Mode::Active)
 }
 
-/// Whether frames come to the hook, whatever it does with them.
+/// True if the hook is in the slot, so that frames reach it.
 pub(in crate::cpython) fn has_slot(_: Python<'_>) -> bool {
     // SAFETY: the token says the GIL is held.
     unsafe { EvalSlot::find().is_ok_and(|slot| address(slot.get()) == address(hook_entry)) }
 }
 
-/// An open section.
+/// An open section, which ends when this is dropped.
 #[must_use = "the section ends when this is dropped"]
 #[derive(Debug)]
 pub struct Active<'py> {
     slot: EvalSlot,
     thread: *const Thread,
     before: Mode,
-    /// Another tracer's hook that was in the slot while a section of ours was open; null for none.
+    /// Another tracer's hook that was in the slot when this section was opened; null if none.
     displaced: *mut (),
     token: PhantomData<Python<'py>>,
 }
@@ -99,8 +99,8 @@ pub struct Active<'py> {
 impl Drop for Active<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the token says the GIL is held, and keeps the section in the thread that has opened it, whose state
-        // outlives all that the thread runs.
+        // SAFETY: the token says that the GIL is held, and keeps the section in the thread that opened it. The state
+        // of the thread outlives all code that the thread runs.
         unsafe {
             let thread = &*self.thread;
             thread.mode.set(self.before);
@@ -110,7 +110,7 @@ impl Drop for Active<'_> {
     }
 }
 
-/// A stretch without tracing.
+/// A scope without tracing.
 #[must_use = "the stretch ends when this is dropped"]
 #[derive(Debug)]
 pub struct Suspended<'py> {
@@ -125,11 +125,11 @@ impl Drop for Suspended<'_> {
     }
 }
 
-/// Opens a section of the given kind.
+/// Opens a section of the given mode.
 pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
     let slot = unsafe { EvalSlot::find()? };
-    // SAFETY: as above; code of the interpreter's has called.
+    // SAFETY: as above. Code of the interpreter is the caller.
     let displaced = unsafe { install(py, slot) };
     Ok(THREAD.with(|thread| {
         measure_of(thread);
@@ -139,15 +139,15 @@ pub(in crate::cpython) fn open(py: Python<'_>, mode: Mode) -> Result<Active<'_>,
     }))
 }
 
-/// Runs work of ours that CPython calls. In an open section nothing is asked: attached code of this thread has opened
-/// it.
+/// Runs work of the tracer's that CPython has called. In an open section the thread need not be attached again,
+/// because attached code of this thread has opened it.
 ///
 /// # Safety
 /// The GIL is held.
 #[inline]
 pub(in crate::cpython) unsafe fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     if THREAD.with(|thread| thread.open.get() > 0) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         work(unsafe { Python::assume_attached() })
     } else {
         Python::attach(work)
@@ -157,17 +157,18 @@ pub(in crate::cpython) unsafe fn attached<T>(work: impl FnOnce(Python<'_>) -> T)
 /// Number of open sections in all threads.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// What the slot gets back when the last section ends.
+/// The evaluator that the slot gets back when the last section ends.
 static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
-/// Makes the slot ours. It is looked at every time, because frameworks reset it without asking. The result is who gets
-/// it back when the section ends, though others of ours are open: another tracer, in whose section this one is.
+/// Puts our hook into the slot. The slot is checked every time, because frameworks reset it. Returns the other
+/// tracer's hook that was in the slot, if this section is within that tracer's section: the slot gets it back when
+/// this section ends, even while other sections of ours are open.
 ///
 /// # Safety
 /// The GIL is held, and the slot is that of the interpreter that runs.
 unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
     let ours = address(hook_entry);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let found = address(unsafe { slot.get() });
     let open = OPEN.load(Ordering::Relaxed);
     let mut displaced = null_mut();
@@ -178,11 +179,12 @@ unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
             displaced = foreign;
         }
         FOREIGN.store(foreign, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { slot.set(hook_entry) };
     }
     if open == 0 {
-        // Ours without an open section was put back by somebody who had saved it: there is nothing older to return to.
+        // If our hook is in the slot without an open section, somebody has saved and restored it; no older evaluator
+        // is known.
         let before = if found == ours { address(default_eval) } else { found };
         BEFORE.store(before, Ordering::Relaxed);
     }
@@ -190,16 +192,16 @@ unsafe fn install(py: Python<'_>, slot: EvalSlot) -> *mut () {
     displaced
 }
 
-/// Counts a section off; the last one gives the slot back, unless somebody else has taken it meanwhile, and so does one
-/// that has taken it from another tracer.
+/// Counts a section as closed. The last one gives the slot back, unless somebody else has taken it meanwhile. A
+/// section that has taken the slot from another tracer gives it back in any case.
 ///
 /// # Safety
-/// As of [`install`]; what was displaced was read out of the slot.
+/// As of [`install`]; `displaced` was read from the slot.
 unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
     let open = OPEN.load(Ordering::Relaxed) - 1;
     OPEN.store(open, Ordering::Relaxed);
     if open > 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if !displaced.is_null() && address(slot.get()) == address(hook_entry) {
                 slot.set(std::mem::transmute::<*mut (), EvalFrame>(displaced));
@@ -207,30 +209,30 @@ unsafe fn uninstall(slot: EvalSlot, displaced: *mut ()) {
         }
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let found = unsafe { slot.get() };
     if address(found) == address(hook_entry) || address(found) == address(default_eval) {
         let before = BEFORE.load(Ordering::Relaxed);
-        // SAFETY: what is kept there was read out of the slot.
+        // SAFETY: the pointer was read from the slot.
         unsafe { slot.set(std::mem::transmute::<*mut (), EvalFrame>(before)) };
     }
 }
 
-/// A stretch in which the slot is CPython's though a section is open.
+/// A scope in which the slot is CPython's although a section is open.
 pub(in crate::cpython) struct Sleep {
-    /// Where it was given back.
+    /// The slot, if it was given back.
     slot: Option<EvalSlot>,
 }
 
 impl Sleep {
-    /// Gives the slot back, if it is ours and nobody else's, and no other thread has a section. No destructor ends it
-    /// (see `hook`).
+    /// Gives the slot back, if our hook is in it, no other evaluator was there before, and no other thread has a
+    /// section. The scope is not ended by a destructor (see `hook`).
     ///
     /// # Safety
     /// The GIL is held.
     #[inline]
     pub(in crate::cpython) unsafe fn begin(thread: &Thread) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let is_alone =
                 OPEN.load(Ordering::Relaxed) == thread.open.get() && FOREIGN.load(Ordering::Relaxed).is_null();
@@ -242,13 +244,13 @@ impl Sleep {
         }
     }
 
-    /// Takes the slot again, unless somebody else has taken it.
+    /// Puts our hook into the slot again, unless somebody else has taken the slot.
     ///
     /// # Safety
     /// The GIL is held.
     #[inline]
     pub(in crate::cpython) unsafe fn end(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(slot) = self.slot.filter(|slot| address(slot.get()) == address(default_eval)) {
                 slot.set(hook_entry);

@@ -1,8 +1,9 @@
-//! Handlers of signals do not run while the tracer works. CPython runs them on the thread that it takes for the main
-//! one; while signals are deferred it takes no thread for that. What has arrived meanwhile stays with CPython, and its
-//! handlers run as soon as the program goes on: in the program's own frame, with the program's own `try` around it.
+//! Defers signal handlers while the tracer works. CPython runs them on the thread that it considers the main thread;
+//! while signals are deferred, it considers no thread as that. Signals that arrive stay pending in CPython. Their
+//! handlers run when the program continues: in the program's own frame, within the program's own `try` statements.
 //!
-//! Nothing that the program could see is changed: neither handlers nor the process's signal mask or wakeup descriptor.
+//! Nothing that the program could see is changed: neither handlers nor the process's signal mask or wakeup
+//! descriptor.
 
 use std::cell::Cell;
 use std::ffi::c_ulong;
@@ -17,15 +18,15 @@ use crate::cpython::hook::thread_exceptions::exception_waits;
 use crate::cpython::import;
 use crate::cpython::layout::SIGNALS;
 
-/// Where the fields of `_PyRuntime` are that decide when handlers run.
+/// Offsets of the fields of `_PyRuntime` that decide when handlers run.
 pub(in crate::cpython) struct SignalFields {
     /// `interpreters.main`
     pub(in crate::cpython) main_interpreter: usize,
     /// `main_thread`, an `unsigned long`
     pub(in crate::cpython) main_thread: usize,
-    /// An `int` that is not 0 once a signal has arrived: `ceval.signals_pending`, from 3.12 on `signals.is_tripped`.
+    /// An `int` that is not 0 if a signal has arrived: `ceval.signals_pending`, from 3.12 on `signals.is_tripped`.
     pub(in crate::cpython) waiting: usize,
-    /// A field nearby whose value is known: `ceval.gil.interval`, from 3.12 on `signals.handlers`.
+    /// A field nearby with a known value, for the self test: `ceval.gil.interval`, from 3.12 on `signals.handlers`.
     pub(in crate::cpython) beside: usize,
 }
 
@@ -42,7 +43,7 @@ extern "C" {
     fn _PyEval_SignalReceived(of: *mut u8);
 }
 
-/// A field of the runtime.
+/// Address of a field of the runtime.
 fn field<T>(offset: usize) -> *mut T {
     // SAFETY: the offset lies inside the struct, as the self test has seen.
     unsafe { (&raw mut _PyRuntime).cast::<u8>().add(offset).cast() }
@@ -53,19 +54,19 @@ fn main_thread() -> &'static AtomicU64 {
     unsafe { &*field::<AtomicU64>(SIGNALS.main_thread) }
 }
 
-/// The number of this thread.
+/// Id of this thread.
 #[inline]
 pub(super) fn thread_number() -> c_ulong {
     // SAFETY: it asks the system for a number.
     unsafe { PyThread_get_thread_ident() }
 }
 
-/// Whether a signal has arrived whose handler is deferred, or another thread has set an exception that waits.
+/// True if a signal has arrived whose handler is deferred, or if another thread has set an exception that is held.
 pub fn signal_waits() -> bool {
     main_thread().load(Ordering::Relaxed) == 0 && has_signals() || exception_waits()
 }
 
-/// Whether a signal has arrived whose handler has not run.
+/// True if a signal has arrived whose handler has not run yet.
 #[inline]
 pub fn has_signals() -> bool {
     // SAFETY: an aligned `int` that lives as long as the process, and that CPython reads and writes atomically.
@@ -73,20 +74,20 @@ pub fn has_signals() -> bool {
 }
 
 thread_local! {
-    /// Whether signals are deferred for the function that returns next.
+    /// True if signals stay deferred when the running function returns.
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, no handler of a signal runs.
+/// Signal handlers are deferred while this lives.
 #[must_use = "handlers run again when this is dropped"]
 #[derive(Debug)]
 pub struct Deferred<'py> {
-    /// The main thread, if this is it and nobody has deferred them already.
+    /// Id of this thread, if it is the main thread and signals were not deferred before.
     thread: Option<c_ulong>,
     token: PhantomData<(Python<'py>, *const ())>,
 }
 
-/// Defers the handlers of signals. On threads that run none it does nothing.
+/// Defers signal handlers. Has no effect on threads other than the main thread.
 #[inline]
 pub fn defer_signals(_: Python<'_>) -> Deferred<'_> {
     let here = thread_number();
@@ -98,7 +99,7 @@ pub fn defer_signals(_: Python<'_>) -> Deferred<'_> {
 }
 
 impl Deferred<'_> {
-    /// The function that runs returns with signals deferred, to a caller that takes that over ([`take_held`]).
+    /// Keeps signals deferred when the running function returns. Its caller has to take this over ([`take_held`]).
     pub fn hold(self) {
         if self.thread.is_some() {
             HELD.set(true);
@@ -119,13 +120,13 @@ impl Drop for Deferred<'_> {
     }
 }
 
-/// Takes over that signals are deferred, where the function that was called has left it so.
+/// Takes over the deferral that a called function has left in effect.
 #[inline]
 pub fn take_held(_: Python<'_>) -> Option<Deferred<'_>> {
     HELD.take().then(|| Deferred { thread: Some(thread_number()), token: PhantomData })
 }
 
-/// Ends what the function that has raised may have left so.
+/// Ends a deferral that a function has left in effect before it raised.
 #[inline]
 pub(in crate::cpython) fn release_held() {
     if HELD.get() {
@@ -133,11 +134,11 @@ pub(in crate::cpython) fn release_held() {
     }
 }
 
-/// Has the evaluation loop look for signals again: it may have looked while they were deferred.
+/// Makes the evaluation loop check for signals again, because it may have checked while they were deferred.
 #[cold]
 fn remind() {
     #[cfg(not(Py_3_9))]
-    // SAFETY: what the C handler of a signal does, but for noting which one.
+    // SAFETY: this is what the C handler of a signal does, except for recording the signal's number.
     unsafe {
         _PyEval_SignalReceived(field(crate::cpython::layout::CEVAL));
     }
@@ -155,7 +156,7 @@ fn remind() {
     }
 }
 
-/// The field that is not where it is expected.
+/// Returns the first field that is not at its expected place.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
     // SAFETY: the GIL is held; both fields are words of the runtime, if the layout is right.
     let is_main = unsafe { *field::<*mut ffi::PyInterpreterState>(SIGNALS.main_interpreter) == current_interpreter() };
@@ -169,7 +170,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     let number = module.getattr("SIGINT")?;
     let deferred = defer_signals(py);
     if deferred.thread.is_some() {
-        // Refused outside the main thread; otherwise it changes nothing.
+        // `signal.signal` is refused outside the main thread; otherwise this call changes nothing.
         let set = module.call_method1("signal", (&number, module.call_method1("getsignal", (&number,))?));
         if !set.is_err_and(|error| error.is_instance_of::<PyValueError>(py)) {
             return Ok(Some("_PyRuntime.main_thread"));
@@ -178,7 +179,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     Ok(None)
 }
 
-/// Whether the number of microseconds until threads are switched is where it is expected.
+/// True if the switch interval of threads, in microseconds, is at its expected place.
 #[cfg(not(Py_3_12))]
 fn is_beside(py: Python<'_>) -> PyResult<bool> {
     let seconds: f64 = import(py, "sys")?.call_method0("getswitchinterval")?.extract()?;
@@ -187,7 +188,7 @@ fn is_beside(py: Python<'_>) -> PyResult<bool> {
     Ok((seconds * 1e6 - interval as f64).abs() < 2.0)
 }
 
-/// Whether the handlers are where they are expected.
+/// True if the signal handlers are at their expected place.
 #[cfg(Py_3_12)]
 fn is_beside(py: Python<'_>) -> PyResult<bool> {
     let module = import(py, "_signal")?;

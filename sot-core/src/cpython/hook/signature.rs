@@ -1,4 +1,4 @@
-//! The flat signature replaced code has: every argument of the original is a positional one, in the same order.
+//! The flat signature of replacement code: every argument of the original is positional, in the same order.
 
 use pyo3::ffi;
 use pyo3::intern;
@@ -7,14 +7,14 @@ use pyo3::types::{PyCode, PyDict};
 
 use crate::cpython::hook::fresh_frame::total_args;
 
-/// Number of arguments of a code object, with keyword-only ones, `*args` and `**kwargs`.
+/// Number of arguments of a code object, including keyword-only ones, `*args` and `**kwargs`.
 pub fn total_arg_count(code: &Bound<'_, PyCode>) -> usize {
     // SAFETY: a code object has the layout of one.
     unsafe { total_args(code.as_ptr().cast()) }
 }
 
-/// A copy of `code` that takes keyword-only arguments, `*args` and `**kwargs` as plain positional arguments. Where the
-/// variables lie does not change, because arguments come first in `co_varnames` in this order anyway.
+/// Returns a copy of `code` that takes keyword-only arguments, `*args` and `**kwargs` as plain positional arguments.
+/// The slots of variables do not change, because arguments come first in `co_varnames`, in this order.
 pub fn flatten_signature<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let py = code.py();
     let flags: i32 = code.getattr(intern!(py, "co_flags"))?.extract()?;

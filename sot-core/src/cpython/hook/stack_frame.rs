@@ -1,5 +1,5 @@
-//! Frames from 3.11 on: they live on the thread's data stack, and a fresh one is on its top and seen by nobody else.
-//! Arguments hold their raw value, cells and free variables are not made yet. Code is replaced in place.
+//! Frames from 3.11 on: they are on the thread's data stack. A fresh frame is on its top, and nobody else can access
+//! it. Arguments hold their raw values; cells and free variables do not exist yet. Code is replaced in place.
 
 use std::ptr::null_mut;
 
@@ -14,13 +14,13 @@ const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
 /// `FRAME_OWNED_BY_THREAD`.
 const OWNED_BY_THREAD: u8 = 0;
 
-/// Whether the frame is that of a function about to run its first instruction; resumed generators are not.
+/// True if the frame belongs to a function about to run its first instruction. False for resumed generators.
 ///
 /// # Safety
-/// `frame` was handed to the hook.
+/// `frame` was passed to the hook.
 #[inline]
 pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise; what is handed to the hook runs a code object.
+    // SAFETY: guaranteed by the caller. A frame passed to the hook has a code object.
     unsafe {
         let code = (*frame).code;
         (*frame).owner == OWNED_BY_THREAD
@@ -30,7 +30,7 @@ pub(in crate::cpython) unsafe fn is_fresh(frame: *mut Frame) -> bool {
     }
 }
 
-/// `FRAME_OWNED_BY_CSTACK`: no frame of a program's (from 3.12).
+/// `FRAME_OWNED_BY_CSTACK`: a frame that does not belong to the program (from 3.12 on).
 const OWNED_BY_C_STACK: u8 = 3;
 
 /// The frame that called this one; null if there is none.
@@ -39,7 +39,7 @@ const OWNED_BY_C_STACK: u8 = 3;
 /// `frame` runs.
 #[inline]
 pub(in crate::cpython) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
-    // SAFETY: the caller's promise; frames that run are alive, and end with null.
+    // SAFETY: guaranteed by the caller. Running frames are alive, and their chain ends with null.
     unsafe {
         let mut caller = (*frame).previous;
         while !caller.is_null() && (*caller).owner == OWNED_BY_C_STACK {
@@ -57,12 +57,12 @@ struct FrameObject {
     frame: *mut Frame,
 }
 
-/// Whether it is the frame of a frame object.
+/// True if this is the frame of a frame object.
 ///
 /// # Safety
 /// `object` is a live frame object.
 pub(in crate::cpython) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi::PyObject) -> bool {
-    // SAFETY: the caller's promise; the object is larger than that.
+    // SAFETY: guaranteed by the caller; the object is larger than that.
     unsafe { (*object.cast::<FrameObject>()).frame == frame }
 }
 
@@ -76,7 +76,7 @@ unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).nfreevars as usize }
 }
 
@@ -85,19 +85,19 @@ pub(in crate::cpython) unsafe fn free_count(code: *mut Code) -> usize {
 /// # Safety
 /// `code` is a live code object and `i < free_count(code)`.
 pub(in crate::cpython) unsafe fn free_name(code: *mut Code, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; free variables are the last of the names.
+    // SAFETY: guaranteed by the caller; free variables are the last of the names.
     unsafe {
         let first = (*code).nlocalsplus - (*code).nfreevars;
         ffi::PyTuple_GET_ITEM((*code).localsplusnames, first as isize + i as isize)
     }
 }
 
-/// Argument `i`: borrowed, null if unbound.
+/// Argument `i`. Borrowed; null if unbound.
 ///
 /// # Safety
 /// `frame` is fresh and `i` is less than the number of its arguments.
 pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { *slots(frame).add(i) }
 }
 
@@ -106,7 +106,7 @@ pub(in crate::cpython) unsafe fn argument(frame: *mut Frame, i: usize) -> *mut f
 /// # Safety
 /// `frame` is fresh and `i < free_count(its code)`.
 pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise; a function whose code has free variables has a closure of that many cells.
+    // SAFETY: guaranteed by the caller; a function whose code has free variables has a closure of that many cells.
     unsafe {
         let closure = (*(*frame).func).func_closure;
         if closure.is_null() || i as isize >= ffi::PyTuple_GET_SIZE(closure) {
@@ -116,30 +116,30 @@ pub(in crate::cpython) unsafe fn closure_cell(frame: *mut Frame, i: usize) -> *m
     }
 }
 
-/// The function the frame belongs to, borrowed.
+/// The frame's function, borrowed.
 ///
 /// # Safety
 /// `frame` is fresh.
 pub(in crate::cpython) unsafe fn function(frame: *mut Frame) -> *mut ffi::PyFunctionObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).func }
 }
 
-/// The arguments as a vector to call with.
+/// The arguments as a vector for a call.
 ///
 /// # Safety
 /// `frame` is fresh and has `n` arguments; it outlives the result.
 pub(in crate::cpython) unsafe fn arguments(frame: *mut Frame, _n: usize) -> Arguments {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Arguments::Slots(unsafe { slots(frame) })
 }
 
-/// Whether the data stack has room to make this frame one of `code`.
+/// True if the data stack has room to turn this frame into a frame of `code`.
 ///
 /// # Safety
 /// `frame` is fresh and of this thread; `code` is a live code object.
 pub(in crate::cpython) unsafe fn has_room(ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> bool {
-    // SAFETY: the caller's promise; a fresh frame lies in the current chunk, which ends at the limit.
+    // SAFETY: guaranteed by the caller; a fresh frame lies in the current chunk, which ends at the limit.
     unsafe {
         let (new, old) = (frame_size(code), frame_size((*frame).code));
         if new == old {
@@ -151,18 +151,18 @@ pub(in crate::cpython) unsafe fn has_room(ts: *mut ffi::PyThreadState, frame: *m
     }
 }
 
-/// Makes the frame one of `code` (a reference is taken over) and runs it.
+/// Turns the frame into a frame of `code`, whose reference is taken over, and runs it.
 ///
 /// # Safety
-/// `frame` is fresh and [`has_room`]; `code` is a code object of flat signature with as many arguments and the same
-/// free variables, and neither it nor the frame's own is a generator.
+/// `frame` is fresh and [`has_room`]. `code` is a code object of flat signature with as many arguments and the same
+/// free variables. Neither `code` nor the frame's own code is a generator.
 pub(in crate::cpython) unsafe fn run_replaced(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
     code: *mut Code,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise: the frame is on top of the data stack, which has room for the new size, and nobody
-    // else sees it; slots beyond the arguments own nothing.
+    // SAFETY: guaranteed by the caller. The frame is on top of the data stack, which has room for the new size, and
+    // nobody else can access it. Slots behind the arguments own no references.
     unsafe {
         let old = (*frame).code;
         if frame_size(code) != frame_size(old) {
@@ -180,21 +180,21 @@ pub(in crate::cpython) unsafe fn run_replaced(
     }
 }
 
-/// Gives up a frame that will not be run.
+/// Releases a frame that will not be run.
 ///
 /// # Safety
 /// `frame` is fresh, of this thread, and not used afterwards.
 pub(in crate::cpython) unsafe fn release(ts: *mut ffi::PyThreadState, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { release_frame(ts.cast(), frame) }
 }
 
-/// What is wrong with the data stack around a fresh frame, for the self test.
+/// Returns an inconsistency of the data stack around a fresh frame, for the self test.
 ///
 /// # Safety
 /// `frame` is fresh and of this thread.
 pub(in crate::cpython) unsafe fn stack_problem(ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Option<&'static str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let ts = ts.cast::<ThreadState>();
         let end = frame.cast::<*mut ffi::PyObject>().add(frame_size((*frame).code));

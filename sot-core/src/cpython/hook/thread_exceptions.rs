@@ -1,10 +1,11 @@
-//! What other threads raise in this one (`PyThreadState_SetAsyncExc`) waits while the tracer works or a graph runs:
-//! CPython raises it in any Python code that the thread runs, and code of the tracer's or the framework's would take it
-//! for an error of its own.
+//! Holds back exceptions that other threads set for this one (`PyThreadState_SetAsyncExc`) while the tracer works or
+//! a graph runs. CPython raises such an exception in any Python code that the thread runs; code of the tracer or the
+//! framework would take it for an error of its own.
 //!
-//! CPython finds a thread by its number, in a list in which newer states come first. A thread has a second state, which
-//! runs nothing. While exceptions are held the second state has the thread's number and is found; otherwise it has
-//! none. What was set for it is then set for the thread's own state, and raised in the program's own frame.
+//! CPython finds a thread by its id, in a list of thread states in which newer states come first. So each thread gets
+//! a second state, which runs nothing. While exceptions are held, the second state has the thread's id, and is found
+//! first; otherwise it has no id. Afterwards an exception that was set for it is set for the thread's own state, and
+//! raised in the program's own frame.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_ulong};
@@ -24,18 +25,18 @@ extern "C" {
     fn PyThreadState_SetAsyncExc(thread: c_ulong, exception: *mut ffi::PyObject) -> c_int;
 }
 
-/// How often this process has been forked from another: a child has no state but that of the thread that forked.
+/// Number of forks that led to this process. In a child process, only the state of the forking thread exists.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// The second states of threads that have ended, to be deleted by whoever has the GIL next. Nobody waits for the lock:
-/// in a child process it may be that of a thread that is no more. A state that is not noted stays until the process
-/// ends.
+/// Second states of threads that have ended, to be deleted by the next holder of the GIL. Nobody waits for the lock,
+/// because in a child process it may be held by a thread that does not exist there. A state that could not be added
+/// stays until the process ends.
 static ORPHANS: Mutex<Vec<AtomicPtr<ffi::PyThreadState>>> = Mutex::new(Vec::new());
 
 /// The second state of this thread.
 struct Taker {
     state: Cell<*mut ffi::PyThreadState>,
-    /// [`FORKS`] when it was made.
+    /// [`FORKS`] when the state was created.
     forks: Cell<u32>,
 }
 
@@ -44,32 +45,32 @@ thread_local! {
 }
 
 impl Taker {
-    /// The state, if there is one.
+    /// Returns the state, if there is one.
     #[inline]
     fn get(&self) -> Option<*mut ffi::PyThreadState> {
         let state = self.state.get();
         (!state.is_null() && self.forks.get() == FORKS.load(Ordering::Relaxed)).then_some(state)
     }
 
-    /// Makes the state. Null where CPython has no memory for it.
+    /// Creates the state. Null if CPython has no memory for it.
     #[cold]
     fn make(&self, _: Python<'_>) -> *mut ffi::PyThreadState {
         static WATCHED: Once = Once::new();
         extern "C" fn in_child() {
             FORKS.fetch_add(1, Ordering::Relaxed);
-            // They have gone with their threads.
+            // The states have gone with their threads.
             if let Ok(mut orphans) = ORPHANS.try_lock() {
                 orphans.clear();
             }
         }
-        // SAFETY: the handler touches atomics and a mutex that it does not wait for.
+        // SAFETY: the handler uses atomics, and a mutex for which it does not wait.
         WATCHED.call_once(|| unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
         });
         let orphans = ORPHANS.try_lock().map(|mut orphans| std::mem::take(&mut *orphans)).unwrap_or_default();
         for orphan in orphans {
             let orphan = orphan.into_inner();
-            // SAFETY: the GIL is held; the state has run nothing and its thread, which knew it alone, has ended.
+            // SAFETY: the GIL is held. The state has run nothing, and only its thread knew it, which has ended.
             unsafe {
                 ffi::PyThreadState_Clear(orphan);
                 ffi::PyThreadState_Delete(orphan);
@@ -97,48 +98,48 @@ impl Drop for Taker {
     }
 }
 
-/// This thread's second state, if it has one and has not ended.
+/// This thread's second state, if there is one and the thread has not ended.
 #[inline]
 fn known() -> Option<*mut ffi::PyThreadState> {
     TAKER.try_with(Taker::get).ok().flatten()
 }
 
-/// Where a thread's state has the exception that is to be raised in it.
+/// Address of the exception that is to be raised, in a thread's state.
 ///
 /// # Safety
 /// The state is alive.
 #[inline]
 unsafe fn waiting(state: *mut ffi::PyThreadState) -> *mut *mut ffi::PyObject {
-    // SAFETY: the caller's promise; the word lies inside the struct, as the self test has seen.
+    // SAFETY: guaranteed by the caller; the word lies inside the struct, as the self test has seen.
     unsafe { state.cast::<*mut ffi::PyObject>().add(THREAD_EXCEPTION) }
 }
 
-/// Where it has the thread's number, by which CPython finds it.
+/// Address of the thread's id, by which CPython finds it, in a thread's state.
 ///
 /// # Safety
 /// The state is alive.
 #[inline]
 unsafe fn number(state: *mut ffi::PyThreadState) -> *mut c_ulong {
-    // SAFETY: the caller's promise; it comes right behind, as the self test has seen.
+    // SAFETY: guaranteed by the caller; it comes right behind, as the self test has seen.
     unsafe { waiting(state).add(1).cast() }
 }
 
-/// Whether another thread has set an exception that waits.
+/// True if an exception set by another thread is held.
 pub(in crate::cpython) fn exception_waits() -> bool {
     // SAFETY: the state is alive.
     known().is_some_and(|taker| unsafe { *number(taker) != 0 && !(*waiting(taker)).is_null() })
 }
 
-/// While it lives, nothing is raised in this thread that another one has set.
+/// While this lives, exceptions set by other threads are not raised in this one.
 #[must_use = "what was set is raised when this is dropped"]
 #[derive(Debug)]
 pub struct HeldExceptions<'py> {
-    /// The thread's second state, if nobody held exceptions already.
+    /// The thread's second state, if exceptions were not held before.
     taker: Option<*mut ffi::PyThreadState>,
     token: PhantomData<(Python<'py>, *const ())>,
 }
 
-/// Has what other threads set for this one wait, and what they have set already.
+/// Holds exceptions that other threads set for this one, including one that has been set already.
 #[inline]
 pub fn hold_exceptions(py: Python<'_>) -> HeldExceptions<'_> {
     let taker = known().unwrap_or_else(|| TAKER.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
@@ -162,7 +163,7 @@ impl Drop for HeldExceptions<'_> {
     #[inline]
     fn drop(&mut self) {
         let Some(taker) = self.taker else { return };
-        // The process has been forked meanwhile: a child does not have the state.
+        // If the process has been forked meanwhile, the child does not have the state.
         if known() != Some(taker) {
             return;
         }
@@ -176,13 +177,13 @@ impl Drop for HeldExceptions<'_> {
     }
 }
 
-/// Sets what was set for the second state for this thread's own.
+/// Sets the second state's exception for this thread's own state.
 ///
 /// # Safety
 /// The GIL is held, and the state is alive.
 #[cold]
 unsafe fn raise_later(taker: *mut ffi::PyThreadState) {
-    // SAFETY: the caller's promise; the exception belongs to the state, and CPython takes a reference of its own.
+    // SAFETY: guaranteed by the caller; the exception belongs to the state, and CPython takes a reference of its own.
     unsafe {
         let exception = std::mem::replace(&mut *waiting(taker), null_mut());
         PyThreadState_SetAsyncExc(thread_number(), exception);
@@ -190,11 +191,11 @@ unsafe fn raise_later(taker: *mut ffi::PyThreadState) {
     }
 }
 
-/// The field that is not where it is expected.
+/// Returns the first field that is not at its expected place.
 ///
-/// A sample is set, held, and raised in some code, as the program's would be. It must be raised: up to 3.12 CPython
-/// looks for waiting exceptions at every turn until it has raised the one that it was told of, and 3.11 never leaves
-/// the start of a function that is traced meanwhile.
+/// A sample exception is set, held, and raised in some code, like one of the program's. It has to be raised: up to
+/// 3.12, CPython checks for such exceptions again and again until it has raised the announced one, and 3.11 never
+/// gets past the start of a function that is traced meanwhile.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str> {
     let sample = py.get_type::<PySystemExit>();
     // SAFETY: the GIL is held.
@@ -213,7 +214,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> Option<&'static str>
     let raised = py.run(c"for _ in range(9): pass", None, None);
     let is_raised = raised.is_err_and(|error| error.is_instance(py, &sample));
     if !before.is_null() || !is_raised {
-        // SAFETY: the GIL is held; null takes back what was not raised, and what waited before is alive.
+        // SAFETY: the GIL is held. Null clears an exception that was not raised, and the exception set before is
+        // alive.
         unsafe {
             PyThreadState_SetAsyncExc(thread_number(), before);
             ffi::Py_XDECREF(before);

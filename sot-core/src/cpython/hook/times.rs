@@ -1,4 +1,4 @@
-//! How long replaced frames run, by the code that runs: noted only while somebody asks for it.
+//! Run times of replaced frames, by the code they run. They are recorded only on request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 
 use crate::cpython::hook::replace;
 
-/// Calls of one code object, and how long they took together, with what they call.
+/// Number and total time of the calls of one code object, with the functions they call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTimes {
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
-    /// All of them together.
+    /// Total time.
     pub taken: Duration,
 }
 
 impl CallTimes {
-    /// The calls that came after those before.
+    /// The calls since an earlier reading.
     #[must_use]
     pub fn since(self, before: CallTimes) -> CallTimes {
         let (calls, taken) = (self.calls.saturating_sub(before.calls), self.taken.saturating_sub(before.taken));
@@ -37,7 +37,7 @@ pub fn time_calls(on: bool) {
     replace::set_timed(on);
 }
 
-/// Notes a call of code at an address.
+/// Records a call of the code at an address.
 pub(super) fn note_call(code: usize, taken: Duration) {
     let mut times = lock();
     let of_code = times.get_or_insert_with(HashMap::new).entry(code).or_default();
@@ -45,12 +45,12 @@ pub(super) fn note_call(code: usize, taken: Duration) {
     of_code.taken += taken;
 }
 
-/// The calls of a code object while the clock ran.
+/// Returns the calls of a code object while the clock was on.
 pub fn call_times(code: &Py<PyAny>) -> CallTimes {
     lock().as_ref().and_then(|times| times.get(&(code.as_ptr() as usize)).copied()).unwrap_or_default()
 }
 
-/// Forgets the calls of code that was at the address of new code before.
+/// Removes the calls of earlier code at the address of this new code.
 pub fn forget_call_times(code: &Py<PyAny>) {
     if let Some(times) = lock().as_mut() {
         times.remove(&(code.as_ptr() as usize));

@@ -1,5 +1,5 @@
-//! The structs of CPython that the hook and the object model work on, by minor version: one file each, with the same
-//! item names.
+//! The structs of CPython that the hook and the object model use, by minor version: one file for each version, with
+//! the same item names.
 
 #[cfg(not(Py_3_9))]
 mod v38;

@@ -1,4 +1,4 @@
-//! CPython 3.11: frames live on the thread's data stack; whoever pushed one also clears and pops it.
+//! CPython 3.11: frames are on the thread's data stack; the code that pushed a frame also clears and pops it.
 
 use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
@@ -87,27 +87,27 @@ struct CFrame {
     current: *mut Frame,
 }
 
-/// Where the thread state says which frame runs.
+/// Address of the running frame in the thread state.
 ///
 /// # Safety
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; there is always a C frame.
+    // SAFETY: guaranteed by the caller; there is always a C frame.
     unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
 }
 
-/// Which word of `PyThreadState` is `c_tracefunc`.
+/// Index of the word `c_tracefunc` in `PyThreadState`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 9;
 
-/// Which word of `PyThreadState` is `async_exc`.
+/// Index of the word `async_exc` in `PyThreadState`.
 pub(in crate::cpython) const THREAD_EXCEPTION: usize = 18;
 
-/// Where `_PyRuntime` has what signals need.
+/// Offsets in `_PyRuntime` of the fields that decide about signals.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 48, main_thread: 80, waiting: 352, beside: 360 };
 
-/// What the evaluation slot holds.
+/// Type of the evaluator in the slot.
 pub(in crate::cpython) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
@@ -129,21 +129,21 @@ const FRAME_SPECIALS: usize = 9;
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).nlocalsplus as usize + (*code).stacksize as usize + FRAME_SPECIALS }
 }
 
-/// Where `instr` of a frame of `code` stands before the first instruction: one unit short of it.
+/// Value of `instr` in a frame of `code` before its first instruction: one unit before that instruction.
 ///
 /// # Safety
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
 }
 
-/// Clears and pops a frame that will not be run. Nothing to do: the caller of the hook does.
+/// Clears and pops a frame that will not be run. Nothing to do, because the caller of the hook does it.
 ///
 /// # Safety
 /// None needed on this version.
@@ -160,7 +160,7 @@ pub(in crate::cpython) struct RangeIterator {
 }
 
 impl RangeIterator {
-    /// The next number, how far apart they are, and how many are left.
+    /// The next number, the step, and how many numbers are left.
     pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
         (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
     }

@@ -1,5 +1,5 @@
-//! CPython 3.12: the evaluator owns its frame, so a frame it does not run must be cleared and popped; recursion through
-//! C is counted apart from Python's.
+//! CPython 3.12: the evaluator owns its frame, so a frame that it does not run has to be cleared and popped.
+//! Recursion through C is counted separately from Python's.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::offset_of;
@@ -101,36 +101,36 @@ struct Chunk {
     data: [*mut ffi::PyObject; 1],
 }
 
-/// Where the thread state says which frame runs.
+/// Address of the running frame in the thread state.
 ///
 /// # Safety
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; there is always a C frame.
+    // SAFETY: guaranteed by the caller; there is always a C frame.
     unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
 }
 
-/// Which word of `PyThreadState` is `c_tracefunc`.
+/// Index of the word `c_tracefunc` in `PyThreadState`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 9;
 
-/// Which word of `PyThreadState` is `async_exc`.
+/// Index of the word `async_exc` in `PyThreadState`.
 pub(in crate::cpython) const THREAD_EXCEPTION: usize = 16;
 
-/// Where `_PyRuntime` has what signals need.
+/// Offsets in `_PyRuntime` of the fields that decide about signals.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 48, main_thread: 64, waiting: 1512, beside: 464 };
 
-/// What the evaluation slot holds.
+/// Type of the evaluator in the slot.
 pub(in crate::cpython) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
-/// What one level of the hook costs of the C recursion limit: the default evaluator charges it, and under a hook every
-/// Python call is one.
+/// Units of the C recursion limit that the default evaluator charges for a call. Under a hook, every Python call is
+/// charged.
 const C_UNITS: c_int = 2;
 
-/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program
-/// recurses as deep as without the hook; `sys.setrecursionlimit` still holds.
+/// The function that goes into the slot. It gives back the units that its level is charged for C recursion, so that a
+/// program can recurse as deeply as without the hook. `sys.setrecursionlimit` still holds.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
@@ -151,24 +151,24 @@ pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).framesize as usize }
 }
 
-/// Where `instr` of a frame of `code` stands before the first instruction: one unit short of it.
+/// Value of `instr` in a frame of `code` before its first instruction: one unit before that instruction.
 ///
 /// # Safety
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
 }
 
 /// Clears and pops a frame that will not be run.
 ///
 /// # Safety
-/// `frame` is fresh (see `stack_frame::is_fresh`), was handed to the hook on this thread, and is not used afterwards.
+/// `frame` is fresh (see `stack_frame::is_fresh`), was passed to the hook on this thread, and is not used afterwards.
 pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut Frame) {
     // SAFETY: the frame owns these references, and nothing else can see the frame. They go before the frame is popped,
     // because a finalizer may push frames above it.
@@ -184,13 +184,13 @@ pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut
     }
 }
 
-/// Takes the topmost frame off the data stack, and its chunk too if it was the only frame in it.
+/// Pops the topmost frame off the data stack, and its chunk if it was the only frame in the chunk.
 ///
 /// # Safety
 /// `base` is the topmost frame of this thread's data stack.
 unsafe fn pop(ts: *mut ThreadState, base: *mut *mut ffi::PyObject) {
-    // SAFETY: the caller's promise; a chunk that is not the first has a predecessor, and the first one never starts
-    // with a frame (CPython leaves its slot 0 unused).
+    // SAFETY: guaranteed by the caller; a chunk that is not the first has a predecessor, and the first one never
+    // starts with a frame (CPython leaves its slot 0 unused).
     unsafe {
         let chunk = (*ts).chunk;
         if base != (&raw mut (*chunk).data).cast() {
@@ -219,7 +219,7 @@ pub(in crate::cpython) struct RangeIterator {
 }
 
 impl RangeIterator {
-    /// The next number, how far apart they are, and how many are left.
+    /// The next number, the step, and how many numbers are left.
     pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
         (self.next, self.step, self.left)
     }

@@ -1,4 +1,4 @@
-//! CPython 3.13: as 3.12 (a frame's code is now any executable), with a call that clears and pops frames.
+//! CPython 3.13: like 3.12 (but a frame's code may be any executable), with a C function that clears and pops frames.
 
 use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
@@ -85,40 +85,40 @@ const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 52);
 const _: () = assert!(offset_of!(ThreadState, current) == 72);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
 
-/// Where the thread state says which frame runs.
+/// Address of the running frame in the thread state.
 ///
 /// # Safety
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).current }
 }
 
-/// Which word of `PyThreadState` is `c_tracefunc`.
+/// Index of the word `c_tracefunc` in `PyThreadState`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 11;
 
-/// Which word of `PyThreadState` is `async_exc`.
+/// Index of the word `async_exc` in `PyThreadState`.
 pub(in crate::cpython) const THREAD_EXCEPTION: usize = 18;
 
-/// Where `_PyRuntime` has what signals need.
+/// Offsets in `_PyRuntime` of the fields that decide about signals.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 640, main_thread: 656, waiting: 2128, beside: 1080 };
 
-/// Which word of `PyThreadState` is `eval_breaker`, and the bit that says that a signal has arrived.
+/// Index of the word `eval_breaker` in `PyThreadState`, and its bit for a signal that has arrived.
 pub(in crate::cpython) const EVAL_BREAKER: usize = 3;
 pub(in crate::cpython) const SIGNALS_PENDING: usize = 1 << 1;
 
-/// What the evaluation slot holds.
+/// Type of the evaluator in the slot.
 pub(in crate::cpython) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
-/// What one level of the hook costs of the C recursion limit: the default evaluator charges it, and under a hook every
-/// Python call is one.
+/// Units of the C recursion limit that the default evaluator charges for a call. Under a hook, every Python call is
+/// charged.
 const C_UNITS: c_int = 2;
 
-/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program
-/// recurses as deep as without the hook; `sys.setrecursionlimit` still holds.
+/// The function that goes into the slot. It gives back the units that its level is charged for C recursion, so that a
+/// program can recurse as deeply as without the hook. `sys.setrecursionlimit` still holds.
 pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
@@ -139,17 +139,17 @@ pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
 /// # Safety
 /// `code` is a live code object.
 pub(in crate::cpython) unsafe fn frame_size(code: *mut Code) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*code).framesize as usize }
 }
 
-/// Where `instr` of a frame of `code` stands before the first instruction: at it.
+/// Value of `instr` in a frame of `code` before its first instruction: at that instruction.
 ///
 /// # Safety
 /// `code` is a live code object.
 #[inline]
 pub(in crate::cpython) unsafe fn start_of(code: *mut Code) -> *mut u8 {
-    // SAFETY: the caller's promise; the result is an address inside the code object.
+    // SAFETY: guaranteed by the caller; the result is an address inside the code object.
     unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive)) }
 }
 
@@ -161,9 +161,9 @@ extern "C-unwind" {
 /// Clears and pops a frame that will not be run.
 ///
 /// # Safety
-/// `frame` is fresh (see `stack_frame::is_fresh`), was handed to the hook on this thread, and is not used afterwards.
+/// `frame` is fresh (see `stack_frame::is_fresh`), was passed to the hook on this thread, and is not used afterwards.
 pub(in crate::cpython) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { clear_and_pop(ts, frame) }
 }
 
@@ -177,7 +177,7 @@ pub(in crate::cpython) struct RangeIterator {
 }
 
 impl RangeIterator {
-    /// The next number, how far apart they are, and how many are left.
+    /// The next number, the step, and how many numbers are left.
     pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
         (self.next, self.step, self.left)
     }

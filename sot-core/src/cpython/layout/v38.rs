@@ -1,5 +1,5 @@
-//! CPython 3.8: frames are heap objects, the evaluator takes no thread state, and the slot has no accessor: it is found
-//! in the interpreter's struct by the value it holds.
+//! CPython 3.8: frames are heap objects, the evaluator takes no thread state, and the slot has no accessor functions.
+//! The slot is found in the interpreter's struct by the value in it.
 
 use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
@@ -77,30 +77,30 @@ struct ThreadState {
     frame: *mut Frame,
 }
 
-/// Where the thread state says which frame runs.
+/// Address of the running frame in the thread state.
 ///
 /// # Safety
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
 }
 
-/// Which word of `PyThreadState` is `c_tracefunc`.
+/// Index of the word `c_tracefunc` in `PyThreadState`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
 
-/// Which word of `PyThreadState` is `async_exc`.
+/// Index of the word `async_exc` in `PyThreadState`.
 pub(in crate::cpython) const THREAD_EXCEPTION: usize = 21;
 
-/// Where `_PyRuntime` has what signals need.
+/// Offsets in `_PyRuntime` of the fields that decide about signals.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 40, main_thread: 72, waiting: 1144, beside: 1152 };
 
-/// Where `_PyRuntime` has `ceval`.
+/// Offset of `ceval` in `_PyRuntime`.
 pub(in crate::cpython) const CEVAL: usize = 584;
 
-/// What the evaluation slot holds.
+/// Type of the evaluator in the slot.
 pub(in crate::cpython) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;
 
 extern "C-unwind" {
@@ -129,18 +129,18 @@ pub(in crate::cpython) unsafe fn call_eval(
     frame: *mut Frame,
     throwflag: c_int,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { eval(frame, throwflag) }
 }
 
-/// How many words of `PyInterpreterState` are searched; the slot is word 71 in 3.8.18, and what follows it is 2 KB
-/// long.
+/// Number of words of `PyInterpreterState` that are searched. In 3.8.18 the slot is word 71, and the field behind it
+/// is 2 KB long.
 const SEARCHED: usize = 128;
 
-/// The word of `PyInterpreterState` that is the slot; 0 before it was found.
+/// Index of the slot's word in `PyInterpreterState`; 0 until it has been found.
 static SLOT: AtomicUsize = AtomicUsize::new(0);
 
-/// The slot itself. Searched for once, by CPython's own evaluator or another tracer's hook, which is in it.
+/// Returns the slot. It is searched for once, by the evaluator in it: CPython's own, or the hook of another tracer.
 ///
 /// # Safety
 /// The GIL is held.
@@ -152,7 +152,7 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
         let wanted = default_eval as *const () as usize;
         // SAFETY: the struct is larger than what is searched, and any word of it can be read as an integer.
         let held = |word: usize| unsafe { *interp.add(word) };
-        // Another tracer's hook is in it while a section of that one is open.
+        // Another tracer's hook is in the slot while a section of that tracer is open.
         let found = (1..SEARCHED).find(|&word| held(word) == wanted).or_else(|| {
             let hooks = Python::try_attach(peers::known).unwrap_or_default();
             (1..SEARCHED).find(|&word| hooks.contains(&held(word)))
@@ -164,21 +164,21 @@ unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
     Ok(unsafe { interp.add(word) }.cast())
 }
 
-/// The slot of the interpreter that runs.
+/// The slot of the running interpreter.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cpython) struct EvalSlot(*mut EvalFrame);
 
 impl EvalSlot {
-    /// Finds it.
+    /// Finds the slot.
     ///
     /// # Safety
     /// The GIL is held.
     pub(in crate::cpython) unsafe fn find() -> Result<EvalSlot, HookError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { slot().map(EvalSlot) }
     }
 
-    /// The evaluator now in the slot.
+    /// Returns the evaluator in the slot.
     ///
     /// # Safety
     /// The GIL is held, and code of the interpreter's runs.
@@ -197,13 +197,13 @@ impl EvalSlot {
     }
 }
 
-/// Whether the frame has not started.
+/// True if the frame has not started.
 ///
 /// # Safety
 /// `frame` is a live frame.
 #[inline]
 pub(in crate::cpython) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).lasti == -1 }
 }
 
@@ -218,7 +218,7 @@ pub(in crate::cpython) struct RangeIterator {
 }
 
 impl RangeIterator {
-    /// The next number, how far apart they are, and how many are left.
+    /// The next number, the step, and how many numbers are left.
     pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
         (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
     }

@@ -1,5 +1,5 @@
-//! CPython 3.9: the structs of 3.8 (declared again, one file per version), and an evaluator that takes the thread
-//! state.
+//! CPython 3.9: the structs of 3.8, declared again because each version has one file, and an evaluator that takes the
+//! thread state.
 
 use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
@@ -72,27 +72,27 @@ struct ThreadState {
     frame: *mut Frame,
 }
 
-/// Where the thread state says which frame runs.
+/// Address of the running frame in the thread state.
 ///
 /// # Safety
 /// `ts` is a live thread state.
 #[inline]
 pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
-    // SAFETY: the caller's promise; only an address is made.
+    // SAFETY: guaranteed by the caller; only an address is made.
     unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
 }
 
-/// Which word of `PyThreadState` is `c_tracefunc`.
+/// Index of the word `c_tracefunc` in `PyThreadState`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
 
-/// Which word of `PyThreadState` is `async_exc`.
+/// Index of the word `async_exc` in `PyThreadState`.
 pub(in crate::cpython) const THREAD_EXCEPTION: usize = 21;
 
-/// Where `_PyRuntime` has what signals need.
+/// Offsets in `_PyRuntime` of the fields that decide about signals.
 pub(in crate::cpython) const SIGNALS: SignalFields =
     SignalFields { main_interpreter: 40, main_thread: 72, waiting: 344, beside: 352 };
 
-/// What the evaluation slot holds.
+/// Type of the evaluator in the slot.
 pub(in crate::cpython) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
@@ -106,13 +106,13 @@ pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
     unsafe { on_frame(ts, frame, throwflag) }
 }
 
-/// Whether the frame has not started.
+/// True if the frame has not started.
 ///
 /// # Safety
 /// `frame` is a live frame.
 #[inline]
 pub(in crate::cpython) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*frame).lasti == -1 }
 }
 
@@ -127,7 +127,7 @@ pub(in crate::cpython) struct RangeIterator {
 }
 
 impl RangeIterator {
-    /// The next number, how far apart they are, and how many are left.
+    /// The next number, the step, and how many numbers are left.
     pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
         (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
     }

@@ -1,15 +1,15 @@
-//! Plain values: what they are is told by their exact type.
+//! Plain values, recognised by their exact type.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCode, PyComplex, PyFloat, PyInt, PyString};
 
-/// Whether the object is an `int` or `float`, and of no subclass.
+/// True if the object is exactly an `int` or `float`, and of no subclass.
 #[must_use]
 pub fn is_number(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyFloat>()
 }
 
-/// Whether the object is of an immutable atomic type whose value is its meaning.
+/// True if the object is of an immutable type whose instances are interchangeable if they are equal.
 #[must_use]
 pub fn is_atom(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
@@ -24,7 +24,7 @@ pub fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyCode>()
 }
 
-/// Whether the object is a `str`, and of no subclass.
+/// True if the object is exactly a `str`, and of no subclass.
 #[must_use]
 pub fn is_text(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyString>()

@@ -15,10 +15,10 @@ use crate::cpython::hook::chain;
 use crate::cpython::hook::panic_text;
 use crate::cpython::hook::session::attached;
 
-/// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a
+/// Creates a Python callable that runs `f` with its positional arguments. It takes no keywords. A panic becomes a
 /// `RuntimeError`.
 ///
-/// The garbage collector does not see what `f` holds: a reference from there back to the callable is never freed.
+/// The garbage collector does not see what `f` holds: if that refers back to the callable, the cycle is never freed.
 pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -26,8 +26,8 @@ where
     make(py, name, doc, Borrowing(f))
 }
 
-/// A callable that owns its arguments: bytecode that calls it keeps none of them alive. Only for new code to call, from
-/// whose stack they are taken.
+/// Creates a callable that owns its arguments, so that the calling bytecode keeps none of them alive. Only new code
+/// may call it, because the arguments are taken from the caller's value stack.
 pub fn fastcall_taking<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
 where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -35,19 +35,19 @@ where
     make(py, name, doc, Taking(f))
 }
 
-/// Whether the callable is one of these.
+/// True if the callable was made by `fastcall` or `fastcall_taking`.
 pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: a live object, which is looked into if it is a C function; what that is bound to may be null.
+    // SAFETY: a live object. Its `self` is read only if it is a C function, and may be null.
     unsafe {
         let is_function = ffi::PyCFunction_Check(callable.as_ptr()) != 0;
         is_function && ffi::PyCapsule_IsValid(ffi::PyCFunction_GetSelf(callable.as_ptr()), TARGET.as_ptr()) != 0
     }
 }
 
-/// What a callable does with its arguments.
+/// Body of a callable.
 trait NativeFunction: Send + Sync + 'static {
     /// # Safety
-    /// As many live arguments as said, in a vector that the caller reads again to drop them.
+    /// As many live arguments as `count` says, in a vector that the caller reads again to drop them.
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>>;
 }
 
@@ -73,18 +73,20 @@ where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>> {
-        // SAFETY: the places are the caller's value stack, and hold another object from here on.
+        // SAFETY: the places are on the caller's value stack. Each is given another object, so the old reference is
+        // owned.
         let take = |place: usize| unsafe { Bound::from_owned_ptr(py, args.add(place).replace(py.None().into_ptr())) };
         (self.0)(py, (0..count).map(take).collect())
     }
 }
 
-/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see
-/// `cpython::hook::chain`). The function's frame alone owns the arguments once it runs, if the hook sees it.
+/// Calls a function in place of the calling Python code, whose frame is taken out of the chain of frames meanwhile
+/// (see `cpython::hook::chain`). If the hook sees the function's frame, only that frame owns the arguments while it
+/// runs.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
-    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called
-    // waits.
+    // SAFETY: a live function and live arguments. Arguments still given away are taken back before the vector is
+    // dropped. The calling frame waits.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
         let waiting = chain::step_back(function.py());
@@ -98,23 +100,23 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
     }
 }
 
-/// Arguments for the next frame of a code object.
+/// Arguments given to the next frame of a code object.
 pub(in crate::cpython) struct Given {
     pub(in crate::cpython) code: *mut crate::cpython::layout::Code,
     args: *mut *mut ffi::PyObject,
     count: usize,
-    /// The frame that is out of the chain meanwhile, or null.
+    /// The frame taken out of the chain, or null.
     pub(in crate::cpython) waiting: *mut crate::cpython::layout::Frame,
 }
 
 impl Given {
-    /// Drops the arguments that are left.
+    /// Drops the remaining arguments.
     ///
     /// # Safety
-    /// They are owned, and the GIL is held.
+    /// The arguments are owned, and the GIL is held.
     pub(in crate::cpython) unsafe fn drop_all(&mut self) {
         for place in 0..std::mem::take(&mut self.count) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { ffi::Py_DECREF(*self.args.add(place)) };
         }
     }
@@ -131,8 +133,8 @@ fn make<'py, F: NativeFunction>(py: Python<'py>, name: &str, doc: &str, f: F) ->
         ml_doc: doc.as_ptr(),
     };
     let target = Box::into_raw(Box::new(NativeCallable { definition, function: f, _name: name, _doc: doc }));
-    // SAFETY: the capsule takes the target over and frees it; the function object keeps the capsule alive, and does not
-    // look at its definition once it has let go of it.
+    // SAFETY: the capsule takes over the target and frees it. The function object keeps the capsule alive, and does
+    // not read its definition after releasing the capsule.
     unsafe {
         let capsule = ffi::PyCapsule_New(target.cast(), TARGET.as_ptr(), Some(free::<F>));
         let Some(capsule) = Bound::from_owned_ptr_or_opt(py, capsule) else {
@@ -144,7 +146,7 @@ fn make<'py, F: NativeFunction>(py: Python<'py>, name: &str, doc: &str, f: F) ->
     }
 }
 
-/// Calls with positional arguments given as references.
+/// Calls with positional arguments, given as references.
 #[inline]
 pub fn call_with_vector<'py>(callable: &Bound<'py, PyAny>, args: &[&Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     const INLINE: usize = 8;
@@ -155,7 +157,7 @@ pub fn call_with_vector<'py>(callable: &Bound<'py, PyAny>, args: &[&Bound<'py, P
     call_through(callable, args, &mut vec![null_mut(); args.len() + 1])
 }
 
-/// Calls with a vector whose first place is the callee's to use.
+/// Calls with an argument vector whose first place is reserved for the callee.
 #[inline]
 fn call_through<'py>(
     callable: &Bound<'py, PyAny>,
@@ -173,7 +175,7 @@ fn call_through<'py>(
     }
 }
 
-/// Calls with arguments of which the last are given by the names in `keywords`.
+/// Calls with arguments, of which the last ones are keyword arguments with the names in `keywords`.
 #[inline]
 pub fn call_with_names<'py>(
     callable: &Bound<'py, PyAny>,
@@ -182,8 +184,8 @@ pub fn call_with_names<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let named = keywords.map_or(0, PyTupleMethods::len);
     #[cfg(Py_3_9)]
-    // SAFETY: live objects; a `Bound` is a pointer; as many arguments as said, and a tuple of the last ones' names or
-    // null.
+    // SAFETY: live objects. A `Bound` is a pointer. There are `count` positional arguments, then one for each name in
+    // the tuple, which may be null.
     unsafe {
         let (tuple, count) = (keywords.map_or(null_mut(), Bound::as_ptr), args.len() - named);
         let result = ffi::PyObject_Vectorcall(callable.as_ptr(), args.as_ptr().cast(), count, tuple);
@@ -199,7 +201,7 @@ pub fn call_with_names<'py>(
     }
 }
 
-/// The same for a method of the first argument.
+/// Like `call_with_names`, for a method of the first argument.
 #[inline]
 pub fn call_method_with_names<'py>(
     name: &Bound<'py, PyString>,
@@ -232,11 +234,11 @@ pub(in crate::cpython) unsafe fn vectorcall(
     args: *const *mut ffi::PyObject,
     count: usize,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { ffi::PyObject_Vectorcall(callable, args, count, null_mut()) }
 }
 
-/// The same on 3.8, where it is an inline function that pyo3 has with the parameters of 3.9.
+/// `PyObject_Vectorcall` on 3.8, where it is an inline function that pyo3 declares with the parameters of 3.9.
 ///
 /// # Safety
 /// As the C function: live objects, as many as `count` says, and the GIL held.
@@ -255,13 +257,13 @@ pub(in crate::cpython) unsafe fn vectorcall(
             keywords: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(callable, args, count, null_mut()) }
 }
 
 const TARGET: &CStr = c"sot.fastcall";
 
-/// What a callable owns.
+/// State of a callable.
 struct NativeCallable<F> {
     definition: ffi::PyMethodDef,
     function: F,
@@ -269,7 +271,7 @@ struct NativeCallable<F> {
     _doc: CString,
 }
 
-/// The C function of a callable over `F`.
+/// C entry point of a callable over `F`.
 ///
 /// # Safety
 /// Called by CPython for a function object made by [`fastcall`] with the same `F`.
@@ -303,7 +305,7 @@ unsafe extern "C" fn call<F: NativeFunction>(
     })
 }
 
-/// Frees what a callable owns.
+/// Frees the state of a callable.
 ///
 /// # Safety
 /// Called by CPython for a capsule made by [`fastcall`] with the same `F`.
@@ -313,7 +315,8 @@ unsafe extern "C" fn free<F>(capsule: *mut ffi::PyObject) {
     let freed = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as above.
         let free = || drop(unsafe { Box::from_raw(target) });
-        // Attached, so that references in the closure are dropped now; an interpreter on its way out refuses.
+        // Attached, so that references in the closure are dropped now. An interpreter that is shutting down refuses
+        // to attach.
         if Python::try_attach(|_| free()).is_none() {
             free();
         }

@@ -1,10 +1,10 @@
-//! Reads of dicts with keys that are known beforehand. A key whose comparison raises counts as not found.
+//! Reads of dicts with known keys. A key whose comparison raises counts as missing.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The value under a key.
+/// Returns the value under a key.
 #[inline]
 pub fn dict_get<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = dict.py();
@@ -25,7 +25,7 @@ pub fn dict_get<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> Opti
     found
 }
 
-/// Whether there is certainly no such key.
+/// True if the dict certainly does not have the key.
 #[inline]
 pub fn dict_lacks<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> bool {
     // SAFETY: live objects; the answer is 0, 1, or -1 with an exception.
@@ -46,14 +46,14 @@ fn clear_error(_py: Python<'_>) {
     }
 }
 
-/// `mappingproxyobject`, the same in all versions.
+/// Layout of `mappingproxyobject`, equal in all versions.
 #[repr(C)]
 struct Proxy {
     head: ffi::PyObject,
     mapping: *mut ffi::PyObject,
 }
 
-/// The dict behind a `mappingproxy`.
+/// Returns the dict behind a `mappingproxy`; `None` for other objects, and if another mapping is behind it.
 pub fn proxied_dict<'py>(proxy: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: naming a static type reads nothing; an object of exactly this type is a `Proxy` that holds a live object.
     let mapping = unsafe {

@@ -1,6 +1,6 @@
-//! Fields of a C++ object that Python objects hold by pointer behind their header, read by the accessors the library
-//! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
-//! first: everything is found through samples, and memory is looked at in a way that cannot fault.
+//! Fields of a C++ object that a Python object holds by a pointer behind its header. They are read by accessors that
+//! the C++ library exports, in a few nanoseconds instead of the hundred that the Python attribute takes. No layout is
+//! assumed: everything is found with the help of samples, and memory is examined in a way that cannot fault.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -15,30 +15,30 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// Where instances of a Python type keep their C++ object, and the class that it must be of.
+/// Position of the C++ object in instances of a Python type, and the C++ class it has to be of.
 #[derive(Debug)]
 pub struct Embedded {
     owner: Py<PyType>,
-    /// One of the types derived from it, for which this need not be asked.
+    /// A derived type that is known, so that the type check can be skipped.
     derived: Option<Py<PyType>>,
-    /// Of the pointer in the Python object.
+    /// Offset of the pointer in the Python object.
     offset: usize,
     virtual_table: usize,
 }
 
-/// Where the C++ object keeps a number: an `int`, or an `enum` of one.
+/// Position of a number in the C++ object: an `int`, or an `enum` based on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptNumber {
     offset: usize,
 }
 
-/// Reads a number.
+/// Accessor of a number.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberField(NumberAccessor);
 
 type NumberAccessor = extern "C" fn(*const c_void) -> c_int;
 
-/// Reads a short array: `N` places of 64 bits, then how many of them are used.
+/// Accessor of a short array: `N` places of 64 bits, followed by the number of used places.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrayField<const N: usize>(ArrayAccessor<N>);
 
@@ -50,12 +50,12 @@ struct Array<const N: usize> {
     used: c_int,
 }
 
-/// How far into a C++ object its numbers are looked for.
+/// Number of bytes of a C++ object that are searched for a number.
 const NUMBERS_END: usize = 256;
 
 impl Embedded {
-    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object
-    /// whose virtual table has the name `virtual_table` (of the symbol, mangled).
+    /// Examines `sample`, an instance of `owner`. Word `position` behind its header has to be a pointer to an object
+    /// whose virtual table has the (mangled) symbol `virtual_table`; otherwise `None`.
     pub fn find(
         owner: &Bound<'_, PyType>,
         sample: &Bound<'_, PyAny>,
@@ -78,21 +78,21 @@ impl Embedded {
         })
     }
 
-    /// Knows a type derived from the owner without asking.
+    /// Adds a derived type, for which the type check is skipped.
     #[must_use]
     pub fn knowing(self, derived: &Bound<'_, PyType>) -> Embedded {
         let is_derived = derived.is_subclass(self.owner.bind(derived.py())).unwrap_or(false);
         Embedded { derived: is_derived.then(|| derived.clone().unbind()), ..self }
     }
 
-    /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
+    /// Finds the accessor of a number by its symbol. The caller has to compare its answers for samples with Python's.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
         let found = find_function(library, accessor)?;
         // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
         Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
     }
 
-    /// Where a number is kept that is this for each of the samples: the only place where they all have it.
+    /// Finds the position of a number by its values in samples. `None` unless there is exactly one such position.
     pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
         let memory = ProcessMemory::open()?;
         let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
@@ -106,8 +106,8 @@ impl Embedded {
         }
     }
 
-    /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
-    /// must be `expected`.
+    /// Finds the accessor of an array by its symbol. It has to return a reference. Its answer for `sample` is
+    /// examined here, and has to be `expected`.
     pub fn array<const N: usize>(
         &self,
         library: &Path,
@@ -129,17 +129,17 @@ impl Embedded {
         expected.iter().enumerate().all(same).then_some(ArrayField(read))
     }
 
-    /// The C++ object of `object`; `None` if it holds none of the class.
+    /// Returns the C++ object of `object`; `None` if there is none of this class.
     #[inline]
     pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<Held<'a>> {
         self.place(object).map(|place| Held { place, owner: PhantomData })
     }
 
-    /// The address of the pointer in `object`, which is what accessors work on.
+    /// Returns the address of the pointer in `object`, which accessors take.
     #[inline]
     fn place(&self, object: &Bound<'_, PyAny>) -> Option<*const c_void> {
-        // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
-        // address of its virtual table, as was seen for a sample.
+        // SAFETY: an instance of the type has the pointer. It is null, or points to an object that begins with the
+        // address of its virtual table, as a sample has shown.
         unsafe {
             let ty = object.get_type_ptr();
             let known = self.derived.as_ref().is_some_and(|derived| derived.as_ptr().cast() == ty);
@@ -161,23 +161,23 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Where the pointer to it is.
+    /// Address of the pointer to the C++ object.
     pub(in crate::cpython) fn pointer(self) -> *const usize {
         self.place.cast()
     }
 
-    /// Where it is. It begins with the address of its virtual table.
+    /// Address of the C++ object, which begins with the address of its virtual table.
     pub(in crate::cpython) fn address(self) -> usize {
         // SAFETY: the place in the Python object, which lives.
         unsafe { *self.pointer() }
     }
 
-    /// The word that a number is in.
+    /// The word that contains a number.
     pub(in crate::cpython) fn word_of_number(self, kept: KeptNumber) -> *const u64 {
         (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
     }
 
-    /// The words that make an array: its items, then the one with their number.
+    /// The words of an array: its items, and the word with their number.
     pub(in crate::cpython) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
         let array = (field.0)(self.place);
         let used = self.used(field)?.len();
@@ -187,25 +187,25 @@ impl Held<'_> {
         Some((0..used).map(|at| items.wrapping_add(at)).chain([end]).collect())
     }
 
-    /// A number.
+    /// Reads a number.
     #[inline]
     pub fn number(self, field: NumberField) -> c_int {
         (field.0)(self.place)
     }
 
-    /// Whether an array holds just this.
+    /// True if an array has exactly these items.
     #[inline]
     pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
         self.used(field) == Some(expected)
     }
 
-    /// Whether an array holds this, and from `least` on where anything below zero is expected.
+    /// True if an array has these items. Where a negative item is expected, any item from `least` on fits.
     pub fn array_fits<const N: usize>(self, field: ArrayField<N>, expected: &[i64], least: i64) -> bool {
         let fits = |(item, expected): (&i64, &i64)| if *expected < 0 { *item >= least } else { item == expected };
         self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
     }
 
-    /// Whether each item of an array passes.
+    /// True if each item of an array passes.
     #[inline]
     pub fn all<const N: usize>(self, field: ArrayField<N>, passes: impl Fn(i64) -> bool) -> bool {
         self.used(field).is_some_and(|items| items.iter().all(|item| passes(*item)))
@@ -216,39 +216,39 @@ impl Held<'_> {
     where
         Self: 'a,
     {
-        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is
-        // not dropped, and the GIL keeps it from being changed.
+        // SAFETY: the accessor returns a reference into the object, as a sample has shown. The object is not dropped,
+        // and the GIL prevents changes.
         let array = unsafe { &*(field.0)(self.place) };
         array.items.get(..array.used as usize)
     }
 }
 
-/// A method that tells something about this thread, and nothing about the object it is called on.
+/// A C++ method that reports a flag of this thread, and reads nothing of the object it is called on.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadFlag(extern "C" fn(*const Blank) -> u8);
 
-/// Stands for the object. A method that reads it all the same finds zeros, which the caller's comparison shows.
+/// Stands for the object. If the method reads it all the same, it finds zeros, which the caller's comparison detects.
 #[repr(C, align(64))]
 struct Blank([u8; 4096]);
 
 static BLANK: Blank = Blank([0; 4096]);
 
 impl ThreadFlag {
-    /// The method of this name in a library that is loaded already. The caller compares the answers with what is known.
+    /// Finds the method by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
         let found = find_function(library, method)?;
         // SAFETY: a method without arguments takes the object and returns a `bool`.
         Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const Blank) -> u8>(found) }))
     }
 
-    /// What it says in this thread.
+    /// Reads the flag of this thread.
     #[inline]
     pub fn read(self) -> bool {
         (self.0)(&raw const BLANK) != 0
     }
 }
 
-/// An `int`, or an `enum` of one, that a library keeps for each thread.
+/// An `int`, or an `enum` based on it, that a library keeps for each thread.
 #[derive(Debug)]
 pub struct ThreadNumber {
     library: Library,
@@ -256,19 +256,18 @@ pub struct ThreadNumber {
 }
 
 thread_local! {
-    /// Where this thread has its number, by the address of the number's name: that of the one read last.
+    /// Address of this thread's number, with the address of the number's name. Only the number read last is kept.
     static PLACE: Cell<(*const c_char, *const c_int)> = const { Cell::new((null(), null())) };
 }
 
 impl ThreadNumber {
-    /// The number of this name in a library that is loaded already. The caller compares what is read with what is
-    /// known.
+    /// Finds the number by its symbol in a loaded library. The caller has to compare the answers with known ones.
     pub fn find(library: &Path, name: &'static CStr) -> Option<ThreadNumber> {
         let number = ThreadNumber { library: Library::loaded(library)?, name };
         number.read().map(|_| number)
     }
 
-    /// The number of this thread.
+    /// Reads the number of this thread.
     #[inline]
     pub fn read(&self) -> Option<c_int> {
         let (name, place) = PLACE.get();
@@ -289,7 +288,7 @@ fn basic_size(ty: &Bound<'_, PyType>) -> usize {
     unsafe { (*ty.as_type_ptr()).tp_basicsize as usize }
 }
 
-/// This process's memory as a file: reading where there is nothing is an error.
+/// This process's memory as a file, so that reading an unmapped address is an error and no fault.
 struct ProcessMemory(File);
 
 impl ProcessMemory {
@@ -328,7 +327,7 @@ extern "C" {
 const RTLD_LAZY: c_int = 1;
 const RTLD_NOLOAD: c_int = 4;
 
-/// The name of the symbol whose memory `address` lies in, if the dynamic linker knows one.
+/// Name of the symbol at an address, if the dynamic linker knows it.
 fn symbol_at(address: usize) -> Option<CString> {
     let mut info = SymbolInfo { file: null(), base: std::ptr::null_mut(), name: null(), address: std::ptr::null_mut() };
     // SAFETY: any address may be asked about; a name that is found belongs to a loaded library.
@@ -340,12 +339,12 @@ fn symbol_at(address: usize) -> Option<CString> {
     }
 }
 
-/// A library that stays loaded, as nothing ever gives back the share taken here.
+/// A library that stays loaded, because the reference taken here is never released.
 #[derive(Debug)]
 struct Library(usize);
 
 impl Library {
-    /// The library of this file, if it is loaded already.
+    /// Returns the library of this file, if it is loaded.
     fn loaded(file: &Path) -> Option<Library> {
         let file = CString::new(file.as_os_str().as_bytes()).ok()?;
         // SAFETY: a string that ends in NUL.
@@ -353,7 +352,7 @@ impl Library {
         (!library.is_null()).then_some(Library(library as usize))
     }
 
-    /// The address of a symbol, in this thread.
+    /// Returns the address of a symbol, in this thread.
     fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: a library that is loaded and a string that ends in NUL.
         let found = unsafe { dlsym(self.0 as *mut c_void, name.as_ptr()) };
@@ -361,7 +360,7 @@ impl Library {
     }
 }
 
-/// A function of a library that is loaded already.
+/// Returns a function of a loaded library.
 fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
     Library::loaded(library)?.symbol(name)
 }

@@ -58,7 +58,7 @@ pub fn function_closure<'py>(function: &Bound<'py, PyFunction>) -> Option<Bound<
     closure?.cast_into().ok()
 }
 
-/// Function and self of a bound method; `None` for anything else.
+/// Function and `self` of a bound method; `None` for other objects.
 #[inline]
 pub fn bound_method<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let py = object.py();
@@ -73,21 +73,21 @@ pub fn bound_method<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny
     }
 }
 
-/// The address of the code that a function of C, or a bound method of C's, runs; `None` for anything else.
+/// Address of the C code of a builtin function or method; `None` for other objects.
 pub fn c_code(function: &Bound<'_, PyAny>) -> Option<usize> {
     let function = function.cast::<PyCFunction>().ok()?;
     // SAFETY: a live function of C, which always has code.
     unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }.map(|code| code as usize)
 }
 
-/// Whether the object is a cell.
+/// True if the object is a cell.
 #[inline]
 pub fn is_cell(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object.
     unsafe { ffi::PyCell_Check(object.as_ptr()) != 0 }
 }
 
-/// What a cell holds; `None` if it is empty, and for what is no cell.
+/// Contents of a cell; `None` if the cell is empty, and for other objects.
 #[inline]
 pub fn cell_contents<'py>(cell: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     if !is_cell(cell) {
@@ -97,7 +97,7 @@ pub fn cell_contents<'py>(cell: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>>
     unsafe { Bound::from_owned_ptr_or_opt(cell.py(), ffi::PyCell_Get(cell.as_ptr())) }
 }
 
-/// Fills or empties a cell; a `TypeError` for what is no cell.
+/// Fills or empties a cell. Fails with a `TypeError` for other objects.
 pub fn set_cell_contents(cell: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     if !is_cell(cell) {
         return Err(pyo3::exceptions::PyTypeError::new_err("not a cell"));
@@ -109,13 +109,13 @@ pub fn set_cell_contents(cell: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny
     Ok(())
 }
 
-/// A new cell, empty or filled.
+/// Creates a cell, empty or filled.
 pub fn new_cell<'py>(py: Python<'py>, value: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a live object or null; the answer is owned or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCell_New(value.map_or(std::ptr::null_mut(), Bound::as_ptr))) }
 }
 
-/// A function of this code with these globals and cells for its free variables.
+/// Creates a function from code, globals and a cell for each free variable.
 pub fn new_function<'py>(
     code: &Bound<'py, PyCode>,
     globals: &Bound<'py, PyDict>,
@@ -138,20 +138,20 @@ pub fn new_function<'py>(
     Ok(function)
 }
 
-/// The frame of the Python code that called the running C function.
+/// Frame object of the Python code that called the running C function.
 pub fn current_frame(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     // SAFETY: the GIL is held; the answer is borrowed from the thread, or null.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }
 }
 
-/// The globals of the Python code that called the running C function.
+/// Globals of the Python code that called the running C function.
 pub fn current_globals(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
     // SAFETY: the GIL is held; the answer is borrowed from the running frame, or null.
     let globals = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetGlobals()) };
     globals?.cast_into().ok()
 }
 
-/// A frame that runs nothing, for tracebacks.
+/// Creates a frame object that runs nothing, for tracebacks.
 pub fn new_frame<'py>(code: &Bound<'py, PyAny>, globals: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     let py = code.py();
     let code = code.cast::<PyCode>()?;

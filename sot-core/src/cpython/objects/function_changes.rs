@@ -1,6 +1,5 @@
-//! Tells when a function is given other code or other defaults. No dict and no type has another version then, and to
-//! compare the words of each function that a translation rests on would cost every call of it; so the setters of the
-//! attributes tell.
+//! Reports changes of a function's code or defaults. Such a change raises no version of a dict or type, and comparing
+//! the fields of each function at each hit would be expensive. So the setters of the attributes are wrapped.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::mem::transmute;
@@ -14,7 +13,7 @@ use pyo3::types::{PyFunction, PyString};
 
 use crate::cpython::objects::type_::type_lookup;
 
-/// Is told of a function that has been changed.
+/// Called with a function that has been changed.
 type Listener = fn(&Bound<'_, PyAny>);
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
@@ -31,16 +30,16 @@ struct GetSetDescriptor {
 
 const ATTRIBUTES: [&CStr; 3] = [c"__code__", c"__defaults__", c"__kwdefaults__"];
 
-/// CPython's own setters.
+/// CPython's own setters, which the wrappers call.
 static SETTERS: [AtomicPtr<c_void>; ATTRIBUTES.len()] = [const { AtomicPtr::new(null_mut()) }; ATTRIBUTES.len()];
 
-/// The setter of an attribute: CPython's, which then tells.
+/// Wrapper of a setter: calls CPython's, and then the listener.
 unsafe extern "C" fn set<const AT: usize>(
     function: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
     closure: *mut c_void,
 ) -> c_int {
-    // SAFETY: called as CPython calls a setter, with the GIL held; what is there is the setter that was found.
+    // SAFETY: called as CPython calls a setter, with the GIL held. The pointer is that of the setter found before.
     unsafe {
         let own: ffi::setter = transmute(SETTERS[AT].load(Ordering::Relaxed));
         let result = own(function, value, closure);
@@ -51,8 +50,8 @@ unsafe extern "C" fn set<const AT: usize>(
     }
 }
 
-/// Has the listener told whenever a function of the program's is given other code, or other values for arguments that
-/// are left out. Whether that can be seen here; a second listener is not taken.
+/// Registers a listener that is called when a function gets other code or other defaults. Returns whether such
+/// changes can be observed in this interpreter. A second listener is not accepted.
 pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
     const OURS: [ffi::setter; ATTRIBUTES.len()] = [set::<0>, set::<1>, set::<2>];
     if LISTENER.set(listener).is_err() {
@@ -63,8 +62,8 @@ pub fn on_function_change(py: Python<'_>, listener: Listener) -> bool {
         let Some(found) = type_lookup(&class, &PyString::intern(py, &attribute.to_string_lossy())) else {
             return false;
         };
-        // SAFETY: a descriptor of the kind has this layout, and its definition lasts as long as the process. The name,
-        // which is compared, lies before the setter.
+        // SAFETY: a getset descriptor has this layout, and its definition lasts as long as the process. The name,
+        // which is compared, precedes the setter in the definition.
         unsafe {
             if ffi::Py_IS_TYPE(found.as_ptr(), &raw mut ffi::PyGetSetDescr_Type) == 0 {
                 return false;

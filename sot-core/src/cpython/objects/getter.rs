@@ -1,4 +1,4 @@
-//! Attributes that C types compute by a getter function (`tp_getset`), read without looking the attribute up again.
+//! Attributes that C types compute by a getter function (`tp_getset`), read without another attribute lookup.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -10,12 +10,12 @@ use crate::cpython::objects::type_::type_lookup;
 #[derive(Debug)]
 pub struct Getter {
     descriptor: Py<PyAny>,
-    /// The type it was found in: instances of just this type need no further look.
+    /// Type in which the getter was found; instances of exactly this type need no type check.
     found_in: Py<PyType>,
 }
 
 impl Getter {
-    /// The getter that instances of `ty` have under `name`; `None` if the attribute is of another kind.
+    /// Returns the getter for `name` of instances of `ty`; `None` if the attribute is not a getset descriptor.
     pub fn find(ty: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> Option<Getter> {
         let found = type_lookup(ty, name)?;
         // SAFETY: a live object; after the check it is a getset descriptor, whose definition lives as long as its type.
@@ -26,7 +26,8 @@ impl Getter {
         readable.then(|| Getter { descriptor: found.unbind(), found_in: ty.clone().unbind() })
     }
 
-    /// The attribute of `object`; `None` if it is no instance of the getter's type, or if the getter raises.
+    /// Reads the attribute of `object`; `None` if `object` is no instance of the getter's type, or if the getter
+    /// raises.
     #[inline]
     pub fn get<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let py = object.py();

@@ -1,11 +1,11 @@
-//! The exception that a thread is handling.
+//! The exception that the thread is handling.
 
 use std::ptr::null_mut;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Whether the thread runs in a handler of some frame: what `sys.exc_info()` says.
+/// True if the thread is in an exception handler of some frame, as `sys.exc_info()` tells.
 pub fn is_handling(py: Python<'_>) -> bool {
     let [mut class, mut value, mut traceback] = [null_mut(); 3];
     // SAFETY: the thread is attached; each place gets an owned reference or null.

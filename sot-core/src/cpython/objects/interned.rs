@@ -1,4 +1,4 @@
-//! Names as CPython interns them.
+//! Interned names.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
-/// Programs name fewer attributes than this; one that makes up names must not fill the memory.
+/// Maximum number of names kept. Programs use fewer names; one that generates names must not fill the memory.
 const MOST: usize = 1 << 14;
 
-/// The interned string of a name. Those asked for are kept: to make one anew, only for CPython to find that it has it,
-/// takes several times as long.
+/// Returns the interned string of a name. Strings are kept, because creating a string that CPython then replaces by
+/// the interned one takes several times as long.
 pub fn interned<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
     static NAMES: Mutex<Option<FxHashMap<Box<str>, Py<PyString>>>> = Mutex::new(None);
-    // Whoever holds the lock is attached to the interpreter and runs no code of the program's.
+    // The holder of the lock is attached to the interpreter, and runs no code of the program's.
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_default();
     if let Some(known) = names.get(name) {

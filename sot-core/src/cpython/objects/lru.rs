@@ -1,5 +1,5 @@
-//! What a function made by `functools.lru_cache` has for a key, read without being counted: what `cache_info()` tells
-//! and which value is dropped next depends on the program's own calls alone.
+//! Reads the cache of a `functools.lru_cache` function without counting the access. So `cache_info()`, and the choice
+//! of the value dropped next, depend only on the program's own calls.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,7 +21,7 @@ struct Link {
     result: *mut ffi::PyObject,
 }
 
-/// `lru_cache_object` as far as it is the same in all versions.
+/// `lru_cache_object`, as far as its layout is the same in all versions.
 #[repr(C)]
 struct LruCacheObject {
     root: Link,
@@ -34,7 +34,7 @@ struct LruCacheObject {
     misses: ffi::Py_ssize_t,
 }
 
-/// A function with a cache before it.
+/// A function made by `functools.lru_cache`.
 #[derive(Clone)]
 pub struct LruCache<'py>(Bound<'py, PyAny>);
 
@@ -44,13 +44,13 @@ fn wrapper_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     Ok(TYPE.get_or_try_init(py, find)?.bind(py))
 }
 
-/// `functools.lru_cache(max_size, typed)(function)`, of this module's C type.
+/// `functools.lru_cache(max_size, typed)(function)`, by the C implementation.
 fn make<'py>(function: &Bound<'py, PyAny>, max_size: Option<isize>, typed: bool) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     wrapper_type(py)?.call1((function, max_size, typed, py.get_type::<PyTuple>()))
 }
 
-/// A function that takes everything.
+/// A function that accepts any arguments.
 fn anything(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static ANYTHING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || PyResult::Ok(py.eval(c"lambda *args, **keywords: args", None, None)?.unbind());
@@ -58,7 +58,7 @@ fn anything(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 impl<'py> LruCache<'py> {
-    /// The object as one, if it is.
+    /// Returns the object as a cache; `None` if it is no such function.
     pub fn of(object: &Bound<'py, PyAny>) -> Option<Self> {
         let ty = wrapper_type(object.py()).ok()?;
         object.get_type().is(ty).then(|| LruCache(object.clone()))
@@ -68,13 +68,13 @@ impl<'py> LruCache<'py> {
         self.0.as_ptr().cast()
     }
 
-    /// Whether it keeps anything.
+    /// True if results are cached at all (`maxsize` is not 0).
     pub fn keeps(&self) -> bool {
         // SAFETY: `of` has checked the type; the self test compares the layout.
         unsafe { (*self.raw()).max_size != 0 }
     }
 
-    /// The key under which a call's value is kept.
+    /// Returns the key of the result for these arguments.
     pub fn key(&self, args: &Bound<'py, PyTuple>, keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: as in `keeps`.
         let typed = unsafe { (*self.raw()).typed != 0 };
@@ -88,7 +88,7 @@ impl<'py> LruCache<'py> {
         unsafe { Bound::from_borrowed_ptr(self.0.py(), (*self.raw()).cache).cast_into_unchecked() }
     }
 
-    /// What is kept under a key.
+    /// Returns the cached result for a key.
     pub fn kept(&self, key: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let found = dict_get(&self.cache(), key)?;
         // SAFETY: as in `keeps`; a cache with a bound holds links, which own what they keep.
@@ -100,15 +100,16 @@ impl<'py> LruCache<'py> {
         }
     }
 
-    /// Whether it would have to drop a value to keep one more.
+    /// True if adding a result would drop another one.
     pub fn is_full(&self) -> bool {
         // SAFETY: as in `keeps`.
         let max_size = unsafe { (*self.raw()).max_size };
         usize::try_from(max_size).is_ok_and(|max_size| self.cache().len() >= max_size)
     }
 
-    /// What it has for these arguments, whose key this is. What it has not is computed as by the program's call that
-    /// will be made: that one counts a hit then, so one is taken away.
+    /// Returns the cached result for these arguments and their key. A missing result is computed now, in place of the
+    /// program's own call, which will follow. That call will then count as a hit instead of a miss, so one hit is
+    /// subtracted here.
     pub fn ask(
         &self,
         key: &Bound<'py, PyAny>,
@@ -130,7 +131,7 @@ impl<'py> LruCache<'py> {
     }
 }
 
-/// Which field of the structs is not where it is expected.
+/// Returns the first field of the structs that is not at its expected place.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
     for max_size in [None, Some(3)] {
         let function = anything(py)?;

@@ -1,4 +1,4 @@
-//! The object model, where attribute access in Python would run user code or take too long.
+//! The object model, for accesses that would run user code or take too long in Python.
 
 pub(super) mod atom;
 pub(super) mod callable;

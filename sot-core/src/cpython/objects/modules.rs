@@ -1,4 +1,4 @@
-//! The modules that the tracer itself needs.
+//! Modules that the tracer itself imports.
 
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -9,12 +9,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// A module as it was when it was first asked for: what a program puts in the place of `builtins.__import__`, or takes
-/// out of
-/// `sys.modules`, is for its own imports.
+/// Imports a module, and keeps it from the first import on. A replaced `builtins.__import__`, or a changed
+/// `sys.modules`, affects only the program's own imports.
 pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     static MODULES: Mutex<Option<HashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
-    // No Python code runs while it is held.
+    // No Python code runs while the lock is held.
     let modules = || MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(module) = modules().as_ref().and_then(|modules| modules.get(name)) {
         return Ok(module.bind(py).clone());
@@ -24,7 +23,7 @@ pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>
     Ok(module)
 }
 
-/// Whether a module has been imported, to its end.
+/// True if a module has been imported completely.
 pub fn is_imported(name: &Bound<'_, PyString>) -> bool {
     // SAFETY: a live string; the answer is owned, or null with or without an exception.
     let found = unsafe { Bound::from_owned_ptr_or_opt(name.py(), ffi::PyImport_GetModule(name.as_ptr())) };
@@ -36,11 +35,11 @@ pub fn is_imported(name: &Bound<'_, PyString>) -> bool {
     module.is_instance_of::<PyModule>() && !module.getattr("__spec__").and_then(begins).unwrap_or(false)
 }
 
-/// Imports a module without a question to `builtins.__import__`.
+/// Imports a module without calling `builtins.__import__`.
 fn import_by_name<'py>(name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyModule>> {
     let py = name.py();
-    // SAFETY: a live string; the first answer, the outermost package, is owned or null with an exception, and so is the
-    // second, but for the exception.
+    // SAFETY: a live string. The first result, the outermost package, is owned, or null with an exception. The second
+    // result is owned, or null with or without an exception.
     let found = unsafe {
         Bound::from_owned_ptr_or_err(
             py,

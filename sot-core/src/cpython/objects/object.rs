@@ -1,4 +1,4 @@
-//! Instance attributes without user code, and objects made from their parts.
+//! Instance attributes read without running user code, and objects created from their parts.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -22,11 +22,11 @@ extern "C" {
     fn dict_pointer(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
-/// The dict an object keeps its own attributes in; made if it was not there yet. `None` if objects of its type have
-/// none, and for types, whose dict is not for others to change.
+/// Returns the dict of an object's own attributes, creating it if need be. `None` if objects of the type have no
+/// dict, and for types, whose dict must not be written to.
 ///
-/// From 3.11 on this takes the attributes out of the object, which makes later reads slower: to read one, use
-/// [`generic_getattr`].
+/// From 3.11 on, creating the dict moves the attributes out of the object, which makes later reads slower. To read
+/// one attribute, use [`generic_getattr`].
 pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     if object.is_instance_of::<PyType>() || !has_dict_slot(object) {
         return None;
@@ -40,8 +40,8 @@ pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDic
     dict?.cast_into().ok()
 }
 
-/// The object's own dict if there is one yet: to ask for the dict would make it, and some objects are another thing
-/// with one.
+/// Returns the object's own dict if it exists already. It is not created, because for some objects having a dict
+/// makes a difference.
 #[must_use]
 pub fn instance_dict_if_made<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     if object.is_instance_of::<PyType>() || !has_dict_slot(object) {
@@ -58,8 +58,8 @@ pub fn instance_dict_if_made<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'p
     dict?.cast_into().ok()
 }
 
-/// Reads an attribute as `object.__getattribute__` does, whatever the type says; `None` if there is none. It runs user
-/// code only if the type holds a descriptor of that name.
+/// Reads an attribute as `object.__getattribute__` does, even if the type overrides it; `None` if it does not exist.
+/// User code runs only if the type has a descriptor of this name.
 #[inline]
 pub fn generic_getattr<'py>(
     object: &Bound<'py, PyAny>,
@@ -81,13 +81,13 @@ pub fn new_slice<'py>(py: Python<'py>, [start, end, step]: [&Bound<'py, PyAny>; 
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySlice_New(start.as_ptr(), end.as_ptr(), step.as_ptr())) }
 }
 
-/// How many references there are to the object.
+/// Number of references to the object.
 pub fn refcount(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: a live object.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// Whether the object's type has a place for a dict.
+/// True if objects of this type have a place for a dict.
 fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.
     let ty = unsafe { &*ffi::Py_TYPE(object.as_ptr()) };
@@ -99,7 +99,7 @@ fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
     ty.tp_dictoffset != 0
 }
 
-/// Whether the object is a `collections.deque`, and of no class derived from it.
+/// True if the object is exactly a `collections.deque`, and of no subclass.
 pub fn is_deque(object: &Bound<'_, PyAny>) -> bool {
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = object.py();

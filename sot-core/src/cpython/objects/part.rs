@@ -1,4 +1,4 @@
-//! What functions, methods and proxies refer to, read without attribute lookup.
+//! Parts of functions, methods and proxies, read without attribute lookup.
 
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
@@ -11,7 +11,7 @@ use crate::cpython::function_globals;
 use crate::cpython::function_kwdefaults;
 use crate::cpython::proxied_dict;
 
-/// A reference that a function, a method or a proxy holds.
+/// A reference held by a function, a method or a proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
     /// `function.__code__`
@@ -33,7 +33,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The attribute that reads it in Python.
+    /// Name of the attribute in Python.
     #[must_use]
     pub const fn attribute(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// That part of `object`; `None` if it lacks it.
+    /// Returns this part of `object`; `None` if there is none.
     pub fn of<'py>(self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let function = object.cast_exact::<PyFunction>();
         match self {

@@ -1,6 +1,5 @@
-//! Where iterators of lists, tuples and ranges stand, read from their structs: a loop that breaks asks in each round,
-//! and
-//! `__reduce__` makes several objects for the answer.
+//! Positions of iterators over lists, tuples and ranges, read from their structs. A loop that breaks reads the
+//! position in each iteration, and `__reduce__` would create several objects each time.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,20 +14,20 @@ use crate::cpython::objects::upcoming::Upcoming;
 struct SequenceIteratorObject {
     ob_base: ffi::PyObject,
     index: ffi::Py_ssize_t,
-    /// Null when it is exhausted.
+    /// Null once the iterator is exhausted.
     sequence: *mut ffi::PyObject,
 }
 
-/// Where an iterator stands: at an index of a list or tuple that it has not come to the end of.
+/// Position of an iterator over a list or tuple that is not exhausted.
 struct SequencePosition<'py> {
     sequence: Bound<'py, PyAny>,
     index: usize,
 }
 
 /// # Safety
-/// `iterator` is one of a list or tuple.
+/// `iterator` iterates over a list or tuple.
 unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<SequencePosition<'py>> {
-    // SAFETY: the caller's promise; the self test compares the layout. The sequence is held by the iterator.
+    // SAFETY: guaranteed by the caller; the self test compares the layout. The sequence is held by the iterator.
     let (index, sequence) = unsafe {
         let raw = iterator.as_ptr().cast::<SequenceIteratorObject>();
         ((*raw).index, Bound::from_borrowed_ptr_or_opt(iterator.py(), (*raw).sequence)?)
@@ -36,12 +35,12 @@ unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<SequencePosition
     Some(SequencePosition { sequence, index: usize::try_from(index).ok()? })
 }
 
-/// What an iterator of a list or tuple gives after so many more steps.
+/// Returns the item that an iterator over a list or tuple yields after this many more steps.
 ///
 /// # Safety
-/// `iterator` is one of a list or tuple.
+/// `iterator` iterates over a list or tuple.
 pub(in crate::cpython) unsafe fn upcoming_item<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Upcoming<'py> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let position = unsafe { position(iterator) };
     let item = position.and_then(|SequencePosition { sequence, index }| {
         let index = index.checked_add(after)?;
@@ -53,19 +52,20 @@ pub(in crate::cpython) unsafe fn upcoming_item<'py>(iterator: &Bound<'py, PyAny>
     item.map_or(Upcoming::End, Upcoming::Item)
 }
 
-/// What `reversed()` of a list or tuple gives after so many more steps; `None` where it goes over something else.
+/// Returns the item that `reversed()` of a list or tuple yields after this many more steps; `None` for another
+/// sequence.
 ///
 /// # Safety
-/// `iterator` is what `reversed()` makes of a list, or a `reversed` object.
+/// `iterator` is the result of `reversed()` of a list, or a `reversed` object.
 pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
     iterator: &Bound<'py, PyAny>,
     after: usize,
 ) -> Option<Upcoming<'py>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(SequencePosition { sequence, index }) = (unsafe { position(iterator) }) else {
         return Some(Upcoming::End);
     };
-    // It ends at the first place where there is no item: a list may have become shorter.
+    // The iterator ends at the first index without item, because a list may have become shorter.
     let (len, item) = if let Ok(list) = sequence.cast::<PyList>() {
         (list.len(), index.checked_sub(after).and_then(|index| list.get_item(index).ok()))
     } else if sequence.is_exact_instance_of::<PyTuple>() {
@@ -77,12 +77,12 @@ pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
     Some(item.filter(|_| index < len).map_or(Upcoming::End, Upcoming::Item))
 }
 
-/// What an iterator of a range gives after so many more steps.
+/// Returns the number that an iterator over a range yields after this many more steps.
 ///
 /// # Safety
-/// `iterator` is one of a range whose numbers fit a C `long`.
+/// `iterator` iterates over a range whose numbers fit into a C `long`.
 pub(in crate::cpython) unsafe fn upcoming_number<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Upcoming<'py> {
-    // SAFETY: the caller's promise; the self test compares the layout.
+    // SAFETY: guaranteed by the caller; the self test compares the layout.
     let (next, step, left) = unsafe { (*iterator.as_ptr().cast::<RangeIterator>()).left() };
     match std::ffi::c_long::try_from(after) {
         Ok(after) if after < left => {
@@ -92,14 +92,14 @@ pub(in crate::cpython) unsafe fn upcoming_number<'py>(iterator: &Bound<'py, PyAn
     }
 }
 
-/// What is not where it is expected, if anything.
+/// Returns the first struct that does not have the expected layout.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
     let list = PyList::new(py, [7, 8, 9])?;
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let mut iterator = sequence.try_iter()?;
         iterator.next().transpose()?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
-        // over.
+        // SAFETY: even if the layout differs, these fields are inside the object, because it holds an index and a
+        // sequence.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where an iterator of a list or tuple stands"));
@@ -109,8 +109,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let iterator = reversed.call1((sequence,))?;
         iterator.call_method0("__next__")?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
-        // over.
+        // SAFETY: even if the layout differs, these fields are inside the object, because it holds an index and a
+        // sequence.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where a reversed iterator of a list or tuple stands"));

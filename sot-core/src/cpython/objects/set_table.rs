@@ -1,6 +1,5 @@
-//! The hash table of a set: which of its places are free, taken, or were taken once. Together with the elements in
-//! their order this is all that CPython's later operations go by, so that a copy with the same table does what the
-//! original would.
+//! The hash table of a set: for each place whether it is free, taken, or was taken. CPython's later operations depend
+//! only on this and on the order of the elements. So a copy with the same table behaves like the original.
 
 use std::collections::HashMap;
 
@@ -16,30 +15,30 @@ enum TableSlot {
     Taken,
 }
 
-/// A set's table without its elements.
+/// The table of a set, without its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SetTable {
     places: Vec<TableSlot>,
-    /// Where `pop()` looks first.
+    /// Place where `pop()` begins its search.
     finger: isize,
 }
 
 impl SetTable {
-    /// The table of a set or frozenset.
+    /// Reads the table of a set or frozenset; `None` for other objects.
     #[must_use]
     pub fn of(set: &Bound<'_, PyAny>) -> Option<SetTable> {
         Some(SetTable { places: entries(set)?.iter().map(place).collect(), finger: finger(set)? })
     }
 
-    /// Whether a set has this table, whatever its elements.
+    /// True if a set has this table, with any elements.
     #[must_use]
     pub fn is_of(&self, set: &Bound<'_, PyAny>) -> bool {
         entries(set).is_some_and(|entries| self.places.iter().copied().eq(entries.iter().map(place)))
             && finger(set) == Some(self.finger)
     }
 
-    /// Gives a set the table, if it has exactly these elements, in whatever order. It must not be known to anyone who
-    /// takes it for immutable.
+    /// Gives a set this table, if it has exactly these elements in any order. Nobody may hold the set yet who relies
+    /// on it being immutable.
     pub fn arrange(&self, set: &Bound<'_, PyAny>, items: &[Bound<'_, PyAny>]) {
         let (Some(entries), Some(removed)) = (entries(set), removed(set.py())) else { return };
         let taken = entries.iter().filter(|entry| place(entry) == TableSlot::Taken);
@@ -63,12 +62,12 @@ impl SetTable {
 
 const FREE: setentry = setentry { key: std::ptr::null_mut(), hash: 0 };
 
-/// A copy of a set or frozenset as a new set or frozenset, its table included, which `copy()` makes anew.
+/// Copies a set or frozenset as a new set or frozenset with the same table, which `copy()` would rebuild.
 pub fn copy_of_set<'py>(set: &Bound<'py, PyAny>, frozen: bool) -> PyResult<Bound<'py, PyAny>> {
     let py = set.py();
     let copy = if frozen { PyFrozenSet::empty(py)?.into_any() } else { PySet::empty(py)?.into_any() };
     let (Some(entries), Some(finger), false) = (entries(set), finger(set), frozen && set.len()? == 0) else {
-        // There may be one empty frozenset for everyone.
+        // The empty frozenset may be shared by everyone.
         return Ok(copy);
     };
     let copied: Vec<setentry> = entries.iter().map(|entry| setentry { key: entry.key, hash: entry.hash }).collect();
@@ -92,7 +91,7 @@ fn finger(set: &Bound<'_, PyAny>) -> Option<isize> {
 fn place(entry: &setentry) -> TableSlot {
     match (entry.key.is_null(), entry.hash) {
         (true, _) => TableSlot::Free,
-        // No object has this hash.
+        // No object has the hash -1.
         (_, -1) => TableSlot::Removed,
         _ => TableSlot::Taken,
     }
@@ -102,14 +101,15 @@ fn entries<'a>(set: &'a Bound<'_, PyAny>) -> Option<&'a [setentry]> {
     if !set.is_instance_of::<PySet>() && !set.is_instance_of::<PyFrozenSet>() {
         return None;
     }
-    // SAFETY: it is a set, whose table has one place more than the mask says; it stays while nobody writes to the set.
+    // SAFETY: it is a set. Its table has one place more than the mask, and stays valid while nobody writes to the
+    // set.
     unsafe {
         let raw = set.as_ptr().cast::<PySetObject>();
         Some(std::slice::from_raw_parts((*raw).table, usize::try_from((*raw).mask).ok()? + 1))
     }
 }
 
-/// What stands in the place of an element that was removed.
+/// The object that CPython puts in place of a removed element.
 fn removed(py: Python<'_>) -> Option<*mut ffi::PyObject> {
     let set = PySet::new(py, [0]).ok()?;
     set.discard(0).ok()?;
@@ -117,13 +117,13 @@ fn removed(py: Python<'_>) -> Option<*mut ffi::PyObject> {
     Some(found.key)
 }
 
-/// Puts entries in the place of a set's own; says whether there is memory for them.
+/// Replaces a set's entries. Returns false if there is not enough memory.
 ///
 /// # Safety
-/// It is a set, and the new entries have its elements, each once.
+/// `set` is a set, and the new entries hold its elements, each once.
 unsafe fn put(set: *mut PySetObject, entries: &[setentry], finger: isize) -> bool {
-    // SAFETY: the caller's promise; a table that is not in the object itself is one allocation of its own, made and
-    // freed by these functions.
+    // SAFETY: guaranteed by the caller; a table that is not within the object itself is a separate allocation, made
+    // and freed by these functions.
     unsafe {
         let small = (&raw mut (*set).smalltable).cast::<setentry>();
         let table = if entries.len() <= ffi::PySet_MINSIZE {
@@ -149,7 +149,7 @@ unsafe fn put(set: *mut PySetObject, entries: &[setentry], finger: isize) -> boo
     }
 }
 
-/// What is not where it is expected, if anything.
+/// Returns the first struct that does not have the expected layout.
 pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
     let set = PySet::new(py, [0, 8, 16])?;
     set.discard(8)?;

@@ -1,4 +1,4 @@
-//! Questions about types that must not run user code: lookup along the MRO, and which slots a type has.
+//! Queries of types that must not run user code: lookups along the method resolution order, and slots of a type.
 
 use std::ffi::CStr;
 
@@ -13,7 +13,7 @@ extern "C" {
     fn lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
-/// What the type and its bases hold under `name`, as it is: no descriptor is asked.
+/// Returns the entry for `name` in the method resolution order of the type; no descriptor is run.
 #[inline]
 pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // SAFETY: both are live objects of their types; the answer is borrowed from a type in the MRO, or null without an
@@ -21,12 +21,12 @@ pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) ->
     unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), lookup(ty.as_type_ptr(), name.as_ptr())) }
 }
 
-/// Whether code of the program runs when an object of the type dies.
+/// True if the program's code runs when an object of the type dies (`__del__`).
 pub fn has_finalizer(ty: &Bound<'_, PyType>) -> bool {
     type_lookup(ty, &PyString::intern(ty.py(), "__del__")).is_some()
 }
 
-/// The type's `__name__`, of which no metaclass is asked.
+/// The type's `__name__`, read without calling its metaclass.
 pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     if is_heap_type(ty) {
         // SAFETY: a heap type has the larger layout, and its name is a string that it owns.
@@ -40,7 +40,7 @@ pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     full.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
-/// The `__qualname__` of a class in Python, of which no metaclass is asked; `None` for types of C code.
+/// The `__qualname__` of a class written in Python, read without calling its metaclass; `None` for static types.
 pub fn qualified_name(ty: &Bound<'_, PyType>) -> Option<String> {
     if !is_heap_type(ty) {
         return None;
@@ -53,15 +53,15 @@ pub fn qualified_name(ty: &Bound<'_, PyType>) -> Option<String> {
     name.extract().ok()
 }
 
-/// The name that error messages of C code have for a type: for one of C code, with its module's.
+/// The name of a type in error messages of C code; for static types this includes the module.
 pub fn full_type_name(ty: &Bound<'_, PyType>) -> String {
     // SAFETY: a live type's name is a string of C that lives as long.
     let name = unsafe { CStr::from_ptr((*ty.as_type_ptr()).tp_name) };
     name.to_string_lossy().into_owned()
 }
 
-/// The name of the object's type if that is one of CPython's own; empty for classes of the program's, whatever their
-/// names.
+/// Name of the object's type if it is a static type, as CPython's own types are; empty for classes of the program,
+/// whatever their names.
 pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> String {
     let ty = object.get_type();
     if is_heap_type(&ty) {
@@ -76,20 +76,20 @@ pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> String {
 pub enum GetattrHook {
     /// As `object` does.
     Generic,
-    /// As `object` does, and then by the type's `__getattr__`.
+    /// As `object` does, and if that finds nothing, by the type's `__getattr__`.
     GetAttrHook,
-    /// In a way of their own.
+    /// By a `__getattribute__` of their own.
     Custom,
 }
 
-/// How instances of `ty` answer attribute reads.
+/// Returns how instances of `ty` answer attribute reads.
 pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     if uses_generic_getattr(ty) {
         return GetattrHook::Generic;
     }
     let py = ty.py();
     let getattribute = intern!(py, "__getattribute__");
-    // Each builtin type has a wrapper of its own around the same function.
+    // Each builtin type has its own wrapper around the same C function.
     let owner = type_lookup(ty, getattribute).and_then(|own| own.getattr(intern!(py, "__objclass__")).ok());
     let plain = owner.is_some_and(|owner| owner.cast::<PyType>().is_ok_and(uses_generic_getattr));
     if plain && is_heap_type(ty) && type_lookup(ty, intern!(py, "__getattr__")).is_some() {
@@ -99,7 +99,7 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     }
 }
 
-/// The special method that C code would call: what the type holds under the name, bound to the object if it is a
+/// Returns the special method that C code would call: the entry of the object's type, bound to the object if it is a
 /// descriptor.
 pub fn special_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let ty = object.get_type();
@@ -111,7 +111,7 @@ pub fn special_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<O
     }
 }
 
-/// Reads an attribute of a class as `type.__getattribute__` does, whatever its metaclass says.
+/// Reads an attribute of a class as `type.__getattribute__` does, even if its metaclass overrides that.
 pub fn class_attr<'py>(class: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let ty = class.py().get_type::<PyType>();
     if class.get_type().is(&ty) {
@@ -120,7 +120,7 @@ pub fn class_attr<'py>(class: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<
     ty.getattr(intern!(class.py(), "__getattribute__"))?.call1((class, name))
 }
 
-/// What a class itself holds, whatever its metaclass says.
+/// Returns the `__dict__` of a class, even if its metaclass overrides that attribute.
 pub fn class_dict<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static DESCRIPTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = class.py();
@@ -128,21 +128,21 @@ pub fn class_dict<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     DESCRIPTOR.get_or_try_init(py, own)?.bind(py).call_method1(intern!(py, "__get__"), (class,))
 }
 
-/// Whether `class` is in the method resolution order of `ty`: no hook is asked.
+/// True if `class` is in the method resolution order of `ty`. No `__subclasscheck__` is called.
 #[inline]
 pub fn is_subtype(ty: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> bool {
     // SAFETY: two live types.
     unsafe { ffi::PyType_IsSubtype(ty.as_type_ptr(), class.as_type_ptr()) != 0 }
 }
 
-/// Takes a class off the lists of subclasses that its bases keep, which it would otherwise leave when the collector
-/// finds it. Such classes do not hear of later changes of their bases.
+/// Removes a class from its bases' lists of subclasses, which it would otherwise leave only when it is collected.
+/// Later changes of the bases are not propagated to such a class.
 pub fn forget_subclass(class: &Bound<'_, PyType>) {
     let py = class.py();
     let Ok(bases) = class.getattr("__bases__").and_then(|bases| Ok(bases.cast_into::<PyTuple>()?)) else { return };
     for base in bases.iter().filter_map(|base| base.cast_into::<PyType>().ok()).filter(is_heap_type) {
-        // SAFETY: a heap type keeps its subclasses in a dict by their addresses, if it has any; a key that is missing
-        // is an error that is cleared.
+        // SAFETY: a heap type keeps its subclasses, if any, in a dict by their addresses. The error of a missing key
+        // is cleared.
         unsafe {
             let subclasses = (*base.as_type_ptr()).tp_subclasses.cast::<ffi::PyObject>();
             if subclasses.is_null() || ffi::PyDict_CheckExact(subclasses) == 0 {
@@ -156,7 +156,7 @@ pub fn forget_subclass(class: &Bound<'_, PyType>) {
     }
 }
 
-/// Whether attribute reads of instances do what `object` does.
+/// True if instances of the type read attributes as `object` does.
 #[inline]
 pub fn uses_generic_getattr(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type.
@@ -164,7 +164,7 @@ pub fn uses_generic_getattr(ty: &Bound<'_, PyType>) -> bool {
     slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericGetAttr as *const () as usize)
 }
 
-/// Whether attribute writes of instances do what `object` does.
+/// True if instances of the type write attributes as `object` does.
 #[inline]
 pub fn uses_generic_setattr(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type.
@@ -172,22 +172,22 @@ pub fn uses_generic_setattr(ty: &Bound<'_, PyType>) -> bool {
     slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericSetAttr as *const () as usize)
 }
 
-/// Whether `object`, found in a type, wins over the instance's own attribute: its type defines `__set__` or
-/// `__delete__`.
+/// True if `object` is a data descriptor, which takes precedence over the instance's own attribute: its type defines
+/// `__set__` or `__delete__`.
 #[inline]
 pub fn is_data_descriptor(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.
     unsafe { (*ffi::Py_TYPE(object.as_ptr())).tp_descr_set.is_some() }
 }
 
-/// Whether `object`, found in a type, is asked for the value of the attribute: its type defines `__get__`.
+/// True if `object` is a descriptor, which computes the value of the attribute: its type defines `__get__`.
 #[inline]
 pub fn is_descriptor(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.
     unsafe { (*ffi::Py_TYPE(object.as_ptr())).tp_descr_get.is_some() }
 }
 
-/// Whether the type was made at run time, by a class statement for example.
+/// True if the type was created at run time, for example by a class statement.
 #[inline]
 pub fn is_heap_type(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type.

@@ -1,5 +1,5 @@
-//! What an iterator of C code is about to give. It is asked for its state, not advanced: by `__reduce__`, or in its
-//! struct.
+//! Items that an iterator implemented in C will yield. The iterator is not advanced: its state is read from its
+//! struct, or by `__reduce__`.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,19 +10,20 @@ use crate::cpython::import;
 use crate::cpython::is_heap_type;
 use crate::cpython::objects::sequence_iterator::{upcoming_backwards, upcoming_item, upcoming_number};
 
-/// What a step of an iterator gives.
+/// Result of a step of an iterator.
 pub enum Upcoming<'py> {
-    /// An item; a tuple of items is a new one each time.
+    /// An item. If the iterator builds tuples, the tuple is a new one each time.
     Item(Bound<'py, PyAny>),
-    /// Nothing: it is exhausted.
+    /// The iterator is exhausted.
     End,
 }
 
-/// Of more keys than this none is looked at: each step of such an iterator is asked for what is left of all.
+/// Maximum number of keys of a dict or set whose iterators are examined. Each step of such an iterator lists all keys
+/// that are left.
 const MOST_KEYS: usize = 2_000;
 
-/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, those of a list, a tuple, a range
-/// and texts, and what `reversed()` makes of lists and tuples.
+/// The supported types: `enumerate` and `zip`, iterators over dicts, sets, lists, tuples, ranges and texts, and
+/// `reversed()` of lists and tuples.
 pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {
@@ -44,7 +45,7 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
             type_of(PyBytes::new(py, b"").as_any())?,
             type_of(PyString::new(py, "").as_any())?,
         ];
-        // From 3.12 on, texts of ASCII have an iterator of their own.
+        // From 3.12 on, ASCII texts have an iterator type of their own.
         let of_texts = type_of(PyString::new(py, "\u{e9}").as_any())?;
         if types.iter().all(|known| !known.is(&of_texts)) {
             types.push(of_texts);
@@ -56,16 +57,16 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
 
 #[derive(PartialEq, Eq)]
 enum Kind {
-    /// Of a list or tuple.
+    /// Over a list or tuple.
     Items,
     Range,
-    /// Of a list or tuple, from its end.
+    /// Over a list or tuple from the end.
     Backwards,
-    /// Of a text or bytes.
+    /// Over a text or bytes.
     Text,
     Enumerate,
     Zip,
-    /// Of a dict or set: it is asked for a list of all that is left.
+    /// Over a dict or set: all keys that are left have to be listed.
     Keys,
 }
 
@@ -82,7 +83,8 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
     }
 }
 
-/// What the iterator gives after so many more steps, if that can be told. No method of the program's is asked.
+/// Returns the item that the iterator yields after this many more steps, if it can be found out. No method of the
+/// program's is called.
 pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
     match kind(iterator)? {
         // SAFETY: `kind` has looked at the type.
@@ -94,7 +96,7 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcom
         Kind::Text => {
             let (of, state) = reduced(iterator)?;
             let text = of.get_item(0).ok()?;
-            // An exhausted one would be made of an empty text or tuple.
+            // `__reduce__` of an exhausted iterator has an empty text or tuple.
             let exact = text.is_exact_instance_of::<PyString>() || text.is_exact_instance_of::<PyBytes>();
             let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0).checked_add(after)?;
             (exact || text.is_exact_instance_of::<PyTuple>())
@@ -117,7 +119,7 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcom
         }
         Kind::Zip => {
             let (of, strict) = reduced(iterator)?;
-            // A strict one raises where it ends.
+            // A strict `zip` may raise where it ends.
             if strict.is_some() || of.is_empty() {
                 return None;
             }
@@ -133,7 +135,7 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcom
     }
 }
 
-/// What the iterator goes over: a sequence, or other iterators.
+/// Returns the iterables that the iterator goes over: a sequence, or other iterators.
 pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     let kind = kind(iterator)?;
     if kind == Kind::Keys {
@@ -144,7 +146,7 @@ pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAn
     Some(of.iter().take(count).collect())
 }
 
-/// The dict or set that an iterator goes over, if it has any left.
+/// The dict or set that an iterator goes over; the inner `None` if the iterator is exhausted.
 #[allow(clippy::option_option, reason = "cannot tell and none are two answers")]
 fn keyed<'py>(iterator: &Bound<'py, PyAny>) -> Option<Option<Bound<'py, PyAny>>> {
     let held = import(iterator.py(), "gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
@@ -157,18 +159,18 @@ fn is_frozen(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyFrozenSet>()
 }
 
-/// Whether listing what is left runs no code of the program's, and takes little.
+/// True if listing the remaining keys runs no code of the program's, and is cheap.
 fn may_list(iterator: &Bound<'_, PyAny>) -> Option<bool> {
     let Some(keyed) = keyed(iterator)? else { return Some(true) };
     let Ok(dict) = keyed.cast::<PyDict>() else { return Some(keyed.len().ok()? <= MOST_KEYS) };
-    // An `OrderedDict` looks its keys up.
+    // An `OrderedDict` hashes and compares its keys.
     let looks_up = !keyed.is_exact_instance_of::<PyDict>();
     let plain = |ty: &Bound<'_, PyType>| !is_heap_type(ty);
     let known = !looks_up || plain(&keyed.get_type()) && dict.iter().all(|(key, _)| plain(&key.get_type()));
     Some(dict.len() <= MOST_KEYS && known)
 }
 
-/// What the iterator would be made of again, and the state it would be given then.
+/// The arguments and the state of which `__reduce__` would rebuild the iterator.
 fn reduced<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyTuple>, Option<Bound<'py, PyAny>>)> {
     let reduced = iterator.call_method0(intern!(iterator.py(), "__reduce__")).ok()?.cast_into::<PyTuple>().ok()?;
     Some((reduced.get_item(1).ok()?.cast_into().ok()?, reduced.get_item(2).ok()))

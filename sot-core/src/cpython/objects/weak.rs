@@ -1,4 +1,4 @@
-//! Weak references that can tell Rust when their object dies.
+//! Weak references that can call Rust code when their object dies.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use crate::cpython::objects::callable::fastcall;
 
-/// What runs when an object dies.
+/// Callback for the death of an object.
 pub type OnDeath = Box<dyn Fn(Python<'_>) + Send + Sync>;
 
 /// A weak reference to an object.
@@ -17,8 +17,8 @@ pub struct WeakRef {
 }
 
 impl WeakRef {
-    /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if
-    /// objects of this type cannot be referred to weakly.
+    /// Creates a weak reference. It calls `on_death` when the object dies, unless it is dropped before. Fails with a
+    /// `TypeError` if objects of this type do not support weak references.
     pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
         let py = object.py();
         let callback = match on_death {
@@ -36,7 +36,7 @@ impl WeakRef {
         Ok(WeakRef { reference: reference.unbind(), address: object.as_ptr() as usize })
     }
 
-    /// The object, if it is alive.
+    /// Returns the object, if it is alive.
     #[inline]
     pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         // SAFETY: a live weak reference; the answer is made owned before anything else can run.
@@ -54,44 +54,44 @@ impl WeakRef {
         }
     }
 
-    /// Whether this is a reference to `object`: one load, because a dead reference refers to nothing.
+    /// True if this refers to `object`. This is a single load, because a dead reference refers to `None`.
     #[inline]
     pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
         self.referent() == object.as_ptr()
     }
 
-    /// Whether this is a reference to the type of `object`.
+    /// True if this refers to the type of `object`.
     #[inline]
     pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
         self.referent() == object.get_type_ptr().cast()
     }
 
-    /// Whether the object is alive.
+    /// True if the object is alive.
     #[inline]
     pub fn is_alive(&self, py: Python<'_>) -> bool {
         self.get(py).is_some()
     }
 
-    /// The address the weak reference holds: that of `None` when the object has died. Only to be compared.
+    /// The address in the weak reference, which is that of `None` once the object has died. Only for comparisons.
     #[inline]
     fn referent(&self) -> *mut ffi::PyObject {
         // SAFETY: a live object of exactly the weak reference type, as `PyWeakref_NewRef` makes it.
         unsafe { (*self.reference.as_ptr().cast::<ffi::PyWeakReference>()).wr_object }
     }
 
-    /// The weak reference as an object.
+    /// The weak reference as a Python object.
     pub(in crate::cpython) fn as_object(&self) -> &Py<PyAny> {
         &self.reference
     }
 
-    /// Where the object is, or was.
+    /// Address of the object, even if it has died.
     #[inline]
     pub fn address(&self) -> usize {
         self.address
     }
 }
 
-/// The objects the references refer to, as a tuple; `None` if one of them has died.
+/// Returns the referents as a tuple; `None` if one of them has died.
 pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Option<Bound<'py, PyTuple>>> {
     // SAFETY: a new tuple's places are null until each is filled once with an owned reference; a tuple with empty
     // places may be freed.
@@ -99,7 +99,7 @@ pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Optio
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(references.len() as isize))?;
         for (at, reference) in references.iter().enumerate() {
             let object = reference.referent();
-            // One that is on the point of dying is referred to still.
+            // A referent that is being destroyed is still referred to, with a reference count of 0.
             if object as usize != reference.address || ffi::Py_REFCNT(object) == 0 {
                 return Ok(None);
             }
@@ -110,7 +110,7 @@ pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Optio
     }
 }
 
-/// Whether the object can be referred to weakly.
+/// True if the object supports weak references.
 #[inline]
 pub fn supports_weakref(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.

@@ -1,4 +1,4 @@
-//! Whether each kind of memory shows what happens to it, in the interpreter that runs.
+//! Finds kinds of memory whose changes cannot be observed in the running interpreter.
 
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::layout::{Keys, GENERAL_LOOKUP};
 use super::{Place, Reading, Recorder};
 use crate::cpython::objects::part::Part;
 
-/// What changes each kind of memory that guards rest on, for the self test.
+/// Code that changes each kind of memory guards depend on, for the self test.
 const CHANGES: &CStr = c_str!(
     r"
 from collections import OrderedDict
@@ -52,12 +52,12 @@ def add_number(): numbers.add(2)
 
 static BLIND_SPOT: Mutex<Option<&'static str>> = Mutex::new(Some("not looked for"));
 
-/// The first kind of memory that does not tell what happened to it: nothing may be recorded then.
+/// The first kind of memory whose changes cannot be observed. Snapshots must not be used if there is one.
 pub fn blind_spot() -> Option<&'static str> {
     *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes each kind of memory, and sees whether that shows.
+/// Changes each kind of memory, and checks that a snapshot shows the change.
 pub(in crate::cpython) fn look_for_blind_spots(py: Python<'_>) -> PyResult<()> {
     let found = find_blind_spot(py)?;
     *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner) = found;

@@ -1,4 +1,4 @@
-//! The layouts of CPython that snapshots read, as far as they are of interest.
+//! Layouts of CPython's structs that snapshots read, as far as they are needed.
 
 use pyo3::ffi;
 
@@ -12,7 +12,7 @@ extern "C" {
 /// `Py_TPFLAGS_VALID_VERSION_TAG`
 pub(super) const VALID_VERSION: std::ffi::c_ulong = 1 << 19;
 
-/// `PyODictObject`, as far as it is of interest.
+/// `PyODictObject`, as far as it is needed.
 #[repr(C)]
 pub(super) struct OrderedDict {
     dict: ffi::PyDictObject,
@@ -21,11 +21,11 @@ pub(super) struct OrderedDict {
     fast_nodes: *mut u8,
     fast_nodes_size: isize,
     resize_sentinel: *mut u8,
-    /// Counts changes of the order.
+    /// Counter of changes of the order.
     pub(super) state: usize,
 }
 
-/// `PyMethodObject`, as far as it is of interest.
+/// `PyMethodObject`, as far as it is needed.
 #[repr(C)]
 pub(super) struct Method {
     header: ffi::PyObject,
@@ -33,14 +33,14 @@ pub(super) struct Method {
     pub(super) receiver: *mut ffi::PyObject,
 }
 
-/// Whether any write to the dict changes its version. From 3.13 on attributes may be written to the values a dict
-/// shares with its object, past the dict.
+/// True if every write to the dict changes its version. From 3.13 on, an attribute may be written directly to the
+/// values that a dict shares with its object.
 pub(super) unsafe fn version_tells(dict: *mut ffi::PyDictObject) -> bool {
     // SAFETY: the caller passes a live dict.
     cfg!(not(Py_3_13)) || unsafe { (*dict).ma_values.is_null() }
 }
 
-/// Whether all keys of the dict are strings, which the layout of its table tells.
+/// True if all keys of the dict are strings, as the kind of its table tells.
 #[inline]
 pub(super) unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
     // SAFETY: the caller passes a live dict, which always has a table, and that begins as below.
@@ -58,7 +58,7 @@ pub(super) unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
     }
 }
 
-/// `PyDictKeysObject`, as far as it is of interest.
+/// `PyDictKeysObject`, as far as it is needed.
 #[repr(C)]
 pub(super) struct Keys {
     holders: isize,
@@ -74,7 +74,7 @@ pub(super) struct Keys {
     pub(super) lookup: usize,
 }
 
-/// The lookup function of dicts with keys of any kind, as one such dict has it. Null, which no dict has, until
-/// [`look_for_blind_spots`](super::look_for_blind_spots) has looked.
+/// The lookup function of dicts whose keys are of any type. Zero, which no dict has, until
+/// [`look_for_blind_spots`](super::look_for_blind_spots) has read it from such a dict.
 #[cfg(not(Py_3_11))]
 pub(super) static GENERAL_LOOKUP: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

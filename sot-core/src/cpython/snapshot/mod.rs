@@ -1,10 +1,11 @@
-//! The memory that guards rest on, as it was when they held: if every word of it is the same, they hold again. A dict
-//! that was not written to has its version, a type its own; what an object refers to is a pointer in it.
+//! Snapshots: the words of memory that guards depended on when they held. If every word is unchanged, the guards hold
+//! again. For a dict or a type, its version is compared, which every write changes; for a reference, the pointer.
 //!
-//! An address is looked at only after what was looked at before has shown that the object is there: it is referred to
-//! by one that is, from the roots on. [`Place`] stands for that, and only a [`Recorder`] makes one. Nothing but
-//! comparisons runs in between, so nothing can go away. An object whose memory was given to another meanwhile is no
-//! danger, as all that was found in it is looked at again; what was not looked into is kept alive.
+//! An address is read only after earlier comparisons have shown that the object there is alive, because another live
+//! object still refers to it, from the roots on. A [`Place`] stands for this proof, and only a [`Recorder`] creates
+//! places. Only comparisons run in between, so no object can die meanwhile. If the memory of an object was reused for
+//! another one, no harm is done, because all values found in the object are compared again. Objects that were not
+//! looked into are kept alive.
 
 mod blind_spot;
 mod layout;
@@ -22,10 +23,10 @@ pub(super) use blind_spot::look_for_blind_spots;
 use layout::has_string_keys;
 pub use recorder::Recorder;
 
-/// A few objects, in most calls without memory of their own.
+/// A few objects, usually without heap allocation.
 pub type Objects<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
-/// What memory must be for guards to hold.
+/// The memory that has to be unchanged for guards to hold.
 #[derive(Debug)]
 pub struct Snapshot {
     roots: Vec<usize>,
@@ -35,23 +36,24 @@ pub struct Snapshot {
     _kept: Vec<Py<PyAny>>,
 }
 
-/// A comparison. There are hundreds, in memory that is cold when the next call comes: they are kept small.
+/// A comparison of one word. There are hundreds of probes, in memory that is cold at the next call, so they are
+/// small.
 #[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
 struct Probe {
-    /// The address of a word, or that of [`LOOK`] for a look into a dict.
+    /// Address of a word, or of [`LOOK`] for a lookup in a dict.
     at: usize,
-    /// What the word is, or the number of the look.
+    /// Expected word, or the index of the lookup.
     is: u64,
 }
 
-/// Never is what a probe wants it to be, so that only what differs need be asked whether it is a look.
+/// Never equals the expected word of a probe. So only a probe that fails has to be examined for being a lookup.
 static LOOK: u64 = u64::MAX;
 
 fn look_address() -> usize {
     &raw const LOOK as usize
 }
 
-/// The dict at this address has this object under the key, or with 0 no such key.
+/// The dict at this address has this object under the key; 0 means that it does not have the key.
 #[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
 struct DictItem {
     dict: usize,
@@ -59,17 +61,17 @@ struct DictItem {
     is: usize,
 }
 
-/// What is not as it was.
+/// The first difference to a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
     /// The root of this index is another object.
     Root(usize),
-    /// What was recorded at this position (see [`Recorder::len`]).
+    /// The probe of this index differs (see [`Recorder::len`]).
     Probe(usize),
 }
 
 impl Snapshot {
-    /// Looks whether all is as it was; the objects wanted, in the order asked for.
+    /// Compares all memory. Returns the wanted objects, in the order in which they were requested.
     #[inline]
     pub fn check<'py>(&self, py: Python<'py>, roots: &[Bound<'py, PyAny>]) -> Result<Objects<'py>, Changed> {
         for (at, (root, was)) in roots.iter().zip(&self.roots).enumerate() {
@@ -92,14 +94,14 @@ impl Snapshot {
         Ok(wanted)
     }
 
-    /// Whether all is as it was, of a snapshot without roots and without objects asked for.
+    /// True if all memory is unchanged, for a snapshot without roots and without wanted objects.
     #[inline]
     pub fn holds(&self, _: Python<'_>) -> bool {
         // SAFETY: the token says that the GIL is held; without roots the way begins at objects that are kept alive.
         self.roots.is_empty() && unsafe { self.first_changed() }.is_none()
     }
 
-    /// The first comparison that does not hold. Several are made in each turn of the loop, one after the other.
+    /// Index of the first probe that fails. Probes are compared in order, several in each iteration of the loop.
     ///
     /// # Safety
     /// The roots are alive, and the GIL is held.
@@ -108,7 +110,7 @@ impl Snapshot {
         const AT_ONCE: usize = 8;
         let turns = self.probes.chunks_exact(AT_ONCE);
         let rest = turns.remainder();
-        // SAFETY: the caller's promise; the probes before each one have found their way to it from the roots.
+        // SAFETY: guaranteed by the caller; the probes before each one have found their way to it from the roots.
         let changed = |probes: &[Probe]| probes.iter().position(|probe| !unsafe { probe.holds(&self.items) });
         for (turn, probes) in turns.enumerate() {
             let Ok(probes) = <&[Probe; AT_ONCE]>::try_from(probes) else { continue };
@@ -124,27 +126,27 @@ impl Snapshot {
         self.roots.len() + self.probes.len()
     }
 
-    /// Whether there is nothing to compare.
+    /// True if there is nothing to compare.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Probe {
-    /// Whether all is as it was.
+    /// True if the memory is unchanged.
     ///
     /// # Safety
     /// The memory looked at is that of a live object of the kind it was recorded for, and the GIL is held.
     #[inline]
     unsafe fn holds(self, items: &[DictItem]) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *(self.at as *const u64) == self.is || self.is_look_that_holds(items) }
     }
 
     #[cold]
     unsafe fn is_look_that_holds(self, items: &[DictItem]) -> bool {
         let item = (self.at == look_address()).then(|| items.get(self.is as usize)).flatten();
-        // SAFETY: the promise of the caller of `holds`.
+        // SAFETY: guaranteed by the caller of `holds`.
         item.is_some_and(|item| unsafe { item.holds() })
     }
 }
@@ -154,7 +156,7 @@ impl DictItem {
     /// The dict is alive, and the GIL is held.
     unsafe fn holds(self) -> bool {
         let dict = self.dict as *mut ffi::PyObject;
-        // SAFETY: the caller's promise. A dict whose keys are all strings compares them without running code.
+        // SAFETY: guaranteed by the caller. A dict whose keys are all strings compares them without running code.
         unsafe {
             has_string_keys(dict.cast())
                 && ffi::PyDict_GetItemWithError(dict, self.key as *mut ffi::PyObject) as usize == self.is
@@ -162,12 +164,13 @@ impl DictItem {
     }
 }
 
-/// An object that is where it was as long as all that was recorded before is as it was.
+/// An object that is at the same address as long as all earlier probes hold.
 #[derive(Debug, Clone)]
 pub struct Place<'py> {
     object: Bound<'py, PyAny>,
-    /// It is then the very object that was recorded, and no other one that was given its memory: what refers to it has
-    /// not changed in between. So are versions, which are never given twice.
+    /// True if it is then also the same object, and not another one that reused the memory: the reference to it
+    /// cannot have been written in between. This is so for entries protected by a version, because no version is used
+    /// twice.
     is_same: bool,
 }
 
@@ -185,7 +188,7 @@ impl<'py> Place<'py> {
         self.object.py()
     }
 
-    /// Whether it is a dict, or of a type derived from it.
+    /// True if the object is a dict or of a subclass.
     pub fn is_dict(&self) -> bool {
         self.object.is_instance_of::<PyDict>()
     }
@@ -195,16 +198,16 @@ impl<'py> Place<'py> {
     }
 }
 
-/// The C++ object of an object that is in a place.
+/// The C++ object of the Python object in a place.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldPlace<'a>(Held<'a>);
 
-/// How what is in a dict is told to be unchanged.
+/// How an entry of a dict is known to be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// By the version, which any write to the dict changes.
+    /// By the dict's version, which any write to the dict changes.
     Version,
-    /// By looking the key up.
+    /// By looking up the key.
     Lookup,
 }
 

@@ -1,4 +1,4 @@
-//! Records the memory that guards rest on.
+//! Records the memory that guards depend on.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::cpython::objects::part::Part;
 use crate::cpython::objects::type_::type_lookup;
 use crate::cpython::objects::weak::WeakRef;
 
-/// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then
-/// that does harm.
+/// Records memory for a snapshot. A method that returns `None` or `false` cannot find the answer in memory; nothing
+/// it has recorded does harm.
 #[derive(Debug, Default)]
 pub struct Recorder {
     roots: Vec<usize>,
@@ -28,35 +28,35 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Number of probes so far: a position for the probe that changed.
+    /// Number of probes so far, which identifies the probe that changed.
     pub fn len(&self) -> usize {
         self.probes.len()
     }
 
-    /// Whether there are no probes.
+    /// True if there are no probes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The snapshot.
+    /// Finishes the snapshot.
     pub fn finish(self) -> Snapshot {
         let Recorder { roots, probes, items, wanted, kept, known: _ } = self;
         Snapshot { roots, probes, items, wanted, _kept: kept }
     }
 
-    /// The next of the roots, which whoever checks hands over.
+    /// Adds a root, which the caller passes again at each check.
     pub fn root<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
         self.roots.push(object.as_ptr() as usize);
         Place::of(object.clone())
     }
 
-    /// An object that the snapshot keeps alive.
+    /// Adds an object that the snapshot keeps alive.
     pub fn keep<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
         self.kept.push(object.clone().unbind());
         Place::same(object.clone())
     }
 
-    /// Asks for the object when all is as it was; its number among those asked for.
+    /// Requests that a successful check returns the object. Returns its index among the requested objects.
     pub fn want(&mut self, place: &Place<'_>) -> usize {
         self.wanted.push(place.address());
         self.wanted.len() - 1
@@ -77,19 +77,19 @@ impl Recorder {
     }
 
     /// # Safety
-    /// `at` is in the memory of an object that is in a place.
+    /// `at` is in the memory of the object in a place.
     unsafe fn word<T>(&mut self, at: *const T) {
         const { assert!(size_of::<T>() == size_of::<u64>()) };
         let at = at.cast::<u64>();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let is = unsafe { *at };
         self.probe(Probe { at: at as usize, is });
     }
 
-    /// The object's type.
+    /// Records the type of an object.
     pub fn type_of<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
         let ty = place.object.get_type();
-        // Only from one class of the program to another can `__class__` be changed.
+        // `__class__` can only be changed from one class of the program to another.
         if !place.is_same || cpython::is_heap_type(&ty) {
             // SAFETY: a live object begins with its header.
             unsafe { self.word(&raw const (*place.object.as_ptr()).ob_type) };
@@ -97,12 +97,12 @@ impl Recorder {
         Place::of(ty.into_any())
     }
 
-    /// The C++ object that an object holds; `None` if it holds none of the class.
+    /// Records the C++ object of an object; `None` if it has none of the class.
     pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
         let held = embedded.of(&place.object)?;
         self.type_of(place);
-        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual
-        // table.
+        // SAFETY: an object of the type has the pointer, which is not null. The C++ object begins with the address of
+        // its virtual table.
         unsafe {
             self.word(held.pointer());
             self.word(held.address() as *const usize);
@@ -110,13 +110,13 @@ impl Recorder {
         Some(HeldPlace(held))
     }
 
-    /// A number of a C++ object, with what lies beside it.
+    /// Records a number of a C++ object, with its neighbour in the same word.
     pub fn number(&mut self, held: HeldPlace<'_>, kept: KeptNumber) {
         // SAFETY: the number is within an object of the class, as was seen for samples, and so is the word it is in.
         unsafe { self.word(held.0.word_of_number(kept)) };
     }
 
-    /// An array of a C++ object; `false` if it is not as such arrays are.
+    /// Records an array of a C++ object. Returns `false` if the array cannot be read.
     pub fn array<const N: usize>(&mut self, held: HeldPlace<'_>, field: ArrayField<N>) -> bool {
         let Some(words) = held.0.words_of_array(field) else { return false };
         // SAFETY: the array is within the object, as was seen for a sample.
@@ -124,27 +124,27 @@ impl Recorder {
         true
     }
 
-    /// That what is in the place is the object the weak reference refers to now.
+    /// Records that the object in the place is the referent of the weak reference.
     pub fn is_referent(&mut self, place: &Place<'_>, reference: &WeakRef) {
         if !place.is_same {
             self.refers(place.py(), reference);
         }
     }
 
-    /// That the weak reference refers to what it refers to now.
+    /// Records that the weak reference keeps its referent.
     pub fn refers(&mut self, py: Python<'_>, reference: &WeakRef) {
         let reference = self.keep(reference.as_object().bind(py));
         // SAFETY: a weak reference, which is kept.
         unsafe { self.word(&raw const (*reference.object.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
     }
 
-    /// What the weak reference refers to now, as long as it does.
+    /// Returns the place of the weak reference's referent, which is valid as long as the reference keeps it.
     pub fn referent<'py>(&mut self, object: &Bound<'py, PyAny>, reference: &WeakRef) -> Place<'py> {
         self.refers(object.py(), reference);
         Place::same(object.clone())
     }
 
-    /// That lookups along the type's method resolution order find what they find now.
+    /// Records that lookups along the type's method resolution order keep their results.
     pub fn lookups_of(&mut self, ty: &Place<'_>) -> bool {
         self.type_of(ty);
         // SAFETY: after the check it is a type. A lookup gives it a version if it has none.
@@ -152,25 +152,25 @@ impl Recorder {
             let Ok(bound) = ty.object.cast::<PyType>() else { return false };
             let raw = bound.as_type_ptr();
             type_lookup(bound, intern!(bound.py(), "__class__"));
-            // From 3.13 on a type without a valid version has 0, and the flag is no longer used.
+            // From 3.13 on, a type without valid version has version 0, and the flag is no longer used.
             let is_valid = cfg!(Py_3_13) || (*raw).tp_flags & VALID_VERSION != 0;
             if !is_valid || (*raw).tp_version_tag == 0 {
                 return false;
             }
             self.word(&raw const (*raw).tp_flags);
-            // With what lies behind it in the same word.
+            // The word includes the field behind the version.
             self.word((&raw const (*raw).tp_version_tag).cast::<u64>());
         }
         true
     }
 
-    /// What the type and its bases hold under a name.
+    /// Records the entry for a name in the type's method resolution order.
     pub fn lookup<'py>(&mut self, ty: &Place<'py>, name: &Bound<'py, PyString>) -> Option<Place<'py>> {
         let found = type_lookup(ty.object.cast().ok()?, name)?;
         self.lookups_of(ty).then_some(Place::same(found))
     }
 
-    /// The dict of the object's own attributes; for an object that has none, `None`.
+    /// Records the dict of an object's own attributes; Python's `None` for an object without dict.
     pub fn instance_dict<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
         let py = place.object.py();
         self.type_of(place);
@@ -188,7 +188,7 @@ impl Recorder {
         Place::of(dict.into_any())
     }
 
-    /// That a dict is as it is now, its order included.
+    /// Records that a dict is unchanged, including its order.
     pub fn dict(&mut self, place: &Place<'_>) -> bool {
         if !self.version(place) {
             return false;
@@ -203,7 +203,7 @@ impl Recorder {
         true
     }
 
-    /// That a dict has what it has now, in whatever order.
+    /// Records that a dict has the same entries, in any order.
     fn version(&mut self, place: &Place<'_>) -> bool {
         let Ok(dict) = place.object.cast::<PyDict>() else { return false };
         self.type_of(place);
@@ -222,7 +222,8 @@ impl Recorder {
         true
     }
 
-    /// What a dict has under a key, or that it has no such key: the outer `None` where that cannot be told.
+    /// Records the entry of a dict under a key; the inner `None` if the key is missing. The outer `None` means that
+    /// it cannot be recorded.
     #[allow(clippy::option_option, reason = "it is what the two say")]
     pub fn item<'py>(
         &mut self,
@@ -247,7 +248,7 @@ impl Recorder {
         Some(found.map(Place::of))
     }
 
-    /// Item `index` of a tuple or list.
+    /// Records item `index` of a tuple or list.
     pub fn index<'py>(&mut self, place: &Place<'py>, index: usize) -> Option<Place<'py>> {
         if !self.length(place) {
             return None;
@@ -272,7 +273,7 @@ impl Recorder {
         }
     }
 
-    /// That a tuple, list, dict or set has as many items as now.
+    /// Records the length of a tuple, list, dict or set.
     pub fn length(&mut self, place: &Place<'_>) -> bool {
         let object = &place.object;
         if place.is_same && object.is_instance_of::<PyTuple>() {
@@ -295,7 +296,7 @@ impl Recorder {
         true
     }
 
-    /// What a cell holds, or that it is empty: the outer `None` for what is no cell.
+    /// Records the contents of a cell; the inner `None` if it is empty. The outer `None` is for other objects.
     #[allow(clippy::option_option, reason = "it is what the two say")]
     pub fn contents<'py>(&mut self, place: &Place<'py>) -> Option<Option<Place<'py>>> {
         if !cpython::is_cell(&place.object) {
@@ -307,7 +308,7 @@ impl Recorder {
         Some(cpython::cell_contents(&place.object).map(Place::of))
     }
 
-    /// What a function or method refers to; `None` for a proxy.
+    /// Records a part of a function or method; `None` for other objects, other parts and an absent part.
     pub fn part<'py>(&mut self, place: &Place<'py>, part: Part) -> Option<Place<'py>> {
         let object = place.object.as_ptr();
         let fits = match part {

@@ -1,5 +1,5 @@
-//! Instruction selection: how each CPython version spells what the code generator says. Each file holds one version's
-//! differences to the one before it.
+//! Instruction selection: how each CPython version expresses the code generator's operations. Each file holds the
+//! differences to the version before.
 
 mod py311;
 mod py312;
@@ -20,88 +20,90 @@ use py312::Py312;
 use py313::Py313;
 use py38::Py38;
 
-/// How one range of CPython versions spells the code generator's operations.
+/// The code generator's operations, as a range of CPython versions expresses them.
 #[enum_dispatch]
 pub trait Target {
-    /// What a fresh frame must run first; that of a generator makes the generator.
+    /// Writes the first instructions of a new frame; for a generator they create the generator.
     fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()>;
-    /// Before the callable of a call.
+    /// Writes what precedes the callable of a call.
     fn begin_call(&self, e: &mut Emitter) -> Flow<()>;
-    /// Between the callable and its arguments.
+    /// Writes what comes between the callable and its arguments.
     fn callable_loaded(&self, e: &mut Emitter) -> Flow<()>;
-    /// The call.
+    /// Writes a call.
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()>;
-    /// The call with keyword names.
+    /// Writes a call with keyword names.
     fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()>;
-    /// Load of a global by name index.
+    /// Loads a global by name index.
     fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()>;
-    /// Load of an attribute by name index.
+    /// Loads an attribute by name index.
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
-    /// Load of a cell by its index into cell and free variables.
+    /// Loads a cell by its index among cell and free variables.
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
-    /// Before instructions whose exceptions are caught.
+    /// Writes what precedes instructions whose exceptions are caught.
     fn begin_try(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;
         Ok(())
     }
-    /// The same at the first instruction of code, whose handler may be far away; where `catch` is told that they begin.
+    /// Like `begin_try`, for the first instruction of the code, whose handler may be far away. Returns the start that
+    /// `catch` is given.
     fn begin_first_try(&self, e: &mut Emitter) -> Flow<Label> {
         let start = e.here();
         self.begin_try(e)?;
         Ok(start)
     }
-    /// After them, on each way out.
+    /// Writes what follows these instructions, on each path out of them.
     fn end_try(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;
         Ok(())
     }
-    /// Begins the handler of the instructions between two labels; the exception goes into a new local.
+    /// Begins the handler of the instructions between two labels. Stores the exception in a new local, and returns
+    /// its slot.
     fn catch(&self, e: &mut Emitter, start: Label, end: Label, handler: Label, depth: u32) -> Flow<u32> {
         e.add_handler(start, end, handler, depth);
         e.store_new()
     }
-    /// How many stack items raising an exception again takes.
+    /// Number of stack items of an exception that is raised again.
     fn raised_width(&self) -> u32 {
         1
     }
-    /// Before the items of an exception that is to be handled.
+    /// Writes what precedes the items of an exception that is to be handled.
     fn before_handling(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;
         Ok(())
     }
-    /// Begins to handle the exception; leaves what was handled before.
+    /// Begins handling the exception. The exception handled before stays on the stack.
     fn begin_handling(&self, e: &mut Emitter, start: Label) -> Flow<()> {
         let _ = start;
         e.op(Op::PUSH_EXC_INFO, 0)?;
         e.op(Op::POP_TOP, 0)
     }
-    /// Before the items of an exception to be raised again.
+    /// Writes what precedes the items of an exception that is to be raised again.
     fn before_reraise(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;
         Ok(())
     }
-    /// Raises it again.
+    /// Raises the exception again.
     fn reraise(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::RERAISE, 0)
     }
-    /// Begins a handler of the instructions between two labels, which may find that the exception is none of its own.
+    /// Begins a handler of the instructions between two labels that may decline the exception.
     fn begin_handler(&self, e: &mut Emitter, start: Label, end: Label, depth: u32) -> Flow<()> {
         let handler = e.here();
         e.add_handler(start, end, handler, depth);
         e.op(Op::PUSH_EXC_INFO, 0)
     }
-    /// Jumps there if the exception is no instance of the class on top of the stack, which goes.
+    /// Pops a class, and jumps if the exception is no instance of the class.
     fn jump_unless_matches(&self, e: &mut Emitter) -> Flow<usize> {
         e.op(Op::CHECK_EXC_MATCH, 0)?;
         e.jump_if(false)
     }
-    /// The end of such a handler: the exception is raised as it was.
+    /// Ends such a handler by raising the exception unchanged.
     fn decline(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::COPY, 2)?;
         e.op(Op::POP_EXCEPT, 0)?;
         e.op(Op::RERAISE, 0)
     }
-    /// Sends exceptions of the call between two labels to a handler.
+    /// Registers a handler for exceptions of the call between two labels.
     fn handle_driven(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) {
         e.add_handler(start, end, handler, 0);
     }
@@ -115,42 +117,43 @@ pub trait Target {
         e.op(Op::POP_TOP, 0)?;
         e.op(Op::RERAISE, 0)
     }
-    /// A binary operator.
+    /// Writes a binary operator.
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
         e.op(Op::BINARY_OP, op as u32)
     }
-    /// Before a branch on any value, where branches take nothing but `True` and `False`.
+    /// Writes the conversion that precedes a branch on an arbitrary value, in versions whose branches take only
+    /// `True` and `False`.
     fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;
         Ok(())
     }
-    /// The NULL of a call.
+    /// Pushes the NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::PUSH_NULL, 0)
     }
-    /// What a call's frame has on its stack for the callable, from the bottom up.
+    /// The stack items that a call has for its callable, from the bottom up.
     fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
         vec![null, callable]
     }
-    /// Whether the pair that a method load leaves has its NULL below the callable.
+    /// True if a method load leaves its NULL below the callable.
     fn null_first(&self) -> bool {
         true
     }
-    /// How many instructions at the target of a loop head only clean up after the loop.
+    /// Number of instructions at the target of a loop head that only clean up after the loop.
     fn loop_cleanup(&self) -> u32 {
         0
     }
-    /// Duplicate of the top of the stack.
+    /// Duplicates the top of the stack.
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
-    /// The two items on top of the stack change places.
+    /// Swaps the two topmost stack items.
     fn swap(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::SWAP, 2)
     }
-    /// The top goes below the two items under it, which may change places.
+    /// Moves the top of the stack below the two items under it, which may swap places.
     fn bury(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::SWAP, 3)
     }
-    /// Whether the two items on top of the stack are one object.
+    /// Compares the two topmost stack items by identity.
     fn is(&self, e: &mut Emitter) -> Flow<()> {
         e.op(Op::IS_OP, 0)
     }

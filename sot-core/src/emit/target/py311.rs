@@ -1,4 +1,4 @@
-//! CPython 3.11: frames start unprepared, calls take a NULL below the callable.
+//! CPython 3.11: the frame creates its own cells, and calls take a NULL below the callable.
 
 use pyo3::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::error::Flow;
 #[derive(Clone, Copy)]
 pub(in crate::emit) struct Py311;
 
-/// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RETURN_GENERATOR` in a generator.
+/// Writes `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable and, in a generator, `RETURN_GENERATOR`.
 pub(super) fn prologue(e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
     if !code.freevars.is_empty() {
         e.op(Op::COPY_FREE_VARS, code.freevars.len() as u32)?;

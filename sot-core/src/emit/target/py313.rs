@@ -1,5 +1,5 @@
-//! CPython 3.13: the NULL of a call stands above the callable, keyword names are a stack item, a cell is loaded like a
-//! local.
+//! CPython 3.13: the NULL of a call is above the callable, keyword names are a stack item, and a cell is loaded like
+//! a local.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,4 @@
-//! CPython 3.8 to 3.10.
+//! CPython 3.8 to 3.10: one opcode for each operator, no NULL in calls, and blocks for exception handlers.
 
 use pyo3::prelude::*;
 
@@ -56,8 +56,9 @@ impl Target for Py38 {
         e.op(Op::SETUP_FINALLY, 0)
     }
 
-    /// Signals are looked for at each instruction that begins no block, such as an `EXTENDED_ARG`, which a far jump
-    /// takes: the block has its handler near, which jumps to the far one.
+    /// CPython checks for signals at each instruction, unless that instruction begins a block. A jump to a far
+    /// handler would need an `EXTENDED_ARG`, which is such an instruction. So the block has a near handler, which
+    /// jumps to the far one.
     fn begin_first_try(&self, e: &mut Emitter) -> Flow<Label> {
         let block = e.jump(Op::SETUP_FINALLY)?;
         let body = e.jump(Op::JUMP_FORWARD)?;
@@ -90,7 +91,7 @@ impl Target for Py38 {
         self.before_reraise(e)
     }
 
-    /// A handler is entered by raising alone.
+    /// A handler is entered only by raising, so the exception is raised here.
     fn begin_handling(&self, e: &mut Emitter, start: Label) -> Flow<()> {
         self.reraise(e)?;
         let handler = e.here();
@@ -98,7 +99,7 @@ impl Target for Py38 {
         (0..3).try_for_each(|_| e.op(Op::POP_TOP, 0))
     }
 
-    /// `END_FINALLY` counts as taking the whole of what a handler finds on the stack.
+    /// In 3.8, `END_FINALLY` is counted as popping all the items that a handler finds on the stack.
     fn before_reraise(&self, e: &mut Emitter) -> Flow<()> {
         if e.knows(Op::RERAISE) {
             return Ok(());
@@ -112,7 +113,7 @@ impl Target for Py38 {
             return e.op(Op::RERAISE, 0);
         }
         e.op(Op::END_FINALLY, 0)?;
-        // It may also go on, for all that is known of it.
+        // For the computation of the stack depth, execution may also continue behind `END_FINALLY`.
         let none = e.none();
         e.op(Op::LOAD_CONST, none)?;
         e.op(Op::RETURN_VALUE, 0)
@@ -140,7 +141,7 @@ impl Target for Py38 {
         e.set_target(start, handler);
     }
 
-    /// Traceback, exception and class become the new traceback, exception and class.
+    /// Replaces traceback, exception and class by the new traceback, exception and class, and raises them.
     fn raise_trimmed(&self, e: &mut Emitter, trim: Py<PyAny>) -> Flow<()> {
         e.op(Op::DUP_TOP_TWO, 0)?;
         e.op(Op::POP_TOP, 0)?;
@@ -181,7 +182,7 @@ impl Target for Py38 {
     }
 }
 
-/// Before 3.11 each operator has an opcode.
+/// The opcode of an operator; before 3.11 each operator has its own.
 fn opcode_of(op: BinaryOp) -> Op {
     match op {
         BinaryOp::Add => Op::BINARY_ADD,

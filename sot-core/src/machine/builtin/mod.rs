@@ -27,17 +27,17 @@ use overrides::Handlers;
 pub use overrides::{BuiltinOverride, OverriddenBuiltin, OverridingBuiltin, BUILTIN_OVERRIDES};
 use results::type_of_results;
 
-/// Simulates one call.
+/// Simulates one call of a builtin.
 pub type BuiltinHandler = fn(&mut OpcodeExecutor<'_>, &CallArgs) -> Flow<VarId>;
 
-/// A registration.
+/// The registration of a handler.
 pub struct Builtin {
-    /// Dotted path in `builtins`, or `module:path` in another module. A module that begins with a dot is one of the
+    /// Dotted path in `builtins`, or `module:path` in another module. A module that begins with a dot is in the
     /// package that the tracer was started for.
     pub path: &'static str,
-    /// Whether some interpreters lack it.
+    /// True if some supported interpreters lack the path.
     pub is_optional: bool,
-    /// The simulation; methods get the receiver as first argument.
+    /// The simulation. A method gets its receiver as first argument.
     pub handler: BuiltinHandler,
     /// Where it is registered.
     pub origin: RegistrationOrigin,
@@ -57,8 +57,8 @@ pub static BUILTINS: [Builtin];
 /// A path that some interpreters lack is followed by a question mark:
 /// `builtin! { CBRT = "math:cbrt"? => |cx, args| ... }`.
 ///
-/// What has a handler is overridden as opcodes are (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates
-/// the call as it would be without the override.
+/// An override is written as for opcodes (see [`opcode!`](crate::opcode!)): `next.call(cx, args)` simulates the call
+/// as it would be without the override.
 ///
 /// ```
 /// use sot_core::builtin;
@@ -112,8 +112,8 @@ macro_rules! builtin {
     };
 }
 
-/// The handlers by the object they stand for. Modules of packages that nobody has imported are not imported for it, as
-/// that may take long: their objects cannot be met before.
+/// Handlers by the object they simulate. Modules of packages that the program has not imported are not imported for
+/// their registrations, because that may take long; the program cannot use their objects before it imports them.
 pub struct BuiltinTable {
     resolved: RwLock<Resolved>,
     is_complete: AtomicBool,
@@ -122,13 +122,13 @@ pub struct BuiltinTable {
 #[derive(Default)]
 struct Resolved {
     by_address: HashMap<usize, Arc<Handlers>>,
-    // Keeps the objects alive, so that their addresses stay theirs.
+    // Keeps the objects alive, so that no other object gets their addresses.
     objects: Vec<Py<PyAny>>,
-    /// Registrations by the modules that are not imported yet.
+    /// Registrations for modules that are not imported yet.
     waiting: Vec<(Py<PyString>, OfModule)>,
 }
 
-/// What is registered for the objects of one module.
+/// The registrations for the objects of one module.
 #[derive(Default)]
 struct OfModule {
     builtins: Vec<&'static Builtin>,
@@ -136,13 +136,13 @@ struct OfModule {
 }
 
 impl BuiltinTable {
-    /// Resolves every registration; those that begin with a dot in this package. A path that this interpreter lacks is
-    /// an error, but for those that say that some do (`math.cbrt`, which came with 3.11).
+    /// Resolves every registration; `package` is where paths that begin with a dot are looked up. A path that this
+    /// interpreter lacks is an error unless it is optional (`math.cbrt`, which came with 3.11).
     pub fn freeze(py: Python<'_>, package: Option<&str>) -> Result<BuiltinTable, RegistrationError> {
         Self::in_package(py, package, BUILTINS.iter(), BUILTIN_OVERRIDES.iter())
     }
 
-    /// Resolves the given registrations; `freeze` gives it all there are.
+    /// Resolves the given registrations; [`BuiltinTable::freeze`] passes all that are linked.
     pub fn from_builtins(
         py: Python<'_>,
         registered: impl Iterator<Item = &'static Builtin>,
@@ -176,7 +176,7 @@ impl BuiltinTable {
                 resolved.waiting.push((name.unbind(), of_module));
             }
         }
-        // What they override may be registered by the name of another module.
+        // The builtin of an override may be registered under the name of another module, so overrides come last.
         for (name, overrides) in present {
             resolved.override_with(find(&name, &overrides)?)?;
         }
@@ -184,7 +184,7 @@ impl BuiltinTable {
         Ok(BuiltinTable { resolved: RwLock::new(resolved), is_complete })
     }
 
-    /// Whether there is a handler for an object.
+    /// True if the object has a handler.
     pub fn has(&self, object: &Bound<'_, PyAny>) -> bool {
         self.get(object).is_some()
     }
@@ -198,12 +198,12 @@ impl BuiltinTable {
         self.resolve_imported(object.py()).then(|| self.read().by_address.get(&address).map(Arc::clone)).flatten()
     }
 
-    /// Simulates a call of an object as its handler and what overrides it say; `None` if it has none.
+    /// Simulates a call of an object by its overrides and handler; `None` if the object has no handler.
     pub fn call(&self, cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, args: &CallArgs) -> Option<Flow<VarId>> {
         self.get(object).map(|handlers| handlers.call(cx, args))
     }
 
-    /// Resolves registrations for what has been imported meanwhile; whether there are any.
+    /// Resolves registrations for modules that were imported meanwhile. Returns whether there were any.
     fn resolve_imported(&self, py: Python<'_>) -> bool {
         let imported: Vec<_> = {
             let resolved = self.read();
@@ -227,24 +227,25 @@ impl BuiltinTable {
     }
 }
 
-/// What is wrong with a registration for a module that was imported later is said once, as there is no start to refuse.
+/// Reports a wrong registration for a module that was imported late. A warning, because the start can no longer be
+/// refused.
 fn report_late(py: Python<'_>, error: &RegistrationError) {
     let text = format!("[Registration]: {error}");
     log::write(log::BREAKS, &text);
     let category = py.get_type::<PyRuntimeWarning>();
-    // Where warnings are errors, the log has said it.
+    // The log has reported it even where warnings are errors.
     cpython::import(py, "warnings").and_then(|warnings| warnings.call_method1("warn", (text, category))).ok();
 }
 
 impl Resolved {
-    /// Each registration by itself: one that leads nowhere takes none of the others with it.
+    /// Resolves each registration on its own, so that one that fails does not affect the others.
     fn resolve_late(
         &mut self,
         module: &Bound<'_, PyString>,
         of_module: &OfModule,
     ) -> Vec<Result<(), RegistrationError>> {
-        // A function that the program has put in the place of one meanwhile is from elsewhere. Classes and C code
-        // are named after the modules they are made in.
+        // A Python function that the program has put in place of the original has another `__module__`. Classes and C
+        // functions are not checked: they are named after the modules they are made in.
         let is_own = |object: &Bound<'_, PyAny>| {
             let of_module = || object.getattr("__module__").and_then(|of| of.eq(module));
             !object.is_instance_of::<PyFunction>() || of_module().unwrap_or(false)
@@ -295,7 +296,7 @@ impl Resolved {
     }
 }
 
-/// What is registered under a path.
+/// A registration with a path.
 trait OfPath: Registered {
     fn path(&self) -> &'static str;
     fn is_optional(&self) -> bool;
@@ -321,7 +322,7 @@ impl OfPath for BuiltinOverride {
     }
 }
 
-/// The objects of registrations. A path that this interpreter lacks is an error, but for those that say that some do.
+/// Finds the objects of registrations. A path that this interpreter lacks is an error unless it is optional.
 fn find<'py, T: OfPath>(
     module: &Bound<'py, PyString>,
     registered: &[&'static T],
@@ -340,7 +341,7 @@ fn find<'py, T: OfPath>(
     Ok(found)
 }
 
-/// What two registrations for one path are, also where the object is not there yet.
+/// Refuses two registrations for one path of a module that is not imported yet.
 fn refuse_twins(builtins: &[&'static Builtin]) -> Result<(), RegistrationError> {
     let mut by_path: HashMap<&str, &'static Builtin> = HashMap::new();
     for builtin in builtins {
@@ -355,12 +356,12 @@ fn twice(first: &Builtin, second: &Builtin) -> RegistrationError {
     error(second, format!("{} already has a handler: {} at {}", second.path, first.path, first.origin))
 }
 
-/// The module of a path, and what is looked up in it.
+/// Splits a path into the module and the path in it.
 fn parts(path: &'static str) -> (&'static str, &'static str) {
     path.split_once(':').unwrap_or(("builtins", path))
 }
 
-/// The module of a registration by its whole name.
+/// The full name of a registration's module.
 fn module_of(one: &impl OfPath, package: Option<&str>) -> Result<String, RegistrationError> {
     let module = parts(one.path()).0;
     match (module.strip_prefix('.'), package) {
@@ -372,12 +373,12 @@ fn module_of(one: &impl OfPath, package: Option<&str>) -> Result<String, Registr
     }
 }
 
-/// The object at a path in its module. `list.append` is the descriptor in the type, as method lookup finds it.
+/// Finds the object at a path in its module. `list.append` is the descriptor in the type, which method lookup finds.
 fn resolve<'py>(module: &Bound<'py, PyString>, path: &'static str) -> PyResult<Bound<'py, PyAny>> {
     let py = module.py();
     let mut object = cpython::import(py, module.to_str()?)?.into_any();
     for name in parts(path).1.split('.') {
-        // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
+        // The class's dict is read, because each lookup of a class method makes a new bound object.
         object = match object.cast::<PyType>() {
             Ok(class) => cpython::type_lookup(class, &PyString::new(py, name))
                 .ok_or_else(|| PyAttributeError::new_err(name.to_owned()))?,

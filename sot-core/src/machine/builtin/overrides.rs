@@ -15,16 +15,16 @@ use crate::machine::variable::VarId;
 use crate::origin::{self, Linked, Registered, RegistrationOrigin};
 use crate::tracker;
 
-/// The function of an override.
+/// Simulates one call in the place of a handler, which it may call.
 pub type OverridingBuiltin = fn(&mut OpcodeExecutor<'_>, &CallArgs, &OverriddenBuiltin<'_>) -> Flow<VarId>;
 
-/// A registration that is asked before the handler of a builtin.
+/// A registration that is called before the handler of a builtin.
 pub struct BuiltinOverride {
-    /// The path, as that of a [`Builtin`].
+    /// Path, as in a [`Builtin`].
     pub path: &'static str,
-    /// Whether some interpreters lack it.
+    /// True if some supported interpreters lack the path.
     pub is_optional: bool,
-    /// Higher is asked first.
+    /// Overrides with a higher priority are called first.
     pub priority: i32,
     /// The simulation.
     pub handler: OverridingBuiltin,
@@ -48,14 +48,14 @@ impl Override for BuiltinOverride {
     }
 }
 
-/// What an override stands before.
+/// The overrides and the handler that come after an override.
 pub struct OverriddenBuiltin<'a> {
     builtin: &'static Builtin,
     rest: &'a [&'static BuiltinOverride],
 }
 
 impl OverriddenBuiltin<'_> {
-    /// Simulates the call as it would be without this override, with these arguments.
+    /// Simulates the call with these arguments as it would be without this override.
     pub fn call(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         match self.rest.split_first() {
             Some((first, rest)) => {
@@ -70,12 +70,12 @@ impl OverriddenBuiltin<'_> {
     }
 }
 
-/// The handler of an object, with what overrides it.
+/// The handler of an object and its overrides.
 pub(super) struct Handlers {
     pub(super) builtin: &'static Builtin,
-    /// The type of all that it gives, where CPython fixes that.
+    /// The type of all results of the builtin, where CPython fixes one.
     pub(super) gives: Option<Py<PyType>>,
-    /// The first to be asked first.
+    /// The overrides, the first to be called first.
     pub(super) overrides: Vec<&'static BuiltinOverride>,
 }
 
@@ -89,7 +89,7 @@ impl Handlers {
         fault::running(&asked, || self.refuse_other(cx, result))
     }
 
-    /// Refuses a result that no call of the function has: a plug-in's handler has given it.
+    /// Refuses a result whose type no call of the builtin can have, which only a plug-in's handler returns.
     fn refuse_other(&self, cx: &OpcodeExecutor<'_>, result: VarId) -> Flow<VarId> {
         let said = cx.vars.get(result).python_type(cx);
         let Some(gives) = self.gives.as_ref().map(|gives| gives.bind(cx.py)) else { return Ok(result) };

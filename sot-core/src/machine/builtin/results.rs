@@ -1,5 +1,5 @@
-//! What CPython says of all results of a function: those of a class are its instances, and `len` gives numbers. A
-//! handler that gives anything else is at fault.
+//! The types of builtins' results that CPython fixes: a class returns its instances, and `len` an `int`. A handler
+//! that returns anything else has a bug.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -30,10 +30,10 @@ const RESULTS: [(&str, &str); 22] = [
     ("dict.copy", "dict"),
 ];
 
-/// Classes whose calls may give what is none of their instances, as a method of the argument says.
+/// Classes whose calls may return an object that is not their instance, because a method of the argument makes it.
 const MAY_GIVE_OTHERS: [&str; 1] = ["reversed"];
 
-/// The type of all results of a builtin, if there is one.
+/// Returns the type of all results of a builtin, if CPython fixes one.
 pub(super) fn type_of_results(path: &str, object: &Bound<'_, PyAny>) -> Option<Py<PyType>> {
     if let Ok(class) = object.cast::<PyType>() {
         return (!MAY_GIVE_OTHERS.contains(&path)).then(|| class.clone().unbind());

@@ -23,7 +23,7 @@ impl OpcodeExecutor<'_> {
                     .and_then(|object| object.bind(self.py).cast::<PyType>().ok().map(crate::cpython::type_name));
                 let bound = self.see(object)?.form() == Form::Method;
                 let owner = match class {
-                    // The function is asked last.
+                    // A bound method looks on its function last, so the error is about a function.
                     _ if bound => "'function' object".to_owned(),
                     Some(class) => format!("type object '{class}'"),
                     None => format!("'{}' object", self.type_name(object)?),
@@ -39,7 +39,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// `object.name`, or `None` where reading it raises `AttributeError`.
+    /// `object.name`; `None` if it raises `AttributeError`.
     pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
         let depth = self.stack.len();
         let found = self.see(object)?.get_attr(self, object, name);
@@ -54,18 +54,18 @@ impl OpcodeExecutor<'_> {
         self.see(object)?.set_attr(self, object, name, value)
     }
 
-    /// A special method looked up on the type, bound to the object; `None` if the type has none.
+    /// Returns a special method of the type, bound to the object; `None` if the type has none.
     pub fn special_method(&mut self, object: VarId, name: &str) -> Flow<Option<VarId>> {
         super::object_model::find_special(self, object, &Rc::from(name))
     }
 
-    /// Whether the object's type has a special method. What binding one would run is left alone.
+    /// True if the object's type has a special method. The method is not bound, since that may run code.
     pub fn has_special(&mut self, object: VarId, name: &str) -> Flow<bool> {
         super::object_model::has_special(self, object, name)
     }
 }
 
-/// What CPython says where a module lacks an attribute: it names the module, and may know why.
+/// CPython's message for a missing attribute of a module: it names the module, and may add the cause.
 fn missing_from_module(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<String>> {
     let payload = cx.see(object)?;
     let object = payload.object().map(|object| object.bind(cx.py));
@@ -77,8 +77,9 @@ fn missing_from_module(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) 
     Ok(error.map(|error| error.value(cx.py).to_string()))
 }
 
-/// The interpreter tells an `AttributeError` of the program's which attribute of which object was read, when it
-/// leaves the instruction that did so: only there can it be raised for real.
+/// Sets `obj` and `name` of an `AttributeError` as the interpreter does (3.10 and newer) when the exception leaves
+/// the instruction that reads the attribute. That instruction is noted as the one that can raise the exception
+/// natively.
 fn note_reader(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize, object: VarId, name: &Name) -> Flow<()> {
     let base = cx.py.get_type::<PyAttributeError>();
     let is_told = base.hasattr("obj").unwrap_or(false);
@@ -90,7 +91,8 @@ fn note_reader(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize, obje
     Ok(())
 }
 
-/// Not what `super()` was asked for, which depends on how that is done.
+/// Sets `obj` and `name` of an `AttributeError`. Not for an attribute of a `super` object, where it depends on how
+/// CPython reads the attribute.
 fn tell_reader(cx: &mut OpcodeExecutor<'_>, exception: VarId, object: VarId, name: &Name) -> Flow<()> {
     if cx.see(object)?.form() == Form::Super {
         return Ok(());

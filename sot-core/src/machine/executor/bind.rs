@@ -18,7 +18,7 @@ const VARARGS: u32 = 0x04;
 /// `CO_VARKEYWORDS`
 const VARKEYWORDS: u32 = 0x08;
 
-/// The argument slots of a frame: positional parameters, keyword-only ones, `*args`, `**kwargs`.
+/// Returns the argument slots of a frame: positional parameters, keyword-only ones, `*args`, `**kwargs`.
 pub(super) fn bind(cx: &mut OpcodeExecutor<'_>, function: &FunctionParts, args: &CallArgs) -> Flow<Vec<Option<VarId>>> {
     Binder { function, code: &function.code, slots: vec![None; function.code.code.total_args()] }.run(cx, args)
 }
@@ -55,7 +55,8 @@ impl Binder<'_> {
         Ok(self.slots)
     }
 
-    /// The keywords that no parameter takes; `None` if the function takes no such thing, or has the parameter already.
+    /// Binds the keyword arguments, and returns those for `**kwargs`. `None` if a keyword names no parameter, and
+    /// there is no `**kwargs`, or names one that has a value.
     fn bind_keywords(&mut self, args: &CallArgs, named: usize, varkeywords: bool) -> Option<Vec<(Name, VarId)>> {
         let posonly = self.code.code.posonly_count as usize;
         let mut extra = Vec::new();
@@ -75,7 +76,7 @@ impl Binder<'_> {
         Some(extra)
     }
 
-    /// Whether all parameters have a value then.
+    /// Gives unbound parameters their defaults. Returns whether all parameters have values.
     fn fill_defaults(&mut self, cx: &mut OpcodeExecutor<'_>, positional: usize, named: usize) -> Flow<bool> {
         for slot in 0..named {
             if self.slots[slot].is_none() {
@@ -92,7 +93,8 @@ impl Binder<'_> {
         (self.function.keyword_default)(cx, &self.code.varnames[slot])
     }
 
-    /// CPython's own error for these arguments: of a function that takes what this one takes, and does nothing.
+    /// Returns CPython's own error for these arguments, raised by a function with the same parameters and an empty
+    /// body.
     fn refuse(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Unwind> {
         let py = cx.py;
         let (code, own) = (&self.code.code, self.code.object.bind(py));

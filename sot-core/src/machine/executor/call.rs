@@ -14,7 +14,7 @@ use crate::fault;
 use crate::machine::variable::{VarId, Variable};
 use crate::resume_point::{Answer, Finish};
 
-/// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.
+/// Maximum number of calls simulated within one another, of any kind, because each takes space on the native stack.
 const MAX_NESTED: usize = 256;
 
 /// The arguments of a call, in order.
@@ -32,37 +32,40 @@ impl CallArgs {
         CallArgs { positional, keywords: Vec::new() }
     }
 
-    /// Splits items as a call leaves them on the stack: the last ones belong to the keyword names.
+    /// Splits items as a call leaves them on the stack: the last ones are the values for `names`. `None` if there are
+    /// too few.
     pub fn split(mut items: Vec<VarId>, names: Vec<Name>) -> Option<CallArgs> {
         let values = items.split_off(items.len().checked_sub(names.len())?);
         Some(CallArgs { positional: items, keywords: names.into_iter().zip(values).collect() })
     }
 
-    /// The same arguments after another first one.
+    /// The same arguments behind a new first one.
     #[must_use]
     pub fn with_receiver(&self, receiver: VarId) -> CallArgs {
         let positional = std::iter::once(receiver).chain(self.positional.iter().copied()).collect();
         CallArgs { positional, keywords: self.keywords.clone() }
     }
 
-    /// All argument variables.
+    /// All arguments.
     pub fn all(&self) -> impl Iterator<Item = VarId> + '_ {
         self.positional.iter().copied().chain(self.keywords.iter().map(|(_, value)| *value))
     }
 
-    /// The argument with this name and position.
+    /// The argument at this position or with this name.
     pub fn at_or_named(&self, at: usize, name: &str) -> Option<VarId> {
         let named = || self.keywords.iter().find(|(keyword, _)| &**keyword == name).map(|(_, value)| *value);
         self.positional.get(at).copied().or_else(named)
     }
 
-    /// Exactly `N` positional arguments and no keywords. Of others CPython itself says what is wrong with them.
+    /// Returns exactly `N` positional arguments. Breaks the graph at any others, so that CPython raises its own
+    /// error.
     pub fn exactly<const N: usize>(&self, _: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
         let positional = <[VarId; N]>::try_from(self.positional.clone()).ok().filter(|_| self.keywords.is_empty());
         positional.ok_or_else(|| misfit(function))
     }
 
-    /// Arguments by position or name: the first `required` of `names` must be given.
+    /// Returns arguments by position or name, of which the first `required` of `names` must be given. Breaks the
+    /// graph at any others.
     pub fn named<const N: usize>(
         &self,
         _: &mut OpcodeExecutor<'_>,
@@ -99,7 +102,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
         self.claims.keep_of(callable);
         let payload = self.see(callable)?;
-        // First, as what is registered for the call may make others.
+        // Before registrations are looked up, because a registration may make a further call.
         self.refuse_full_stack()?;
         if self.patience.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
@@ -122,7 +125,7 @@ impl<'py> OpcodeExecutor<'py> {
         payload.call(self, callable, args)
     }
 
-    /// Gives up before a simulation that goes one step deeper runs out of C stack.
+    /// Gives up before a deeper simulation runs out of C stack. The next call of the code may succeed.
     pub fn refuse_full_stack(&self) -> Flow<()> {
         if cpython::has_stack_to_go_on() {
             return Ok(());
@@ -130,7 +133,8 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
     }
 
-    /// The same for whatever is done to a value: a handler that goes round in circles does so at the next call, too.
+    /// Like [`OpcodeExecutor::refuse_full_stack`], for any access to a value. A handler that calls itself without end
+    /// would do so at the next call, too, so the code is left to CPython for good.
     #[inline]
     pub(super) fn refuse_circles(&self) -> Flow<()> {
         if cpython::has_stack_to_look() {
@@ -139,7 +143,8 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::fallback(ReasonId::TraceTooLong, "a simulation that goes round in circles, or too deep"))
     }
 
-    /// The same, where the depth is that of the program's values, which is the same at the next call.
+    /// Like [`OpcodeExecutor::refuse_full_stack`], where values of the program are nested too deeply. They are as
+    /// deep at the next call, so the code is left to CPython for good.
     pub fn refuse_deep_values(&self) -> Flow<()> {
         if cpython::has_stack_to_go_on() {
             return Ok(());
@@ -147,13 +152,13 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
     }
 
-    /// `callable(*args)` as all that the present instruction does.
+    /// `callable(*args)`, as all that the present instruction does.
     pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
         self.claims.direct(callable, Finish::Keep);
         self.call(callable, args)
     }
 
-    /// `callable(*args)` as all that calling `this` does.
+    /// `callable(*args)`, as all that a call of `this` does.
     pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
         self.claims.pass(this, callable);
         self.call(callable, args)
@@ -171,7 +176,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.call(method, args)
     }
 
-    /// `callable(*args, **kwargs)` with the arguments packed, as all that the present instruction does.
+    /// `callable(*args, **kwargs)` with packed arguments, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
         if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of something that is not iterable"));
@@ -184,8 +189,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.call_directly(callable, &CallArgs { positional, keywords })
     }
 
-    /// What the method `keys` of a mapping gives. In whose words CPython refuses one that cannot be called depends on
-    /// the release.
+    /// Calls the method `keys` of a mapping. Breaks the graph if it is not callable, because CPython's message for
+    /// that depends on the release.
     pub fn call_keys(&mut self, keys: VarId) -> Flow<VarId> {
         if !self.has_special(keys, "__call__")? {
             let text = "a mapping with `keys` that cannot be called";
@@ -194,7 +199,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.call(keys, &CallArgs::default())
     }
 
-    /// The entries of a mapping with string keys.
+    /// Returns the entries of a mapping with string keys, for `**`.
     pub fn keyword_items(&mut self, mapping: VarId) -> Flow<Vec<(Name, VarId)>> {
         let mut keywords = Vec::new();
         let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
@@ -214,8 +219,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(keywords)
     }
 
-    /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and
-    /// `pure`.
+    /// Calls a C function: as the program has registered it, by its handler, or by folding if it is `pure` and all
+    /// arguments are known. Breaks the graph at any other.
     pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
         if let Some(result) = self.call_registered(None, function, args)? {
             return Ok(result);
@@ -237,7 +242,7 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
     }
 
-    /// What a call means to the backend.
+    /// Asks the backend what a call means.
     pub fn call_policy(&mut self, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<CallPolicy> {
         let backend = &*self.runtime.backend;
         let mut given = AskedArguments { cx: self, args, unwind: None };
@@ -245,7 +250,7 @@ impl<'py> OpcodeExecutor<'py> {
         given.unwind.map_or(Ok(policy), Err)
     }
 
-    /// The arguments as real objects, if everything in them is known.
+    /// Returns the arguments as real objects; `None` if something in them is not known.
     pub fn materialize_args(&mut self, args: &CallArgs) -> Flow<Option<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>> {
         let mut positional = Vec::new();
         for &arg in &args.positional {
@@ -265,14 +270,14 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Calls a pure function now, if everything in its arguments is known.
+/// Folds a call of a pure function; `None` if something in its arguments is not known.
 pub(super) fn fold_call<'py>(
     cx: &mut OpcodeExecutor<'py>,
     function: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
-    // These are copies: what keeps one would not see what becomes of the argument.
+    // The arguments are copies. A result that keeps one would not show later changes of the argument.
     let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
     let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
     let call = || function.call(positional, Some(&keywords));
@@ -289,7 +294,7 @@ pub(super) fn fold_call<'py>(
 struct AskedArguments<'a, 'py> {
     cx: &'a mut OpcodeExecutor<'py>,
     args: &'a CallArgs,
-    /// What stopped a look at one of them.
+    /// The first error of a look at an argument.
     unwind: Option<Unwind>,
 }
 
@@ -324,13 +329,13 @@ impl GivenArguments for AskedArguments<'_, '_> {
     }
 }
 
-/// Whether the function gives numbers for numbers.
+/// True if the function is from `math`, whose functions return numbers for numbers.
 fn is_of_numbers(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = function.getattr_opt(intern!(function.py(), "__module__"))?;
     Ok(module.is_some_and(|module| module.extract::<&str>().is_ok_and(|module| module == "math")))
 }
 
-/// Whether the object has no hash, as those that can change.
+/// True if the object's type has no hash, as mutable types have none.
 fn is_mutable(object: &Bound<'_, PyAny>) -> bool {
     let hash = cpython::type_lookup(&object.get_type(), intern!(object.py(), "__hash__"));
     hash.is_some_and(|hash| hash.is_none())

@@ -1,5 +1,5 @@
-//! Values that differ from call to call: numbers, texts made of them, and the contents of containers. They are not
-//! specialised where yet another value would need yet another translation.
+//! Values that differ from call to call: numbers, texts computed from numbers, and the contents of containers. The
+//! trace does not specialise on them where each new value would need a new translation.
 
 use std::rc::Rc;
 
@@ -15,16 +15,16 @@ use crate::policy::{self, ValueClass};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
-/// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it
-/// matters. To compute with it or to print it does not; the new code does it again. To compare it asks for the answer
-/// alone.
+/// A number that differs from call to call, or a number or text computed from such numbers. The trace specialises on
+/// the value only where an instruction needs it. New code repeats a computation or a `print`, which do not need the
+/// value. A comparison specialises on its answer alone.
 pub(super) struct LazyNumber {
     pub(super) value: Py<PyAny>,
-    /// How many translations assumed another value.
+    /// Number of translations for which the number had another value.
     others: usize,
-    /// Of how many numbers it is computed.
+    /// Number of numbers that it is computed from.
     operands: usize,
-    /// The open sizes of tensors that it is computed from, by path.
+    /// Paths of the open sizes of tensors that it is computed from.
     pub(super) sizes: Rc<[ValuePath]>,
 }
 
@@ -43,7 +43,8 @@ impl Variable for LazyNumber {
 }
 
 impl LazyNumber {
-    /// Another translation for yet another value would not be the last: what needs the value runs natively.
+    /// Breaks the graph if yet another translation would not be the last: the instruction that needs the value runs
+    /// natively.
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
         let class = match value.is_exact_instance_of::<PyFloat>() {
@@ -59,9 +60,9 @@ impl LazyNumber {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// What is in a container that the program has made is about to be assumed: behind a break that may be another
-    /// thing each time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of
-    /// that variable.
+    /// Breaks the graph before the trace specialises on the contents of a container that had other contents in
+    /// earlier calls, behind a break only. From then on all instructions that need the contents of this variable run
+    /// natively.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
         if !self.history.is_resumed {
             return Ok(());
@@ -78,14 +79,15 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
-    /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
+    /// True if the value of a tracker has differed so often that the trace should not specialise on it again.
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
         let others = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
         others >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
     }
 
-    /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
+    /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
+    /// and the other is known.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         if let Some(open) = sizes::open_binary(self, op, lhs, rhs)? {
             return Ok(Some(open));
@@ -96,7 +98,7 @@ impl<'py> OpcodeExecutor<'py> {
         let of_sizes = is_of_sizes(self, lhs) || is_of_sizes(self, rhs);
         let endless = match op {
             BinaryOp::MatrixMultiply => true,
-            // Of what size the result is, the next values decide; sizes are small.
+            // The next values may make a result of any size. Sizes of tensors are small.
             BinaryOp::Power | BinaryOp::LeftShift => whole && !of_sizes,
             _ => false,
         };
@@ -112,19 +114,19 @@ impl<'py> OpcodeExecutor<'py> {
         let tracker = self.vars.tracker(result);
         match op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
-            // Sizes divided by what is known.
+            // The divisor is known, so the division cannot fail.
             BinaryOp::TrueDivide | BinaryOp::FloorDivide | BinaryOp::Remainder
                 if of_sizes && self.vars.get(rhs).constant().is_some() => {}
-            // A negative number has a complex root.
+            // A negative base may have a complex root, so the type of the result is guarded.
             BinaryOp::Power => self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
-            // It might divide by zero.
+            // The computation may fail, as in a division by zero, so it must have a result.
             _ => self.guards.require(tracker),
         }
         Ok(Some(result))
     }
 
-    /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the
-    /// others are known. The function must be pure, and whether it fails must depend on the types alone.
+    /// `function(*args)` without specialising on the values, if one argument is a number that differs, or a text of
+    /// one, and the others are known. The function must be pure, and whether it fails must depend only on the types.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let args = &in_python_all(self, args)?[..];
         let Some(known) = args.iter().map(|&arg| lazily_known(self, arg)).collect::<Option<Vec<_>>>() else {
@@ -138,7 +140,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(compute(self, Computation::Call(ById(function.clone().unbind())), args, &value))
     }
 
-    /// `function(*args)` of numbers known or computed from open sizes, which new code does again.
+    /// `function(*args)` of numbers that are known or computed from open sizes; new code computes it again.
     pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let given = in_python_all(self, args)?;
         if !given.iter().any(|&arg| is_of_sizes(self, arg)) {
@@ -152,8 +154,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(Some(result))
     }
 
-    /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its
-    /// value. What replays it assumes its type.
+    /// True if the variable is a number that differs from call to call, or a text of one, on which the trace has not
+    /// specialised. Guards the type, which the code that repeats a computation relies on.
     pub fn is_open_number(&mut self, id: VarId) -> bool {
         let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
         let tracker = self.vars.tracker(id);
@@ -162,9 +164,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind
-/// breaks;
-/// `None` for everything else.
+/// Wraps a number that had another value in earlier calls, or that may be a loop counter, as any number behind a
+/// break. Returns `None` for all else.
 pub(super) fn wrap_changing<'py>(
     cx: &mut OpcodeExecutor<'py>,
     object: &Bound<'py, PyAny>,
@@ -177,7 +178,7 @@ pub(super) fn wrap_changing<'py>(
     }
     let others = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
     let others = others.or((cx.history.is_resumed && !is_text).then_some(0))?;
-    // Few texts have translations of their own.
+    // The trace specialises on a text that has had few values.
     if is_text && !cx.history.is_resumed && others < policy::TEXTS {
         return None;
     }
@@ -185,8 +186,8 @@ pub(super) fn wrap_changing<'py>(
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
 
-/// The answers of many comparisons make a path for each combination of them: where there are many already, the
-/// comparison runs natively, and each answer is gone on with by itself.
+/// Breaks the graph at a comparison in a resume function that has many translations. Each comparison whose answer is
+/// guarded doubles the number of paths, so from here on it runs natively, and each branch is translated on its own.
 fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>) -> Flow<()> {
     if !cx.history.is_resumed || cx.stack.len() > 1 {
         return Ok(());
@@ -199,7 +200,8 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// Where a value was needed that differs, it is not assumed again in another translation of the loop.
+/// Breaks the graph where a value is needed that had other values in `enough` translations, or where another
+/// translation of the loop has broken for such a value.
 fn refuse_changing(cx: &mut OpcodeExecutor<'_>, others: usize, enough: usize, text: String) -> Flow<()> {
     if others < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
         return Ok(());
@@ -208,7 +210,7 @@ fn refuse_changing(cx: &mut OpcodeExecutor<'_>, others: usize, enough: usize, te
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
+/// `lhs op rhs` of numbers of which one differs: specialises on the answer, not on the values.
 pub(super) fn lazy_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
     let (lhs, rhs) = in_python_both(cx, lhs, rhs)?;
     let Some((left, right)) = differing_pair(cx, lhs, rhs) else { return Ok(None) };
@@ -224,7 +226,7 @@ pub(super) fn lazy_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarI
     Ok(Some(cx.boolean(value.is_truthy()?)))
 }
 
-/// The truth of a number that differs, which is assumed, and not its value.
+/// The truth of a number that differs: specialises on the answer, not on the value.
 pub(super) fn lazy_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
     if cx.vars.as_kind::<LazyNumber>(number).is_none() {
         return Ok(None);
@@ -234,7 +236,7 @@ pub(super) fn lazy_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Opt
     Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
 }
 
-/// The variable of a number that new code computes from open sizes.
+/// Makes the variable of a number that new code computes from open sizes.
 pub(super) fn number_of_sizes<'py>(
     cx: &mut OpcodeExecutor<'py>,
     value: &Bound<'py, PyAny>,
@@ -245,22 +247,23 @@ pub(super) fn number_of_sizes<'py>(
     cx.vars.add(Rc::new(payload), tracker)
 }
 
-/// The open sizes that new code computes a number from.
+/// Returns the open sizes that new code computes a number from.
 pub(super) fn sizes_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Rc<[ValuePath]> {
     cx.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
 }
 
-/// Whether there are any.
+/// True if new code computes the number from open sizes.
 pub(super) fn is_of_sizes(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     !sizes_of(cx, id).is_empty()
 }
 
-/// The arguments, open numbers as those that new code computes where it can.
+/// Returns the arguments, with open numbers replaced by numbers that new code computes, where it can.
 fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     args.iter().map(|&arg| Ok(sizes::in_python(cx, arg)?.unwrap_or(arg))).collect()
 }
 
-/// Both operands as numbers that new code computes, where one is open and the other one known in this call.
+/// Returns both operands as numbers that new code computes, if one is open and the present value of the other is
+/// known.
 fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
     let known = |cx: &OpcodeExecutor<'_>, id| cx.is_open(id) || lazily_known(cx, id).is_some();
     if !(cx.is_open(lhs) || cx.is_open(rhs)) || !(known(cx, lhs) && known(cx, rhs)) {
@@ -269,7 +272,7 @@ fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(
     Ok((sizes::in_python(cx, lhs)?.unwrap_or(lhs), sizes::in_python(cx, rhs)?.unwrap_or(rhs)))
 }
 
-/// Two known numbers or texts, if one of them differs.
+/// Returns the present values of two numbers or texts, if one of them differs from call to call.
 fn differing_pair<'py>(
     cx: &OpcodeExecutor<'py>,
     lhs: VarId,
@@ -279,7 +282,8 @@ fn differing_pair<'py>(
     (a || b).then_some((left, right))
 }
 
-/// The result of a computation whose operands have these types, whatever their values; `None` if it takes too many.
+/// Makes the result of a computation, which is guarded by the types of the operands only; `None` if it has too many
+/// operands.
 fn compute<'py>(
     cx: &mut OpcodeExecutor<'py>,
     how: Computation,
@@ -296,7 +300,7 @@ fn compute<'py>(
         let (known, _) = lazily_known(cx, id)?;
         let mut tracker = cx.vars.tracker(id);
         if is_of_sizes(cx, id) {
-            // Its type is that of a size, or guarded.
+            // The type of a size is known, or guarded.
         } else if cx.trackers.is_sourced(tracker) {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
         } else {
@@ -307,7 +311,7 @@ fn compute<'py>(
     let tracker = cx.trackers.add(Tracker::Computed { how, of: trackers });
     let mut others = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or(0);
     if value.is_exact_instance_of::<PyFloat>() {
-        // It differs as what it is computed from does.
+        // A `float` differs as often as the numbers that it is computed from.
         others = of.iter().map(|&operand| others_of(cx, operand)).fold(others, usize::max);
     }
     let sizes: Rc<[ValuePath]> = of.iter().flat_map(|&operand| sizes_of(cx, operand).to_vec()).collect();
@@ -318,25 +322,25 @@ fn compute<'py>(
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
 
-/// The variable of an `int` that differs from call to call, or was computed from such, and its value now.
+/// The present value of an `int` that differs from call to call, or was computed from such numbers.
 pub(super) fn lazy_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
     let number = cx.vars.as_kind::<LazyNumber>(id)?;
     let value = number.value.bind(cx.py);
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
-/// The `float` that differs from call to call, or was computed from such, as it is now.
+/// The present value of a `float` that differs from call to call, or was computed from such numbers.
 pub(super) fn lazy_float<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<Bound<'py, PyAny>> {
     let value = cx.vars.as_kind::<LazyNumber>(id)?.value.bind(cx.py).clone();
     value.is_exact_instance_of::<PyFloat>().then_some(value)
 }
 
-/// In how many translations a number that differs was another one.
+/// Number of translations for which a number had another value.
 pub(super) fn others_of(cx: &OpcodeExecutor<'_>, id: VarId) -> usize {
     cx.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
 }
 
-/// The number or text now in a variable, and whether it may differ.
+/// The present value of a number or text, and whether it may differ from call to call.
 pub(super) fn lazily_known<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
     if let Some(number) = cx.vars.as_kind::<LazyNumber>(id) {
         return Some((number.value.bind(cx.py).clone(), true));

@@ -1,6 +1,7 @@
-//! Checkpoints: the state of the trace before each instruction of the outermost frame, and of the frames that it calls
-//! directly, by instructions that do nothing but the call. When an instruction cannot be simulated, the trace is
-//! rolled back to a checkpoint. Values are small indices and changes are logged, so a checkpoint is a few lengths.
+//! Checkpoints: the state of the trace before each instruction of the outermost frame, and of the frames below it
+//! that were called by instructions which do nothing but the call. When an instruction cannot be simulated, the trace
+//! is rolled back to a checkpoint. Values are small indices and changes are logged, so a checkpoint consists of the
+//! frame and the lengths of the logs.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -14,14 +15,14 @@ use crate::machine::opcode;
 use crate::machine::variable::{Form, VarId};
 use crate::tracker::TrackerId;
 
-/// A frame as it was before an instruction.
+/// The state of a frame before an instruction.
 #[derive(Clone)]
 pub struct Checkpoint {
-    /// What the frame runs.
+    /// The code that the frame runs.
     pub unit: Rc<CodeUnit>,
-    /// Where its globals come from.
+    /// The tracker of the globals.
     pub globals: TrackerId,
-    /// The instruction.
+    /// The instruction about to run.
     pub at: Label,
     /// The value stack.
     pub stack: Vec<VarId>,
@@ -31,14 +32,14 @@ pub struct Checkpoint {
     pub cells: Vec<VarId>,
     /// The block stack (3.8 to 3.10).
     pub blocks: Vec<Block>,
-    /// Keyword names waiting for a call (3.11 and 3.12).
+    /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Name>>,
     /// The exceptions being handled, the outermost first.
     pub handled: Vec<Handled>,
-    /// What the caller's instruction does besides the call.
+    /// What the caller's instruction does besides the call of this frame.
     pub claim: Option<Claim>,
     marks: Marks,
-    /// How many instructions the trace had taken.
+    /// Number of instructions that the trace had simulated.
     instructions: u64,
     step: u64,
 }
@@ -62,12 +63,12 @@ impl Checkpoint {
         }
     }
 
-    /// That of a generator which has yielded.
+    /// Makes the checkpoint of a generator's frame that has yielded.
     pub fn of_suspended(frame: &Frame) -> Checkpoint {
         Checkpoint { at: frame.at, ..Checkpoint::new(frame, (Marks::default(), 0), 0) }
     }
 
-    /// The same of another instruction; keeps what is allocated.
+    /// Overwrites the checkpoint with the state before another instruction. Reuses the allocations.
     fn renew(&mut self, frame: &Frame, (marks, instructions): (Marks, u64), step: u64) {
         if !Rc::ptr_eq(&self.unit, &frame.code) {
             self.unit = Rc::clone(&frame.code);
@@ -85,14 +86,15 @@ impl Checkpoint {
     }
 }
 
-/// The checkpoints of the frames that a break may lie in, outermost first: those of a chain of direct calls.
+/// The checkpoints of the frames in which the graph can break, outermost first: a chain of frames that each do
+/// nothing but call the next.
 pub(super) struct Checkpoints {
     saved: Vec<Checkpoint>,
-    /// How many were taken, by which the instructions of one attempt are told apart.
+    /// Number of checkpoints taken, which identifies the instructions of an attempt.
     taken: u64,
-    /// Where the trace is known to break.
+    /// The break that an earlier attempt has planned.
     planned: Option<PlannedBreak>,
-    /// The instructions that read their frame's variables, as `eval` does.
+    /// The instructions that read variables of their frame, as `eval` does, by checkpoint number.
     frame_reads: HashSet<u64>,
 }
 
@@ -105,12 +107,12 @@ impl Deref for Checkpoints {
 }
 
 impl Checkpoints {
-    /// None yet, of an attempt that is to break where an earlier one has found that it must.
+    /// Starts without checkpoints. `planned` is the break that an earlier attempt has found to be needed.
     pub(super) fn new(planned: Option<PlannedBreak>) -> Self {
         Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: HashSet::new() }
     }
 
-    /// The number of the last one.
+    /// Number of the last checkpoint.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
@@ -124,43 +126,44 @@ impl Checkpoints {
         }
     }
 
-    /// The plan to break at the present instruction, if there is one.
+    /// Takes the plan to break at the present instruction, if there is one.
     pub(super) fn due(&mut self) -> Option<PlannedBreak> {
         self.planned.take_if(|planned| planned.step == self.taken)
     }
 
-    /// The frames above a depth have ended.
+    /// Drops the checkpoints of frames above a depth, which have ended.
     pub(super) fn truncate(&mut self, depth: usize) {
         self.saved.truncate(depth);
     }
 
-    /// That of the innermost of so many frames; a frame that is only run as a whole has none.
+    /// The checkpoint of the innermost of the first `depth` frames; `None` for a frame that only runs as a whole.
     fn of_depth(&self, depth: usize) -> Option<&Checkpoint> {
         self.saved.get(depth.checked_sub(1)?)
     }
 
-    /// The instruction of the innermost of so many frames, or the one of the frame that runs it as a whole.
+    /// Number of the checkpoint of the innermost of the first `depth` frames, or of the frame that runs that frame as
+    /// a whole.
     fn step_at(&self, depth: usize) -> u64 {
-        // Not that of the last instruction: it may be one of a function that has returned meanwhile.
+        // Not the last checkpoint: that may be from a function that has returned meanwhile.
         self.of_depth(depth.min(self.saved.len())).map_or(self.taken, |saved| saved.step)
     }
 
-    /// The present instruction of the innermost frame that has checkpoints.
+    /// Number of the checkpoint of the innermost frame that has one.
     pub(super) fn last_step(&self) -> Option<u64> {
         self.saved.last().map(|saved| saved.step)
     }
 
-    /// The plan to stop before an instruction that the trace is known to break at.
+    /// Plans to break before an instruction.
     pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
     }
 }
 
-/// Where and why the graph ends.
+/// Where and why the graph breaks.
 pub struct BreakPoint {
-    /// The frames before the breaking instruction, the outermost first: each but the last is about to call the next.
+    /// The frames at the break, the outermost first: each but the last is about to call the next.
     pub frames: Vec<Checkpoint>,
-    /// Why.
+    /// Why the graph breaks.
     pub reason: Reason,
 }
 
@@ -170,12 +173,12 @@ impl BreakPoint {
         &self.frames[0]
     }
 
-    /// The exception that is handled where the breaking instruction runs.
+    /// The exception being handled at the break.
     pub fn handled(&self) -> Option<VarId> {
         self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
     }
 
-    /// Whether the graph ends before the instruction, which does not run natively.
+    /// True if the graph ends before the instruction, and the instruction does not run natively.
     pub fn is_between(&self) -> bool {
         self.reason.between && self.reason.stack.len() == self.frames.len()
     }
@@ -187,22 +190,21 @@ impl BreakPoint {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Notes the state of the innermost frame, which is about to run an instruction.
+    /// Takes the checkpoint of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
         let marks = (self.marks(), self.patience.steps());
         self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
     }
 
-    /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not
-    /// have.
+    /// Notes that the present instruction reads variables of its frame. New code that runs the instruction natively
+    /// has other variables, so such a frame is left to CPython.
     pub fn note_frame_read(&mut self) {
         if let Some(step) = self.checkpoints.of_depth(self.stack.len()).map(|saved| saved.step) {
             self.checkpoints.frame_reads.insert(step);
         }
     }
 
-    /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made
-    /// a generator.
+    /// Notes that the present instruction raised an exception or made a generator, which new code cannot do again.
     pub fn note_step(&mut self, value: VarId) {
         let step = self.checkpoints.step_at(self.stack.len());
         if self.raised.steps.get(value).is_none() {
@@ -210,15 +212,15 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Lets new code make an exception without the traceback that it has.
+    /// Lets new code make an exception without its traceback.
     pub(crate) fn forget_raised(&mut self, exception: VarId) {
         if self.vars.get(exception).form() == Form::Exception {
             self.raised.steps.remove(exception);
         }
     }
 
-    /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace,
-    /// the last where it comes from outside.
+    /// Plans to run natively the instruction that raised an exception: the first one for an exception made in the
+    /// trace, the last one for an exception from outside.
     pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
         let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
         let step = self.raised.step_of(exception).filter(|_| !from_outside).unwrap_or(self.checkpoints.taken());
@@ -226,7 +228,7 @@ impl OpcodeExecutor<'_> {
         Unwind::Restart(Some(Box::new(self.checkpoints.stop_at(step, reason))))
     }
 
-    /// The plan to let the instruction that made a generator run natively, and why.
+    /// Plans to run natively the instruction that made a generator; `why` is the reason.
     pub fn plan_to_make(&self, generator: VarId, why: &str) -> Unwind {
         let text = format!("{} {why}", self.text(generator));
         match self.raised.steps.get(generator) {
@@ -238,8 +240,8 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph that may have
-    /// effects, and the builder cannot take them back.
+    /// Plans to break at the present break in the next attempt, if the breaking instruction has left operations with
+    /// possible effects in the graph that the builder cannot remove.
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
         leave_what_cannot_resume(self, reason);
         let saved = self.checkpoints.last()?;
@@ -247,13 +249,14 @@ impl OpcodeExecutor<'_> {
         left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
     }
 
-    /// The plan to stop at the outermost frame's call instead of in what it calls.
+    /// Plans to break at the outermost frame's call instead of inside the callee; `None` if the break is in the
+    /// outermost frame.
     pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
         let nested = at.frames.len() > 1;
         nested.then(|| self.checkpoints.stop_at(at.root().step, at.reason.clone()))
     }
 
-    /// Undoes what the breaking instruction did, and gives the frames as they were before.
+    /// Rolls back to the checkpoint before the breaking instruction, and returns the frames at that point.
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
         let frames = std::mem::take(&mut self.checkpoints.saved);
         if let Some(Checkpoint { marks, .. }) = frames.last() {
@@ -262,7 +265,7 @@ impl OpcodeExecutor<'_> {
         BreakPoint { frames, reason }
     }
 
-    /// What an attempt gives that leaves no trace but its guards.
+    /// Runs `attempt` and rolls back all that it did, except for guards. Returns its result.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
         let (marks, frames) = (self.marks(), self.stack.len());
         let outcome = attempt(self);
@@ -272,16 +275,15 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
-/// raised.
+/// Notes the instruction of the frame at this depth as the one that raises an exception natively.
 pub(super) fn note_step_of(cx: &mut OpcodeExecutor<'_>, exception: VarId, depth: usize) {
     if let Some(saved) = cx.checkpoints.of_depth(depth).or(cx.checkpoints.last()) {
         cx.raised.steps.insert(exception, saved.step);
     }
 }
 
-/// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
-/// the call of the innermost frame runs natively.
+/// Plans to run natively the call of the innermost frame, if an exception that has left it keeps an object in its
+/// traceback whose destruction is observable.
 pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let call = cx.checkpoints.of_depth(cx.stack.len());
     let (Some(dropped), Some(call)) = (watched::dropped(cx), call) else { return Ok(()) };
@@ -291,8 +293,8 @@ pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId
     Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
 }
 
-/// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
-/// to the graph.
+/// Plans to run natively the outermost call that has taken this number of instructions and added nothing to the
+/// graph.
 pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
     let (present, running) = (cx.marks(), cx.stack.len() - 1);
     let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
@@ -302,27 +304,27 @@ pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text
     is_long.then(|| Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))
 }
 
-/// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
-/// them.
+/// Drops the checkpoints of inner frames that cannot be resumed. The graph then breaks at the call of the outermost
+/// such frame.
 fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     let frames = &cx.checkpoints;
     let mut depth = frames.len();
-    // What the frame itself is asked for is not to be found in another one.
+    // A reason that concerns a frame as a whole is found again only when that frame is translated on its own.
     let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
     let last = &frames[depth - 1];
-    // What the graph breaks before is no instruction that runs natively.
+    // A break before an instruction does not run it natively.
     let is_between = reason.between && reason.stack.len() == depth;
     if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(cx, last))) {
         depth -= 1;
     }
-    // To go on in the middle of what a library does without tensors is of no use to the graph.
+    // A resume function in the middle of library code without tensors does not help the graph.
     while depth > 1 && is_without_tensors(cx, depth - 1) {
         depth -= 1;
     }
     cx.checkpoints.truncate(depth);
 }
 
-/// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
+/// True if a called function is from a library, has added nothing to the graph, and holds no tensor.
 fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
     let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
     if !cx.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
@@ -345,8 +347,7 @@ fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
     true
 }
 
-/// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
-/// values.
+/// True if the instruction reads or writes variables of its frame, or anything but values on its stack.
 fn needs_its_frame(cx: &OpcodeExecutor<'_>, frame: &Checkpoint) -> bool {
     let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
     let operand = Opcodes::get(cx.py).info(opcode).operand;

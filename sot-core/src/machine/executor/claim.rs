@@ -1,6 +1,6 @@
-//! Claims: a handler states that its instruction does nothing but call one Python function and a known finish. Behind
-//! a break in that function, a resume function can then go on with its frame, and the caller's resume function behind
-//! the instruction.
+//! Claims: a handler states that its instruction does nothing but call one Python function and a known finish. If the
+//! graph breaks in that function, the function's frame can then be continued by a resume function, and the caller by
+//! another one, which begins with the finish.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
@@ -12,82 +12,83 @@ use crate::error::Flow;
 use crate::machine::variable::VarId;
 use crate::resume_point::{Answer, AnswerUse, Asked, Finish, Operation};
 
-/// What becomes of the result of a call.
+/// What an instruction does with the result of its call.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What the instruction does with it.
+    /// What is done with the result.
     pub finish: Finish,
-    /// What lies on the stack below it, in the place of the operands.
+    /// What lies on the stack below the result, in the place of the operands.
     pub below: Vec<VarId>,
 }
 
-/// What the present instruction asks or calls, and all that it does besides, where that is known.
+/// The object that the present instruction *asks*, and the finish, if the instruction does nothing else. To ask an
+/// object is to call it, or one of its special methods.
 #[derive(Default)]
 pub struct Claims {
     direct: Option<(VarId, Claim)>,
 }
 
 impl Claims {
-    /// A new instruction, which claims nothing yet.
+    /// A new instruction begins, which claims nothing yet.
     pub(super) fn clear(&mut self) {
         self.direct = None;
     }
 
-    /// Whether nothing is claimed.
+    /// True if nothing is claimed.
     pub(super) fn is_empty(&self) -> bool {
         self.direct.is_none()
     }
 
-    /// The present instruction does nothing but ask `object` for something, and this.
+    /// Claims that the present instruction does nothing but ask `object`, and then `finish`.
     pub fn direct(&mut self, object: VarId, finish: Finish) {
         self.above(object, finish, Vec::new());
     }
 
-    /// The same, and leaves something below the result.
+    /// Like [`Claims::direct`], with values that stay below the result.
     pub fn above(&mut self, object: VarId, finish: Finish, below: Vec<VarId>) {
         self.direct = Some((object, Claim { finish, below }));
     }
 
-    /// The present instruction applies an operator to two operands.
+    /// Claims that the present instruction applies an operator to two operands.
     pub fn operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
         self.above(lhs, Finish::Operator(operation), vec![lhs, rhs]);
     }
 
-    /// The same, and asks for the truth of what it gives.
+    /// Claims that the present instruction applies an operator and takes the truth of the result.
     pub fn test(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
         self.above(lhs, Finish::Test(operation), vec![lhs, rhs]);
     }
 
-    /// The present instruction asks for the truth of an object, to do this with it.
+    /// Claims that the present instruction takes the truth of an object, and does `then` with it.
     pub fn truth(&mut self, object: VarId, then: AnswerUse, below: Vec<VarId>) {
         self.above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
-    /// Whether all that the present instruction does is the call of the C function that asks. From here on that claims
-    /// nothing.
+    /// True if the present instruction does nothing but call the C function whose handler calls this method. Takes
+    /// the claim.
     pub fn take_call(&mut self) -> bool {
         self.take().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
     }
 
-    /// All that the C function does that is being called is to ask this of another object.
+    /// Claims that the C function being called does nothing but ask `object` in turn.
     pub fn instead(&mut self, object: VarId) {
         if let Some((claimed, _)) = &mut self.direct {
             *claimed = object;
         }
     }
 
-    /// The instruction asks this object for nothing.
+    /// Takes the claim back unless it is about this object.
     pub fn keep_of(&mut self, object: VarId) {
         self.direct.take_if(|(claimed, _)| *claimed != object);
     }
 
-    /// The object is asked by a special method, whose answer C code checks.
+    /// Claims that the object is asked by a special method, whose answer C code checks.
     pub fn answer(&mut self, of: VarId, answer: Answer) {
         let Some((claimed, mut claim)) = self.direct.take() else { return };
         claim.finish = match (claim.finish, answer) {
             (Finish::Answer(Answer::Truth, then), Answer::Length) => Finish::Answer(Answer::Filled, then),
             (Finish::Answer(_, then), Answer::Truth | Answer::Found) => Finish::Answer(answer, then),
-            // `object.__format__` and `object.__str__` ask for another text, and give it.
+            // `object.__format__` and `object.__str__` return the text that another method has returned.
             (Finish::Answer(Answer::Format | Answer::Str, then), Answer::Str) => Finish::Answer(Answer::Str, then),
             (Finish::Keep, _) => Finish::Answer(answer, AnswerUse::Leave),
             _ => return,
@@ -97,24 +98,24 @@ impl Claims {
         }
     }
 
-    /// The instruction does more than what it asks next.
+    /// Takes the claim, because the instruction does more than its next call.
     pub fn take(&mut self) -> Option<(VarId, Claim)> {
         self.direct.take()
     }
 
-    /// It does not, after all.
+    /// Puts a taken claim back, because the instruction does nothing more after all.
     pub fn put_back(&mut self, claim: Option<(VarId, Claim)>) {
         self.direct = claim;
     }
 
-    /// All that is asked of one object is what is asked of another one.
+    /// Moves the claim from one object to another, which is asked in its place.
     pub fn pass(&mut self, from: VarId, to: VarId) {
         if let Some((claimed, _)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == from) {
             *claimed = to;
         }
     }
 
-    /// All that is left of calling a class is to initialize the instance.
+    /// Claims that a call of a class does nothing more than initialise the instance.
     pub fn made(&mut self, class: VarId, init: VarId, instance: VarId) {
         let simple =
             |(of, claim): &(VarId, Claim)| *of == class && claim.finish == Finish::Keep && claim.below.is_empty();
@@ -123,14 +124,14 @@ impl Claims {
         }
     }
 
-    /// The left operand is asked first for the operator in place, and then for the plain one.
+    /// Notes that the left operand is asked for the operator in place, before the plain operator.
     pub(super) fn in_place(&mut self) {
         if let Some((_, Claim { finish: Finish::Operator(operation), .. })) = &mut self.direct {
             *operation = operation.of(Asked::InPlace);
         }
     }
 
-    /// The left operand knows no answer, and was not asked by a call: the right one is all there is to ask.
+    /// Moves the claim to the right operand: the left one had no answer and was not called.
     pub(super) fn right(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
             if let Finish::Operator(operation) | Finish::Test(operation) = &mut claim.finish {
@@ -142,8 +143,8 @@ impl Claims {
 }
 
 impl OpcodeExecutor<'_> {
-    /// What the C function being called does behind its next call of `function` is to call another one with these
-    /// arguments and the result.
+    /// Claims that the C function being called does nothing behind its next call of `function` but call `rest` with
+    /// these arguments and the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
         let null = self.stack.null();
         let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
@@ -151,7 +152,8 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
+/// Takes the claim of an operator back unless the left operand is asked first and no slot of a C type may follow,
+/// because only CPython knows what such a slot does.
 pub(super) fn claim_left(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
     if cx.claims.is_empty() {
         return Ok(());
@@ -163,7 +165,7 @@ pub(super) fn claim_left(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId, ri
     Ok(())
 }
 
-/// Whether C code takes it for a sequence.
+/// True if C code treats objects of this type as sequences.
 fn is_sequence(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>) -> Flow<bool> {
     let py = cx.py;
     let sequences = [

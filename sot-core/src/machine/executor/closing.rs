@@ -1,5 +1,5 @@
-//! Whether closing a generator that the program drops at a `yield` has an observable effect. Its handlers are
-//! simulated as far as they do not depend on the moment at which that happens.
+//! Decides whether closing a generator that the program drops at a `yield` has an observable effect. The generator's
+//! handlers are simulated as far as they do not depend on when they run.
 
 use super::{unwinding, Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};
@@ -8,22 +8,23 @@ use crate::machine::opcode::{self, Next, Quiet};
 use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
 
-/// A generator that yields so often when it is closed is not followed.
+/// Maximum number of times that a generator may yield while it is closed.
 const MOST_YIELDS: usize = 4;
 
-/// What a generator does with an exception raised where it is suspended, if nothing else shows.
+/// What a generator does with an exception that is raised where it is suspended, if nothing else is observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Closing {
     /// It returns.
     Returns,
-    /// It lets the exception go on.
+    /// It lets the exception propagate.
     HandsOn,
-    /// It yields, and does nothing else when that happens again.
+    /// It yields. Raising the exception there again has no other observable effect either.
     Yields,
 }
 
 impl OpcodeExecutor<'_> {
-    /// What a suspended frame of a generator does with an exception, if that is all that shows, whenever it happens.
+    /// Returns what a suspended generator does with an exception; `None` if anything else is observable, or depends
+    /// on when it runs.
     pub fn closing(&mut self, frame: Frame, exception: VarId) -> Option<Closing> {
         self.stack.enter(frame);
         let mut raised = unwinding::handle_exception(self, exception);
@@ -55,7 +56,7 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Whether the next instruction gives the same whenever it runs, and does nothing to what others see.
+/// True if the next instruction gives the same result whenever it runs, and has no effect outside its frame.
 fn is_of_handlers(cx: &OpcodeExecutor<'_>, exception: VarId) -> bool {
     let frame = cx.stack.frame();
     let Some(&Instruction { opcode, arg, .. }) = frame.code.code.instructions.get(frame.pc.index()) else {

@@ -1,4 +1,4 @@
-//! Constant folding: a pure operation on known values is executed by CPython while tracing, errors included.
+//! Constant folding: CPython executes a pure operation on known values while tracing; its errors are the program's.
 
 use std::collections::HashSet;
 
@@ -9,38 +9,38 @@ use crate::error::{Flow, Unwind};
 use crate::machine::variable::VarId;
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The value, if it is a known immutable atom.
+    /// The value, if it is a known constant.
     pub fn known(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
         let py = self.py;
         Ok(self.see(id)?.constant().map(|value| value.bind(py).clone()))
     }
 
-    /// The known `int` (or `bool`) value.
+    /// The value, if it is a known `int` (or `bool`) of 64 bits.
     pub fn known_int(&mut self, id: VarId) -> Flow<Option<i64>> {
         Ok(self.known(id)?.and_then(|value| {
             value.is_instance_of::<pyo3::types::PyInt>().then(|| value.extract::<i64>().ok()).flatten()
         }))
     }
 
-    /// The known `str` value.
+    /// The value, if it is a known `str`.
     pub fn known_str(&mut self, id: VarId) -> Flow<Option<String>> {
         Ok(self.known(id)?.and_then(|value| value.extract::<String>().ok()))
     }
 
-    /// A Python object equal to the value, if everything in it is known.
+    /// A Python object equal to the value, if everything in it is known; it may be a copy.
     pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
         see_deeply(self, id, 0, &mut HashSet::new())?;
         let payload = self.vars.get(id);
         Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
     }
 
-    /// Does a pure operation now. An error it raises is the user's; one that warns is left to CPython.
+    /// Runs a pure operation. An error that it raises is the program's; an operation that warns is left to CPython.
     pub fn fold(&mut self, operation: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
         let result = warnings::unless_it_warns(self.py, || operation(self.py))?;
         outcome(self, result)
     }
 
-    /// The user's program raises `error`.
+    /// Raises `error` in the program.
     pub fn raise(&mut self, error: PyErr) -> Unwind {
         let has_traceback = error.traceback(self.py).is_some();
         let exception = error.into_value(self.py).into_bound(self.py).into_any();
@@ -67,7 +67,7 @@ fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut H
     Ok(())
 }
 
-/// The value or the program's exception that an operation has come to.
+/// Turns the result of an operation into a value, or an exception raised in the program.
 pub(super) fn outcome<'py>(cx: &mut OpcodeExecutor<'py>, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
     match result {
         Ok(value) => cx.wrap_fresh(&value),

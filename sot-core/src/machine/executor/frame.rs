@@ -1,4 +1,4 @@
-//! A simulated frame: code, stack, locals, cells, blocks.
+//! A simulated frame: code, value stack, locals, cells and blocks.
 
 use std::rc::Rc;
 
@@ -11,16 +11,17 @@ use crate::tracker::Globals;
 /// An entry of the block stack (3.8 to 3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Where an exception goes.
+    /// Where exceptions raised in the block go.
     pub handler: Label,
     /// Stack depth to unwind to.
     pub depth: usize,
-    /// Whether this is the block of a running handler.
+    /// True for the block of a running handler.
     pub in_handler: bool,
 }
 
 impl Block {
-    /// Where the items begin that were pushed since: a running handler keeps three of what was handled before.
+    /// Stack depth of the first item pushed in the block. A running handler keeps the three items of the exception
+    /// that was handled before below it.
     pub fn base(&self) -> usize {
         if self.in_handler {
             self.depth + 3
@@ -33,19 +34,19 @@ impl Block {
 /// An exception that is being handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// Where on the stack lies what was handled before it: one item, three before 3.11.
+    /// Stack depth at which the previously handled exception lies: one item, or three before 3.11.
     pub depth: usize,
     /// The exception.
     pub exception: VarId,
-    /// Its traceback when that began, where it stays that (before 3.11).
+    /// The traceback that the exception had when its handler began. Before 3.11 `sys.exc_info()` keeps it.
     pub traceback: Option<VarId>,
 }
 
 /// A frame being simulated.
 pub struct Frame {
-    /// What it runs.
+    /// The code that the frame runs.
     pub code: Rc<CodeUnit>,
-    /// The function that was called, where it is known.
+    /// The function that was called, if it is known.
     pub function: Option<VarId>,
     /// The instruction being simulated.
     pub at: Label,
@@ -65,20 +66,20 @@ pub struct Frame {
     pub handled: Vec<Handled>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
-    /// The dict that `locals()` has given.
+    /// The dict that `locals()` has returned.
     pub variables: Option<VarId>,
-    /// Where the names of a class body are, or of a text that is evaluated.
+    /// The namespace of a class body or of a text that is evaluated.
     pub namespace: Option<VarId>,
-    /// The dict of the trace that a text is evaluated in, in the place of the globals.
+    /// The dict, made in the trace, that a text is evaluated in instead of the globals.
     pub global_names: Option<VarId>,
-    /// The frame as tracebacks know it, once it is in one.
+    /// The frame as tracebacks refer to it, once one does.
     pub place: Option<Rc<TracedFrame>>,
-    /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
+    /// What the caller's instruction does with the frame's result, if it does nothing else besides the call.
     pub claim: Option<Claim>,
 }
 
 impl Frame {
-    /// A frame at its first instruction, with unbound locals and no cells.
+    /// Makes a frame at its first instruction, with unbound locals and no cells.
     pub fn new(code: Rc<CodeUnit>, globals: Globals) -> Frame {
         // An inlined comprehension may keep a variable of its own in the slot of a cell (3.12).
         let slots = code.code.varnames.len() + code.code.cellvars.len() + code.code.freevars.len();
@@ -103,24 +104,23 @@ impl Frame {
         }
     }
 
-    /// Whether an exception raised here would meet a handler of the program's: the frame stands inside a `try` or
-    /// `with`.
+    /// True if an exception raised here would meet a handler of the program: the frame is inside a `try` or `with`.
     pub fn is_protected(&self, opcodes: &Opcodes) -> bool {
         let code = &self.code.code;
         let mut handler = code.handler_at(self.at);
         while let Some(found) = handler {
-            // Handlers that the compiler adds, such as those of generators and of `yield from`, hand on what they get.
+            // Handlers that the compiler adds, as for generators and `yield from`, raise the exception again.
             let first = code.instructions.get(found.target.0 as usize);
             if first.is_some_and(|first| opcodes.is(first.opcode, Op::PUSH_EXC_INFO)) {
                 return true;
             }
             handler = code.handler_at(found.target);
         }
-        // Before 3.11; the block of a running handler is one that an exception leaves.
+        // Before 3.11. An exception leaves the block of a running handler.
         self.blocks.iter().any(|block| !block.in_handler)
     }
 
-    /// Where in the user's source the frame is.
+    /// The position in the program's source.
     pub fn location(&self) -> Location {
         let code = &self.code.code;
         let position = code.instructions.get(self.at.0 as usize).map(|i| i.position);

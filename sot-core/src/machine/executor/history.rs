@@ -1,5 +1,5 @@
-//! What a translation is told of earlier calls, and what it tells the next ones: both are values. An attempt that is
-//! given up leaves nothing behind but what it has learnt.
+//! What a translation is told of earlier calls (`History`), and what it tells later ones (`Learnt`): both are values.
+//! An abandoned attempt leaves nothing behind but what it has learnt.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,66 +18,68 @@ use crate::value_path::ValuePath;
 /// What earlier calls and attempts have shown.
 #[derive(Default)]
 pub struct History {
-    /// The values that were others, and in how many translations.
+    /// Paths of values that differed in earlier translations, with the number of these translations.
     pub changing: HashMap<ValuePath, usize>,
-    /// How many translations of the outermost frame there are.
+    /// Number of translations of the outermost frame.
     pub translations: usize,
-    /// What becomes of values that differ from call to call.
+    /// How values that differ from call to call are treated.
     pub policy: ValuePolicy,
-    /// Which sizes of tensors are to be left open.
+    /// The sizes of tensors that are to be left open.
     pub sizes: Sizes,
-    /// Whether the outermost frame is that of a resume function.
+    /// True if the outermost frame is that of a resume function.
     pub is_resumed: bool,
     /// Arguments and classes that are another object at each call.
     pub short_lived: ShortLived,
-    /// Calls that the backend has refused.
+    /// Calls that the backend has refused in earlier attempts.
     pub(crate) refusals: Refusals,
-    /// Where the graph is to break, whatever is found there.
+    /// The break that an earlier attempt has planned.
     pub planned: Option<PlannedBreak>,
-    /// How many instructions may be followed without meeting a tensor.
+    /// How many instructions the trace may take without meeting a tensor.
     pub effort: Effort,
-    /// Whether an earlier attempt was given up as the handler of a signal waited.
+    /// True if so many traces of the code were given up for signals that this one ignores them.
     pub gave_way: bool,
 }
 
-/// How long a trace goes on without meeting a tensor.
+/// How long a trace may go on without meeting a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
-    /// Nobody has asked for the function.
+    /// Briefly: the user has not asked for the function.
     #[default]
     Little,
-    /// The user has asked for it: it is to have tensor work sooner or later.
+    /// Longer: the user has asked for the function, so it will have tensor work sooner or later.
     Asked,
-    /// Everything is translated, and nothing is in vain.
+    /// Up to the full budget of a function that the user has asked for, however many instructions were simulated in
+    /// vain, because every frame gets new code.
     All,
 }
 
-/// What an attempt has shown.
+/// What an attempt has shown, for later attempts and calls.
 #[derive(Default)]
 pub struct Learnt {
-    /// Calls that the backend refuses.
+    /// Calls that the backend has refused.
     pub(crate) refusals: Refusals,
-    /// What is to be assumed from now on.
+    /// Open values that turned out to matter.
     pub(crate) matters: Vec<Matters>,
-    /// How the trace has gone round loops.
+    /// The loops that the trace has unrolled.
     pub(super) rounds: Rounds,
-    /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
+    /// True if a resume function has found a cell of its function empty. In a resume function CPython's error for
+    /// that differs.
     pub lacks_own_cell: bool,
     notes: Vec<CodeNote>,
 }
 
-/// Something about a code object that later translations ask for.
+/// A finding about a code object, for later translations.
 enum CodeNote {
     /// The instruction needs a value that differs from call to call.
     Differing(Py<PyCode>, Label),
-    /// The variable holds a container with other contents each time.
+    /// The variable holds a container whose contents differ from call to call.
     Changing(Py<PyCode>, Rc<str>),
     /// The code has many conditions on values that differ.
     Branching(Py<PyCode>),
 }
 
 impl Learnt {
-    /// Gives the notes to the code objects.
+    /// Writes the notes into the profiles of the code objects.
     pub(crate) fn keep_notes(&mut self, py: Python<'_>) {
         for note in self.notes.drain(..) {
             let (CodeNote::Differing(code, _) | CodeNote::Changing(code, _) | CodeNote::Branching(code)) = &note;
@@ -92,7 +94,7 @@ impl Learnt {
 }
 
 impl OpcodeExecutor<'_> {
-    /// What the trace has shown; it has ended.
+    /// Takes what the trace has shown, at its end.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
         learnt.refusals = std::mem::take(&mut self.history.refusals);
@@ -101,19 +103,19 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
+/// Notes that the present instruction, one of the outermost frame, needs a value that differs from call to call.
 pub(super) fn note_differing(cx: &mut OpcodeExecutor<'_>) {
     if let Some((code, at)) = rounds::root_place(cx) {
         cx.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
     }
 }
 
-/// Notes that a variable of the program holds a container with other contents each time.
+/// Notes that a variable of the program holds a container whose contents differ from call to call.
 pub(super) fn note_changing<'py>(cx: &mut OpcodeExecutor<'py>, code: Bound<'py, PyCode>, variable: Rc<str>) {
     cx.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
 }
 
-/// Notes that the code has so many conditions on values which differ that the graph is to break at each.
+/// Notes that the code has many conditions on values that differ, so that the graph is to break at each.
 pub(super) fn note_branching(cx: &mut OpcodeExecutor<'_>) {
     if let Some((code, _)) = rounds::root_place(cx) {
         cx.learnt.notes.push(CodeNote::Branching(code.unbind()));

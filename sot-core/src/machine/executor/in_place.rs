@@ -1,10 +1,9 @@
-//! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has
-//! from then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the
-//! change: one that shares memory with it and can still be reached.
+//! Operations that change a tensor in place. In the graph they have a new value as result, which becomes the value of
+//! the tensor's variable, and so of all that refers to the tensor. That is right as long as no reachable tensor
+//! shares memory with the tensor, since it would not show the change.
 //!
-//! Into a tensor from outside the graph the value is written back when the graph has run, which leaves the graph as
-//! that very tensor. Whether other inputs share its memory only the run tells: then the statements are called one by
-//! one, as the program would.
+//! For a tensor from outside the graph, the new value is written back into that tensor when the graph has run. Only
+//! the run can tell whether other inputs share memory with it; then the statements are called one by one.
 
 use std::collections::HashSet;
 
@@ -20,7 +19,7 @@ use crate::side_effects::Effect;
 use crate::tracker::TrackerId;
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Calls what changes its first argument, a tensor, in place; gives that tensor.
+    /// Calls an operation that changes its first argument, a tensor, in place. Returns that tensor.
     pub fn call_in_place(&mut self, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
         let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedMutation, format!("{name} changes {why}"));
         let Some(&tensor) = args.positional.first() else {
@@ -48,7 +47,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             _ => false,
         };
-        // Sizes that are open are read off the tensor when the graph has run: then it must still have them.
+        // Open sizes are read from the tensor after the graph has run, so the tensor must keep its shape.
         let may_become_another = input.is_none() && !self.sizes.are_open();
         let stays = |a: &TensorMeta, b: &TensorMeta| may_become_another || (a.shape == b.shape && a.dtype == b.dtype);
         match (before, after) {
@@ -68,7 +67,8 @@ impl<'py> OpcodeExecutor<'py> {
                     payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));
                 }
                 self.vars.set(tensor, payload);
-                // Nothing refers to that one, which must not look as if it shared the tensor's memory.
+                // Nothing refers to the result's variable. It must not count as another tensor that shares the
+                // memory.
                 let none = self.none();
                 let none = self.vars.get(none);
                 self.vars.set(changed, none);
@@ -79,8 +79,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Calls what changes its first argument in place, where values have memory: the statement does in the graph what it
-/// does in eager mode, to all that share the memory.
+/// Calls an operation that changes its first argument in place, on a backend whose values have memory. The statement
+/// changes the memory in the graph as in eager mode, for all values that share it.
 fn change_in_memory<'py>(
     cx: &mut OpcodeExecutor<'py>,
     callee: &Bound<'py, PyAny>,
@@ -104,12 +104,12 @@ fn change_in_memory<'py>(
     Ok(tensor)
 }
 
-/// Whether an earlier attempt has found that a parameter is changed in place.
+/// True if an earlier attempt has found that a parameter is changed in place.
 pub(super) fn is_written(cx: &OpcodeExecutor<'_>, parameter: TrackerId) -> bool {
     cx.sizes.is_written(cx.trackers.path(parameter))
 }
 
-/// The symbol of a tensor from outside that may be changed.
+/// Returns the symbol of a tensor from outside that may be changed.
 fn outside(
     cx: &mut OpcodeExecutor<'_>,
     tensor: VarId,
@@ -135,7 +135,7 @@ fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta
     Ok(cx.graph.value_meta(&value)?)
 }
 
-/// Breaks where another tensor may show the change, or where something was noted that would show it too early.
+/// Breaks the graph if another tensor may show the change, or if a replayed effect would show the change too early.
 fn refuse_sharing(
     cx: &mut OpcodeExecutor<'_>,
     tensor: VarId,
@@ -190,7 +190,7 @@ fn memory_of(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<u64> {
     Ok(memory)
 }
 
-/// What the program can still get at: by the frames, and by its writes.
+/// The values that the program can still reach: from the frames, and from its writes.
 fn roots(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     let mut roots = Vec::new();
     for frame in cx.stack.iter() {

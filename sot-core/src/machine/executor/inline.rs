@@ -1,5 +1,5 @@
-//! The OpcodeInlineExecutor: follows a call of a Python function into its body. Variables, trackers and the graph stay
-//! those of the caller; only the frame is new.
+//! The OpcodeInlineExecutor: inlines a call of a Python function. Variables, trackers and the graph are those of the
+//! caller; only the frame is new.
 
 use std::rc::Rc;
 
@@ -16,19 +16,19 @@ const GENERATOR: u32 = 0x20;
 /// `CO_COROUTINE | CO_ASYNC_GENERATOR`
 const ASYNCHRONOUS: u32 = 0x80 | 0x200;
 
-/// `CO_OPTIMIZED | CO_NEWLOCALS`: what the code of a module or class lacks.
+/// `CO_OPTIMIZED | CO_NEWLOCALS`, which the code of a module or class does not have.
 const FUNCTION: u32 = 0x1 | 0x2;
 
-/// How a function's parameter defaults are found.
+/// Finds the default of the positional parameter in a slot.
 pub type PositionalDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, usize) -> Flow<Option<VarId>> + 'a>;
-/// How a function's keyword-only defaults are found.
+/// Finds the default of a keyword-only parameter.
 pub type KeywordDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, &Name) -> Flow<Option<VarId>> + 'a>;
 
-/// What inlining needs to know of a function.
+/// What inlining must know of a function.
 pub struct FunctionParts {
     /// The variable of the function.
     pub variable: VarId,
-    /// The function, where it is one of the program.
+    /// The function, if it is an object of the program.
     pub function: Option<Py<PyFunction>>,
     /// The code.
     pub code: Rc<CodeUnit>,
@@ -53,7 +53,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         OpcodeInlineExecutor { cx }
     }
 
-    /// Calls the function. A generator function gives its generator.
+    /// Inlines a call. A call of a generator function returns its generator.
     pub fn call(mut self, function: &FunctionParts, args: &CallArgs) -> Flow<VarId> {
         let flags = function.code.code.flags;
         if flags & ASYNCHRONOUS != 0 {
@@ -93,7 +93,8 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Gives a frame its cells: new ones for cell variables, holding the argument of the same name, then the closure's.
+    /// Makes the cells of a frame: new ones for cell variables, with the argument of that name, then those of the
+    /// closure.
     pub fn make_cells(&mut self, frame: &mut Frame, closure: &[VarId]) {
         let code = Rc::clone(&frame.code);
         for name in &code.code.cellvars {
@@ -106,12 +107,12 @@ impl OpcodeExecutor<'_> {
         frame.cells.extend_from_slice(closure);
     }
 
-    /// Runs a frame on top of the present ones; gives the frame back, for generators.
+    /// Simulates a frame on top of the present ones. Returns the frame, too, for generators.
     pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
         run_frame_from(self, frame, None)
     }
 
-    /// Runs a frame on, with an exception raised at its last instruction.
+    /// Resumes the simulation of a frame with an exception raised at its last instruction.
     pub fn run_frame_raising(&mut self, frame: Frame, exception: VarId) -> Flow<(Exit, Frame)> {
         run_frame_from(self, frame, Some(exception))
     }

@@ -1,4 +1,5 @@
-//! What of a trace lives on: what is reached from values of it, and what its writes leave in what outlives the frame.
+//! The values of a trace that live on: those reachable from given ones, and those that writes leave in objects which
+//! outlive the frame.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use crate::machine::variable::VarId;
 use crate::side_effects::Effect;
 use crate::stats;
 
-/// What can be reached, each once, in the order of the way there.
+/// Returns all reachable variables, each once, in the order in which they are found.
 pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     stats::work(pending.len());
@@ -22,11 +23,11 @@ pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec
     found
 }
 
-/// What has to be there for the variable to be.
+/// Returns the variables that a variable needs in order to exist.
 pub(crate) fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
     let (payload, tracker) = (cx.vars.get(variable), cx.vars.tracker(variable));
     let mut next = Vec::new();
-    // What can be loaded brings its own contents along; its writes are effects.
+    // A loadable object brings its contents along; writes to it are effects.
     if payload.constant().is_none() {
         next.extend(cx.trackers.made_with(tracker));
     }
@@ -37,7 +38,8 @@ pub(crate) fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
     next
 }
 
-/// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
+/// Returns the effects, but only the first one for the contents of each container or cell. New code restores only its
+/// final contents.
 pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
     let mut changed = HashSet::new();
     effects.filter(move |effect| match effect {
@@ -46,7 +48,7 @@ pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> imp
     })
 }
 
-/// What the writes leave in what outlives the frame.
+/// Returns the values that remain, after all writes, in objects that outlive the frame.
 pub(crate) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     let mut last = HashSet::new();
     let log = cx.effects.log().iter().rev();
@@ -62,7 +64,7 @@ pub(crate) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     changed_once(lasting).flat_map(left_by).collect()
 }
 
-/// What a write hands to what outlives the frame.
+/// Returns the values that one effect hands to objects which outlive the frame.
 pub(crate) fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> {
     match effect {
         Effect::Attribute { object, value, .. } => value.filter(|_| outlives(cx, *object)).into_iter().collect(),
@@ -81,8 +83,8 @@ pub(crate) fn values_of(cx: &OpcodeExecutor<'_>, effect: &Effect) -> Vec<VarId> 
     }
 }
 
-/// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects are
-/// part of making them.
+/// True if the object existed before the frame ran, or if something that existed holds it. Writes to other objects
+/// are part of making them.
 pub(crate) fn outlives(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
     cx.trackers.is_loadable(cx.vars.tracker(object)) || cx.vars.get(object).is_held_outside()
 }

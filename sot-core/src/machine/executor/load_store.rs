@@ -27,7 +27,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.wrap(value, tracker))
     }
 
-    /// The local in a slot; unbound is the user's `UnboundLocalError`.
+    /// The local in a slot; an unbound one raises `UnboundLocalError` in the program.
     pub fn load_fast(&mut self, slot: u32) -> Flow<VarId> {
         match self.stack.frame().locals.get(slot as usize) {
             Some(Some(value)) => Ok(*value),
@@ -41,7 +41,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// What the frame's namespace binds to a global name.
+    /// The value of a global name: from the frame's globals, else from the builtins.
     pub fn load_global(&mut self, name: &Name) -> Flow<VarId> {
         if let Some(value) = self.find_global(name)? {
             return Ok(value);
@@ -57,7 +57,7 @@ impl<'py> OpcodeExecutor<'py> {
         Err(error)
     }
 
-    /// What the frame's globals bind to a name.
+    /// The value of a name in the frame's globals, if there is one.
     pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
         if let Some(names) = self.stack.frame().global_names {
             let key = self.string(name);
@@ -68,7 +68,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.find_global_in(&globals, name)
     }
 
-    /// What some globals bind to a name.
+    /// The value of a name in these globals, if there is one. Guards that it exists, or does not.
     pub fn find_global_in(&mut self, globals: &Globals, name: &Name) -> Flow<Option<VarId>> {
         let py = self.py;
         if let Some(written) = self.effects.global(&globals.dict, name) {
@@ -89,8 +89,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// There is one truth about the variables of a module, but not where they are written through the dict that holds
-    /// them.
+    /// Breaks the graph if a module's `__dict__` was written as a dict. Reads and writes of its variables would miss
+    /// such writes.
     pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
         match self.identities.of(names.as_any()) {
             Some(met) if self.effects.written().any(|written| written == met) => {
@@ -101,7 +101,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// A builtin, as the frame's `__builtins__` has it. All frames are taken to share the builtins of the root frame.
+    /// The value of a builtin name, if there is one. All frames are taken to share the builtins of the root frame.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let builtins = cpython::import(self.py, "builtins")?.dict();
         if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
@@ -139,7 +139,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(())
     }
 
-    /// Globals for a function whose globals dict is `dict`, reached through `tracker` if it is not the root frame's.
+    /// Returns the globals of a function whose globals dict is `dict`. `tracker` reaches the dict unless it is the
+    /// root frame's.
     pub fn globals_of(
         &mut self,
         dict: &Bound<'py, PyDict>,

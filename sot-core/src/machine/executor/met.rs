@@ -1,5 +1,5 @@
-//! What a trace has come across that its translation rests on, or that others are told of: objects for which the
-//! program may register something, code objects, opcodes.
+//! What a trace has met that its translation rests on, or that is reported: objects for which the program may
+//! register a meaning, code objects, opcodes.
 
 use std::rc::Rc;
 
@@ -13,17 +13,17 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::OpcodeSet;
 use crate::registered;
 
-/// What a trace has come across.
+/// The objects, code objects and opcodes that a trace has met.
 #[derive(Default)]
 pub struct Met {
-    /// Addresses.
+    /// Addresses of the objects.
     objects: FxHashSet<usize>,
     units: FxHashMap<usize, Rc<CodeUnit>>,
     opcodes: OpcodeSet,
 }
 
 impl Met {
-    /// The translation rests on what is registered for an object, or on nothing being registered.
+    /// Notes that the translation rests on what is registered for an object, or on nothing being registered.
     pub fn object(&mut self, object: &Bound<'_, PyAny>) {
         self.objects.insert(object.as_ptr() as usize);
         self.class_of(object);
@@ -33,17 +33,17 @@ impl Met {
         }
     }
 
-    /// The same of an object's class.
+    /// Notes that the translation rests on what is registered for an object's class.
     pub(super) fn class_of(&mut self, object: &Bound<'_, PyAny>) {
         self.objects.insert(object.get_type_ptr() as usize);
     }
 
-    /// The addresses of the objects; the trace has ended.
+    /// Takes the addresses of the objects, at the end of the trace.
     pub(crate) fn take_objects(&mut self) -> FxHashSet<usize> {
         std::mem::take(&mut self.objects)
     }
 
-    /// A code object decoded; each is decoded once.
+    /// Returns a decoded code object. Each is decoded once.
     pub fn code_unit(&mut self, code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
         if let Some(unit) = self.units.get(&(code.as_ptr() as usize)) {
             return Ok(Rc::clone(unit));
@@ -56,17 +56,17 @@ impl Met {
         Ok(unit)
     }
 
-    /// The code objects decoded so far.
+    /// Returns the code objects decoded so far.
     pub(crate) fn followed(&self) -> Vec<Rc<CodeUnit>> {
         self.units.values().cloned().collect()
     }
 
-    /// The handler of an opcode went through, or raised what the program raises.
+    /// Notes that the handler of an opcode has succeeded, or has raised an exception of the program.
     pub(super) fn opcode(&mut self, opcode: u8) {
         self.opcodes.insert(opcode);
     }
 
-    /// The opcodes whose handlers went through, or raised what the program raises.
+    /// The opcodes whose handlers have succeeded, or have raised an exception of the program.
     pub fn opcodes(&self) -> OpcodeSet {
         self.opcodes
     }

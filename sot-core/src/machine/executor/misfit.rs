@@ -1,5 +1,5 @@
-//! CPython's own messages for operands of the wrong types. The operation is executed on stand-ins, since these errors
-//! tell no more of the operands than the names of their types.
+//! CPython's own messages for operands of the wrong types. The operation is executed on stand-ins, because these
+//! errors depend only on the names of the operands' types.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
@@ -10,7 +10,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
 
 impl OpcodeExecutor<'_> {
-    /// The error of a function of the `operator` module for operands that it cannot take.
+    /// Returns the error that a function of the `operator` module raises for these operands.
     pub fn misfit(&mut self, function: &str, operands: &[VarId]) -> Flow<Unwind> {
         let operands = operands.iter().map(|&operand| look_alike(self, operand)).collect::<Flow<Option<Vec<_>>>>()?;
         let error = match operands {
@@ -29,14 +29,15 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Something of a type with the same name and the same C code, which does nothing of the program's.
+/// Makes an object whose type has the same name and the same C code, and no code of the program; `None` if there is
+/// none.
 fn look_alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     if let Some(known) = cx.materialize(value)? {
         return Ok(Some(known));
     }
     let payload = cx.see(value)?;
     if payload.form() == Form::Tensor {
-        // Its operators are the framework's, and it is iterable.
+        // A tensor is iterable, and its operators are the framework's.
         return Ok(None);
     }
     let (py, ty) = (cx.py, payload.python_type(cx));
@@ -64,7 +65,7 @@ fn look_alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bo
 /// `Py_TPFLAGS_IMMUTABLETYPE`
 const IMMUTABLE: u64 = 1 << 8;
 
-/// Whether the type is one of C code, be it on the heap.
+/// True if the type is written in C, also a heap type.
 fn is_made_by_c(ty: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(!cpython::is_heap_type(ty) || ty.getattr("__flags__")?.extract::<u64>()? & IMMUTABLE != 0)
 }

@@ -1,6 +1,6 @@
-//! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects guards
-//! and side effects. What an opcode means is said by named methods in the files of this folder; which opcode means what
-//! is said by registrations in other crates.
+//! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects
+//! guards and side effects. The files of this folder hold the operations that opcodes are made of, as named methods.
+//! Which opcode does which of them is registered in other crates.
 
 mod attribute;
 mod bind;
@@ -83,7 +83,7 @@ pub use unwinding::BookkeepingVariable;
 use watched::WatchedDrops;
 pub use wrap::IdentityMap;
 
-/// How a stretch of simulation ended.
+/// How a simulated frame ended its run.
 pub enum Exit {
     /// The frame returned.
     Return(VarId),
@@ -91,11 +91,11 @@ pub enum Exit {
     Yield(VarId),
 }
 
-/// What is kept for those who look on: reports and observers.
+/// What is kept for reports and observers.
 pub(crate) struct Observed {
-    /// What reports show of the way, if details are asked for.
+    /// The lines and places of the simulation for reports, if the user asked for details.
     pub(crate) trail: Option<Trail>,
-    /// What observers have been told.
+    /// How much observers have been told of.
     pub(crate) told: Told,
 }
 
@@ -107,44 +107,44 @@ pub struct OpcodeExecutor<'py> {
     pub runtime: &'static Runtime,
     /// The variables.
     pub vars: Variables,
-    /// Where they come from.
+    /// Where the variables' values come from.
     pub trackers: Trackers,
-    /// What was assumed about them.
+    /// What is assumed of the values.
     pub guards: Guards,
-    /// The tensor work.
+    /// The tensor operations.
     pub graph: FunctionGraph<'py>,
     /// What earlier calls and attempts have shown.
     pub history: History,
-    /// What this attempt has.
+    /// What this attempt has shown, for later ones.
     pub learnt: Learnt,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
-    /// The statement being made.
+    /// The statement that is being made.
     pub(crate) statement: StatementInProgress,
-    /// What the trace has come across.
+    /// The objects, code objects and opcodes that the trace rests on.
     pub met: Met,
-    /// The writes to replay.
+    /// The writes and calls that new code replays.
     pub effects: SideEffects,
-    /// The global state it changes.
+    /// The global state that the trace has changed.
     pub switches: Switches<'py>,
     /// The frames being simulated.
     pub stack: FrameStack,
-    /// Which variable an object is.
+    /// Which object is which variable.
     pub identities: IdentityMap,
     checkpoints: Checkpoints,
     /// The exceptions that the trace has raised.
     pub raised: Raised,
     watched_drops: WatchedDrops,
-    /// What the present instruction asks or calls, and all that it does besides.
+    /// What the present instruction does besides the one call that it makes.
     pub claims: Claims,
-    /// How long the trace may go on.
+    /// The limits of the trace.
     pub patience: Patience,
-    /// What is kept for those who look on.
+    /// What is kept for reports and observers.
     pub(crate) observed: Observed,
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// An executor for a frame with the given globals.
+    /// Makes the executor for a frame with the given globals.
     pub fn new(
         py: Python<'py>,
         runtime: &'static Runtime,
@@ -185,7 +185,7 @@ impl<'py> OpcodeExecutor<'py> {
         })
     }
 
-    /// Simulates the innermost frame until it returns or yields. On a break or fallback the frames are left as they
+    /// Simulates the innermost frame until it returns or yields. After a break or fallback the frames are as they
     /// were before the instruction that could not be simulated.
     pub fn run(&mut self) -> Flow<Exit> {
         let depth = self.stack.len();
@@ -277,14 +277,15 @@ impl<'py> OpcodeExecutor<'py> {
         next
     }
 
-    /// Whether the program drops what the instruction gives.
+    /// True if the next instruction drops the result of the present one.
     pub fn drops_result(&self) -> bool {
         let frame = self.stack.frame();
         let next = frame.code.code.instructions.get(frame.pc.index());
         next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
     }
 
-    /// Writes the user's source position into a reason that has none yet, and which function forbids it.
+    /// Writes the program's source position into a reason that has none yet, with the function that forbids breaks or
+    /// fallbacks, if any.
     fn place(&self, mut unwind: Unwind) -> Unwind {
         let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
@@ -301,8 +302,8 @@ impl<'py> OpcodeExecutor<'py> {
         unwind
     }
 
-    /// What leaves the innermost frame to CPython. A call of an inlined function breaks the graph; then that function's
-    /// frame comes to the same by itself.
+    /// Returns the unwind that leaves the innermost frame to CPython. In an inlined function that is a graph break at
+    /// the call, after which the function's own translation leaves its frame to CPython.
     pub fn leave_frame(&self, reason: Reason) -> Unwind {
         if self.stack.len() == 1 {
             return Unwind::Fallback(Box::new(reason));
@@ -310,26 +311,27 @@ impl<'py> OpcodeExecutor<'py> {
         Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
     }
 
-    /// Whether there is anything of tensors in the trace: statements, or inputs of the graph.
+    /// True if the trace has statements, or the graph has inputs.
     pub(crate) fn has_met_tensors(&self) -> bool {
         !self.graph.is_empty() || self.graph.has_inputs()
     }
 
-    /// A reason placed at the present instruction.
+    /// Makes a reason at the present instruction.
     pub fn reason(&self, id: ReasonId, text: impl Into<String>) -> Reason {
         let mut reason = Reason::new(id, text);
         reason.stack = self.stack.locations();
         reason
     }
 
-    /// Whether the innermost frame is that of a resume function which is still laying out what it was given.
+    /// True if the innermost frame is that of a resume function and runs its prologue.
     pub fn is_resuming(&self) -> bool {
         let frame = self.stack.frame();
         let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
         code.and_then(cache::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
     }
 
-    /// Whether the outermost frame goes on where a loop has just been given an item.
+    /// True if the outermost frame resumes behind an instruction that takes the next item of an iterator, in the body
+    /// of a loop.
     pub fn begins_with_item(&self) -> bool {
         let code = &self.stack[0].code;
         let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(cache::prologue_of);
@@ -338,7 +340,7 @@ impl<'py> OpcodeExecutor<'py> {
         head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
     }
 
-    /// The value for logs.
+    /// The text of a value, for logs.
     pub fn text(&self, id: VarId) -> String {
         self.vars.get(id).text(self)
     }

@@ -1,6 +1,6 @@
-//! Objects whose destruction is observable: generators, objects with a `__del__`, and referents of weak references with
-//! a callback; and where an object holds such ones: in containers, in attributes, in the frames of an exception's
-//! traceback.
+//! Objects whose destruction is observable: generators, objects with a `__del__`, and referents of weak references
+//! with a callback. Also finds such objects inside others: in containers, in attributes, and in the frames of an
+//! exception's traceback.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use pyo3::types::{
 
 use crate::cpython;
 
-/// More than so many values that one object holds are not looked through.
+/// Maximum number of values that are looked through, per object.
 const MOST: usize = 1000;
 
-/// Addresses of an object whose destruction is observable, and before it of all that holds it, from the object on that
-/// was looked into: each holds the next.
+/// Addresses from the object that was looked into to an object whose destruction is observable: each object holds the
+/// next one.
 pub(super) type Path = Vec<usize>;
 
-/// What is asked of Python to find such objects.
+/// Python objects that the search needs.
 pub(super) struct Look<'py> {
     builtins: Bound<'py, PyAny>,
     deque: Bound<'py, PyAny>,
@@ -41,7 +41,7 @@ impl<'py> Look<'py> {
         })
     }
 
-    /// Whether the destruction of the object is observable.
+    /// True if the destruction of the object is observable.
     pub(super) fn shows(&self, object: &Bound<'py, PyAny>) -> bool {
         if is_plain(object) {
             return false;
@@ -59,8 +59,9 @@ impl<'py> Look<'py> {
         references.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
     }
 
-    /// What shows when it dies, of all that dies with the object if nothing else holds it. The tracer has references of
-    /// its own to objects that are `known`. Each object looked at takes one from the `budget`.
+    /// Returns the paths to the objects whose destruction is observable, among all that is destroyed with `object` if
+    /// nothing else holds it. `known` is true for addresses of objects to which the tracer itself holds references.
+    /// Each object looked at takes one from `budget`.
     pub(super) fn paths_from(
         &self,
         object: &Bound<'py, PyAny>,
@@ -77,7 +78,8 @@ impl<'py> Look<'py> {
             *budget -= 1;
             let (node, is_first) = (nodes[at].0.clone(), at == 0);
             let address = node.as_ptr() as usize;
-            // All references but the two here and those of the objects looked through are other objects'.
+            // All references beyond the two held here and those of objects already looked through belong to other
+            // objects.
             let is_shared = !known(address) && cpython::refcount(&node) - 2 > met[&address];
             if self.shows(&node) {
                 found.push(at);
@@ -105,7 +107,7 @@ impl<'py> Look<'py> {
         Ok(found.into_iter().map(path).collect())
     }
 
-    /// What a container holds, that is about to be written to.
+    /// Returns the contents of a container that is about to be written to.
     pub(super) fn contents(&self, container: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let is_collection = container.is_instance_of::<PyList>()
             || container.is_instance_of::<PyDict>()
@@ -127,7 +129,8 @@ impl<'py> Look<'py> {
             || holder.get_type().is(&self.deque)
     }
 
-    /// What it holds by references that the collector of cycles is told of, but for classes, modules and frames.
+    /// Returns what an object holds by references that the garbage collector visits, except for classes, modules and
+    /// frames.
     fn references_of(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut held = Vec::new();
         for referent in self.referents.call1((holder,))?.try_iter()?.take(MOST) {
@@ -155,12 +158,12 @@ impl<'py> Look<'py> {
     }
 
     fn held_by_exception(&self, holder: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        // A class of the program's may have attributes of these names.
+        // A class of the program may define attributes with these names.
         let base = holder.py().get_type::<PyBaseException>();
         let part = |name: &str| base.getattr(name)?.call_method1("__get__", (holder,));
         let mut held: Vec<_> = ["__context__", "__cause__", "args"].iter().filter_map(|name| part(name).ok()).collect();
         held.extend(cpython::instance_dict(holder).map(Bound::into_any));
-        // The first frame is the one that has caught it, and runs still.
+        // The first frame is the one that has caught the exception, and is still running.
         let mut at = part("__traceback__")?.getattr_opt("tb_next")?;
         while let Some(traceback) = at.as_ref().and_then(|at| at.cast::<PyTraceback>().ok()) {
             let frame = traceback.getattr("tb_frame")?;
@@ -177,7 +180,7 @@ impl<'py> Look<'py> {
     }
 }
 
-/// Whether nothing shows when the object goes, and nothing that it holds is looked at.
+/// True if the destruction of the object is not observable, and what it holds is not looked at.
 fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_exact_instance_of::<PyInt>()

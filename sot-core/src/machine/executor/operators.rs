@@ -35,7 +35,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(result);
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
-            // Not as the plain operator: an error names the in-place one.
+            // Not as the plain operator, because an error names the in-place one.
             return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
         }
         let left = self.see(lhs)?;
@@ -142,12 +142,12 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.boolean(same != invert))
     }
 
-    /// Whether two variables are one object.
+    /// True if two variables are one object.
     pub fn is_same(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
         if lhs == rhs {
             return Ok(true);
         }
-        // A number that is left open is none of the objects that there is one of.
+        // An open number is never a singleton.
         for (side, other) in [(lhs, rhs), (rhs, lhs)] {
             if (self.is_open(side) || self.is_open_number(side))
                 && self.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
@@ -159,12 +159,12 @@ impl<'py> OpcodeExecutor<'py> {
             if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));
             }
-            // That of a function is one object, wherever it is read.
+            // The code object of a function is the same, wherever it is read.
             if left.is(&right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
                 return Ok(true);
             }
-            // CPython keeps one object of each small number; what differs is never one object, unless it differs from
-            // itself.
+            // CPython keeps one object of each small number. Different values are never one object, except for a NaN,
+            // which differs from itself.
             let equal = left.eq(&right)?;
             if self.runtime.backend.constants().is_one_object(&left) {
                 return Ok(equal);
@@ -175,7 +175,8 @@ impl<'py> OpcodeExecutor<'py> {
             {
                 return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
             }
-            // Behind a break they would be constants of one code object, which may make one object of them.
+            // The graph does not break here: both values would become constants of one code object, which may merge
+            // them.
             let text = if is_frameworks {
                 "`is` between two equal values of the framework depends on how it makes them"
             } else {
@@ -188,11 +189,11 @@ impl<'py> OpcodeExecutor<'py> {
             let is_tuple = self.type_of(side)?.is(self.py.get_type::<PyTuple>());
             empty = empty && is_tuple && self.see(side)?.items(self, side)?.is_some_and(|items| items.is_empty());
         }
-        // There is one empty tuple.
+        // CPython has one empty tuple.
         if empty {
             return Ok(true);
         }
-        // One object is one variable; two sourced objects may coincide at another call.
+        // One object is one variable. Two sourced objects may be one in another call.
         let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));
         self.see(lhs)?;
         self.see(rhs)?;
@@ -201,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(one.children() == other.children());
         }
         let constants = one.constant().is_some() || other.constant().is_some();
-        // What gives another object whenever it is read needs no guard.
+        // A tracker that returns a new object at each read needs no guard.
         if !constants && left != right && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
             self.guards.add(left, Test::DiffersFrom(right));
         }
@@ -220,7 +221,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.not(found)
     }
 
-    /// `bool(value)`; of a tensor it is a graph break.
+    /// `bool(value)`; of a tensor a graph break.
     pub fn truth(&mut self, value: VarId) -> Flow<bool> {
         if let Some(truth) = changing::lazy_truth(self, value)? {
             return Ok(truth);
@@ -240,8 +241,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.boolean(!truth))
     }
 
-    /// What the variable holds, to be asked for its type alone: that of a number which may be another one in each call
-    /// is known without its value.
+    /// The payload of a variable whose type alone is needed. An open number has a known type, so the trace does not
+    /// specialise on its value.
     pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
         if self.is_open(value) || self.is_open_number(value) {
             return Ok(self.vars.get(value));
@@ -254,7 +255,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.see_type(value)?.python_type(self))
     }
 
-    /// The name of the type of a value, as error messages have it.
+    /// The name of a value's type, as in CPython's error messages.
     pub fn type_name(&mut self, value: VarId) -> Flow<String> {
         let ty = self.type_of(value)?;
         Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::full_type_name))
@@ -276,7 +277,7 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
     if let Some(result) = left.binary(cx, op, lhs, rhs, false)? {
         return Ok(Some(result));
     }
-    // Of operands of one type the reflected method is not asked.
+    // For operands of one type the reflected method is not called.
     if right_first || cx.type_of(lhs)?.is(cx.type_of(rhs)?) {
         return Ok(None);
     }
@@ -284,17 +285,18 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
     right.binary(cx, op, rhs, lhs, true)
 }
 
-/// A right operand of a proper subclass is asked first.
+/// True if the type of the right operand is a proper subclass of the left one's, so that the right operand is asked
+/// first.
 fn right_goes_first(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<bool> {
     let (left, right) = (cx.type_of(lhs)?, cx.type_of(rhs)?);
     if left.is(&right) {
         return Ok(false);
     }
-    // No hook of a metaclass is asked.
+    // The metaclass's `__subclasscheck__` is not called.
     Ok(matches!((left.cast(), right.cast()), (Ok(left), Ok(right)) if cpython::is_subtype(right, left)))
 }
 
-/// Whether the right operand's class has a method of its own.
+/// True if the right operand's class defines another method than the left one's.
 fn overloads(cx: &mut OpcodeExecutor<'_>, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
     let mut found = Vec::new();
     for operand in [lhs, rhs] {
@@ -307,7 +309,7 @@ fn overloads(cx: &mut OpcodeExecutor<'_>, name: &str, lhs: VarId, rhs: VarId) ->
     Ok(found[0] != found[1])
 }
 
-/// The numbers of which CPython keeps one object each.
+/// Numbers of which CPython keeps one object each.
 const SMALL: std::ops::RangeInclusive<i64> = -5..=256;
 
 fn is_singleton(object: &Bound<'_, PyAny>) -> bool {

@@ -1,6 +1,6 @@
 //! The limits of a trace: its number of instructions, and the memory of the values it computes. Simulation takes a
 //! hundred times as long as execution, so a trace without tensor work is given up early, and earlier the more often
-//! that has happened: each function it calls is then traced on its own. A program without tensors is left alone after
+//! that has happened. Each function it calls is then traced on its own. A program without tensors is left alone after
 //! some ten thousand instructions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,24 +16,24 @@ use crate::forgetting;
 use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
 use crate::progress;
 
-/// So many items are copied in the time of an instruction.
+/// Number of items that are copied in the time of one instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
-/// Smaller texts are not counted: there are not more of them than instructions.
+/// Values up to this number of bytes are not counted, because there are at most as many as instructions.
 const SMALL: usize = 256;
-/// After so many instructions it is looked whether a signal has come.
+/// Number of instructions between checks for a signal.
 const SIGNAL_STEPS: u64 = 1_024;
-/// After so many it is noted how far the trace is, for those who look on.
+/// Number of instructions between reports of progress.
 const PROGRESS_STEPS: u64 = 64;
-/// So many instructions its handler waits at most.
+/// Maximum number of instructions for which a signal's handler waits.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// Instructions followed in traces that met no tensor, in one generation of translations (see
+/// Number of instructions of traces that met no tensor, in one generation of translations (see
 /// `forgetting::generation`).
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// What is left of a budget after what has been followed in vain.
+/// Returns the budget that remains after the instructions that were simulated in vain.
 fn left_of(budget: &Budget) -> u64 {
     let generation = forgetting::generation();
     if GENERATION.swap(generation, Ordering::Relaxed) != generation {
@@ -43,21 +43,21 @@ fn left_of(budget: &Budget) -> u64 {
     (budget.first >> halved).max(budget.least)
 }
 
-/// The instructions of a trace, and how many there may be.
+/// The number of instructions of a trace, and its limits.
 pub struct Patience {
     steps: u64,
     most: u64,
     bytes: usize,
-    /// The instruction at which a signal was seen whose handler waits.
+    /// Number of the instruction at which a waiting signal was first seen.
     signal: Option<u64>,
-    /// Whether the trace goes on though one waits.
+    /// True if the trace goes on while a signal waits.
     ignores_signals: bool,
-    /// How many calls are being made for other calls.
+    /// Number of calls that are being simulated within one another.
     pub(super) nesting: usize,
 }
 
 impl Patience {
-    /// That of a trace. One that was given up for a signal before goes on though a handler waits.
+    /// Makes the limits of a trace. `ignores_signals` if enough traces of the code were given up for signals.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
             Effort::Little => left_of(&UNASKED),
@@ -67,8 +67,8 @@ impl Patience {
         Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
 
-    /// The handler of a signal runs when the trace has ended, and does not wait for a long one. So it is with what
-    /// another thread raises.
+    /// Gives the trace up if a signal has waited too long, because its handler runs only when the trace has ended.
+    /// The same holds for an exception that another thread has raised in this one.
     fn look_for_signals(&mut self) -> Flow<()> {
         if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());
@@ -80,14 +80,12 @@ impl Patience {
         Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits, or what another thread raises"))
     }
 
-    /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes
-    /// long.
+    /// Counts copied items as instructions, so that a loop that fills a container is cut off when that takes long.
     pub fn charge(&mut self, items: usize) {
         self.steps += items as u64 / ITEMS_PER_STEP;
     }
 
-    /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the
-    /// trace.
+    /// Counts the memory of an operation's result. If the sum is too large, the next instruction ends the trace.
     pub(super) fn charge_bytes(&mut self, value: &Bound<'_, PyAny>) {
         let bytes = if value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyBytes>() {
             value.len().unwrap_or(0)
@@ -100,14 +98,14 @@ impl Patience {
         self.charge_memory(bytes);
     }
 
-    /// Counts memory that a value of the trace takes.
+    /// Counts the memory of a value in the trace.
     pub fn charge_memory(&mut self, bytes: usize) {
         if bytes > SMALL {
             self.bytes = self.bytes.saturating_add(bytes);
         }
     }
 
-    /// Refuses to make so many values at once, where CPython would not make them, or has one object for all of them.
+    /// Refuses to make this number of values at once, where CPython would not make them or shares one object.
     pub fn refuse_many(&self, items: usize) -> Flow<()> {
         if items <= MAX_ITEMS {
             return Ok(());
@@ -122,7 +120,7 @@ impl Patience {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
+    /// Counts the instructions of a trace that has ended, if it met no tensor and no signal waited.
     pub(crate) fn note_steps_in_vain(&self) {
         if !self.has_met_tensors() && self.patience.signal.is_none() {
             IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
@@ -130,7 +128,7 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// An instruction, or an item that C code takes from an iterator.
+/// Counts an instruction, or an item that C code takes from an iterator.
 pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     cx.patience.steps += 1;
     if cx.patience.steps > cx.patience.most || cx.patience.bytes > MAX_BYTES {

@@ -1,5 +1,5 @@
-//! Exceptions that the trace has raised: by which instruction, as a part of which group, and with what traceback. Of
-//! generators it knows by which instruction they were made, which new code cannot do again either.
+//! Exceptions that the trace has raised: by which instruction, as a part of which exception group, and with which
+//! traceback. For generators, the instruction that made them, which new code cannot repeat either.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,36 +10,36 @@ use super::TracebackEntry;
 use crate::error::Unwind;
 use crate::machine::variable::VarId;
 
-/// What is known of raised exceptions.
+/// What is known of exceptions raised in the trace.
 #[derive(Default)]
 pub struct Raised {
-    /// The checkpoint before the instruction that raised an exception or made a generator.
+    /// Number of the checkpoint before the instruction that raised an exception or made a generator.
     pub(super) steps: Journal<VarId, u64>,
-    /// The outermost group that an exception is a part of.
+    /// The outermost exception group that an exception is a part of.
     pub(super) parts: Journal<VarId, VarId>,
     tracebacks: Journal<VarId, Traceback>,
-    /// The variables of traceback entries and of frames, by address.
+    /// The variables of traceback entries and frame objects, by address.
     pub(super) views: HashMap<usize, VarId>,
-    /// Whether the instruction raises again what was handled, which adds no entry to a traceback.
+    /// True if the instruction raises the handled exception again, which adds no entry to its traceback.
     pub(super) raises_again: bool,
     /// The exception that has just left an inlined frame.
     pub(super) leaving: Option<VarId>,
-    /// Whether the trace assumes that its caller handles no exception.
+    /// True if a guard tests that the caller handles no exception.
     pub(super) assumes_nothing_handled: bool,
 }
 
 impl Raised {
-    /// The checkpoint before the instruction that raised an exception, or made a generator, in the trace.
+    /// Number of the checkpoint before the instruction that raised an exception, or made a generator, in the trace.
     pub fn step_of(&self, value: VarId) -> Option<u64> {
         self.steps.get(value).copied()
     }
 
-    /// Whether an exception is a part of a group.
+    /// True if an exception is a part of a group.
     pub fn is_part(&self, part: VarId, group: VarId) -> bool {
         self.parts.get(part) == Some(&group)
     }
 
-    /// An exception is a part of a group: if that was raised, so was this.
+    /// Notes that an exception is a part of a group. It counts as raised by the instruction that raised the group.
     pub fn note_part(&mut self, part: VarId, group: VarId) {
         if let Some(step) = self.step_of(group) {
             self.steps.insert(part, step);
@@ -49,18 +49,18 @@ impl Raised {
         self.lose_traceback(part);
     }
 
-    /// A part of a group is raised on its own: from here on it counts for itself.
+    /// Notes that a part of a group is raised on its own, so that it is no longer treated as a part.
     pub(super) fn forget_part(&mut self, part: VarId) {
         self.parts.remove(part);
     }
 
-    /// Raises an exception again with the traceback that it has.
+    /// Raises an exception again with its present traceback.
     pub fn again(&mut self, exception: VarId) -> Unwind {
         self.raises_again = true;
         Unwind::Raise(exception)
     }
 
-    /// Nothing is known of an exception's traceback from here on.
+    /// Notes that the traceback of an exception is unknown from now on.
     pub fn lose_traceback(&mut self, exception: VarId) {
         self.tracebacks.insert(exception, Traceback::Unknown);
     }
@@ -70,12 +70,12 @@ impl Raised {
         self.tracebacks.get(exception).cloned().unwrap_or(Traceback::Known(None))
     }
 
-    /// From here on the traceback of an exception begins with an entry, or is empty.
+    /// Replaces the traceback of an exception; `None` is an empty one.
     pub(super) fn set_traceback(&mut self, exception: VarId, first: Option<Rc<TracebackEntry>>) {
         self.tracebacks.insert(exception, Traceback::Known(first));
     }
 
-    /// The first entry of the traceback of an exception made in the trace, if it is known.
+    /// The first entry of the traceback of an exception made in the trace; `None` if the traceback is unknown.
     #[allow(clippy::option_option, reason = "none and unknown are two answers")]
     pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<TracebackEntry>>> {
         match self.traceback(exception) {

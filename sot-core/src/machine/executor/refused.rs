@@ -1,5 +1,5 @@
-//! Calls that the backend refuses as one statement. The body of the called function is followed instead, so that its
-//! own calls may become statements. If that breaks the graph too, the trace begins again and ends before the call.
+//! Calls that the backend refuses to take as one statement. The called function is inlined instead, so that the calls
+//! in it may become statements. If that breaks the graph, too, the next attempt breaks before the outer call.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,29 @@ use crate::machine::variable::VarId;
 /// What the attempts to translate a frame have learned of refused calls.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// What is followed at once, as a refused call of it has left operations behind, and why it is refused. By address.
+    /// Callables that are inlined at once, with the reason for which they are refused, by address. A refused call of
+    /// each has left operations behind.
     known: HashMap<usize, (Py<PyAny>, Reason)>,
-    /// Functions that are one statement, as the graph would break in them.
+    /// Functions that become one statement because the graph would break inside them, by address.
     unfollowed: HashMap<usize, Py<PyAny>>,
-    /// Whether a refused call is being followed.
+    /// True if a refused call is being inlined.
     is_following: bool,
-    /// What is assumed of functions whose results are.
+    /// Results of functions that are assumed to return the same at later calls.
     pub(super) results: AssumedResults,
 }
 
 /// A statement that the backend refuses.
 pub(crate) struct Refused {
-    /// Why, as a graph break.
+    /// The refusal as a graph break.
     pub(crate) unwind: Unwind,
-    /// Whether Python code of what was called found that a value of the program has not what a tensor has.
+    /// True if Python code of the callee has asked a graph value for something that only a tensor has.
     pub(crate) by_callee: bool,
-    /// Whether operations are left in the program.
+    /// True if the refused call has left operations in the program.
     pub(crate) leaves_operations: bool,
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Appends a statement; where the backend refuses it, `follow` is what the call does instead.
+    /// Appends a statement. If the backend refuses it, `follow` simulates the call instead.
     pub fn call_graph_or_follow(
         &mut self,
         (kind, callee): (CallKind, &Bound<'py, PyAny>),
@@ -64,8 +65,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// Follows a function; where the graph would break in it at a tensor's value, the trace begins again with `call` in
-    /// its place.
+    /// Inlines a function by `follow`. If the graph would break in it at the value of a tensor, the next attempt does
+    /// `call` instead.
     pub fn follow_or_call(
         &mut self,
         function: &Bound<'py, PyAny>,
@@ -87,7 +88,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Of refused calls within each other the outermost one is where the trace ends, if it must.
+/// Inlines a refused call. If the graph breaks in it, the next attempt breaks before the outermost refused call.
 fn follow_refused<'py>(
     cx: &mut OpcodeExecutor<'py>,
     reason: Reason,

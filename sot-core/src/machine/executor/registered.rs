@@ -1,4 +1,4 @@
-//! Calls of what the program has registered something for (see [`crate::registered`]), on every backend.
+//! Calls of objects for which the program has registered a meaning (see [`crate::registered`]), on every backend.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,8 +13,8 @@ use crate::machine::variable::{Form, VarId};
 use crate::registered::{self, Meaning, Registration};
 use crate::tracker::{self, Key, Tracker, TrackerId};
 
-/// What functions with an assumed result gave in the attempts to translate one frame: each is called once for the same
-/// arguments.
+/// Results of functions with an assumed result, over the attempts to translate one frame. A function is called once
+/// for the same arguments.
 #[derive(Default)]
 pub(crate) struct AssumedResults(Vec<AssumedResult>);
 
@@ -48,14 +48,14 @@ fn same_items<'py>(
     left.len() == right.len() && { left }.all(|one| right.next().is_some_and(|other| is_same(&one, &other)))
 }
 
-/// Whether it is the object, or an equal one of C code of which there may be several.
+/// True if both are one object, or equal values of a C type that may have several objects for a value.
 fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
     let is_equal = || one.get_type().is(other.get_type()) && one.eq(other).unwrap_or(false);
     one.is(other) || cpython::is_atom(one) && is_equal()
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Breaks the graph at a call of what the program has asked so for.
+    /// Breaks the graph at a call for which the program has asked for a break.
     pub fn refuse_listed(&mut self, callable: &Bound<'py, PyAny>) -> Flow<()> {
         self.met.object(callable);
         let Some(registration) = registered::break_of(callable) else { return Ok(()) };
@@ -63,8 +63,8 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} {}", why(&registration, &self.runtime.package))))
     }
 
-    /// Calls an object as the program has registered it; `None` if nothing says so. `variable` is where the object was
-    /// found; without one it is what the type of the first argument has.
+    /// Calls an object as the program has registered it; `None` if it is not registered. `variable` holds the object;
+    /// `None` if the type of the first argument holds it.
     pub fn call_registered(
         &mut self,
         variable: Option<VarId>,
@@ -96,7 +96,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Follows another function in the place of one. Where that calls what it stands for, it is not meant.
+/// Inlines the substitute of a function. A call of the function from within its substitute means the function itself,
+/// so it returns `None`.
 fn call_substitute(
     cx: &mut OpcodeExecutor<'_>,
     variable: Option<VarId>,
@@ -118,7 +119,7 @@ fn call_substitute(
     }
 }
 
-/// Calls a function now, and takes its result for that of the calls to come.
+/// Calls a function, and assumes that later calls return the same.
 fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let given = real_arguments(cx, function, args)?;
     let result = match cx.history.refusals.results.get(function, &given) {
@@ -139,7 +140,7 @@ fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>
     Ok(cx.wrap(&result, tracker))
 }
 
-/// The arguments of a call as objects that are there now.
+/// Returns the arguments of a call as existing objects.
 fn real_arguments<'py>(
     cx: &mut OpcodeExecutor<'py>,
     function: &Bound<'py, PyAny>,
@@ -170,7 +171,7 @@ fn real_argument<'py>(
     })
 }
 
-/// Puts a call into the graph as one statement, and assumes what a function in Python reads besides its arguments.
+/// Puts a call into the graph as one statement, and guards what a Python function reads besides its arguments.
 fn call_as_statement<'py>(
     cx: &mut OpcodeExecutor<'py>,
     variable: Option<VarId>,
@@ -187,7 +188,7 @@ fn call_as_statement<'py>(
     cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
 }
 
-/// Guards the code of a function in Python that was called, and its defaults: it may be given others in its place.
+/// Guards the code and the defaults of a Python function, both of which a program may replace.
 fn assume_code<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) {
     if let Ok(function) = callable.cast::<PyFunction>() {
         let of = tracker_of(cx, variable, callable);
@@ -195,7 +196,7 @@ fn assume_code<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, calla
     }
 }
 
-/// Where a function was found, or else the function itself.
+/// Returns the tracker of the variable that holds a function, or a constant tracker.
 fn tracker_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) -> TrackerId {
     match variable {
         Some(variable) => cx.vars.tracker(variable),
@@ -263,7 +264,7 @@ fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &
     assume_state(cx, variable, object)
 }
 
-/// Guards what an argument holds that the statement is given as it is.
+/// Guards the state of an argument that the statement is given as an object.
 fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
     cx.refuse_deep_values()?;
     let payload = cx.see(variable)?;
@@ -274,12 +275,12 @@ fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
     let payload = cx.vars.get(variable);
     match payload.object().filter(|object| object.is(&given)) {
         Some(object) => assume_state(cx, variable, object.bind(cx.py)),
-        // What it holds is given to the statement one by one.
+        // The items of the argument are passed to the statement separately.
         None => payload.children().into_iter().try_for_each(|held| assume_argument(cx, held)),
     }
 }
 
-/// Guards what an object from outside holds, which the statement may read.
+/// Guards the state of an object from outside, which the statement may read.
 fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
     let tracker = cx.vars.tracker(variable);
     let backend = &*cx.runtime.backend;
@@ -298,7 +299,7 @@ fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bou
     Ok(())
 }
 
-/// The names that code looks up, and that the functions within it do.
+/// Returns the names that a code object and the functions nested in it look up.
 fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
     let mut names: Vec<String> = code.getattr(intern!(code.py(), "co_names"))?.extract()?;
     for constant in code.getattr(intern!(code.py(), "co_consts"))?.cast_into::<PyTuple>()? {

@@ -1,6 +1,7 @@
-//! Iterations (rounds) of loops that began before the trace, as behind a graph break in a loop. The first translations
-//! go on to the next break, through several rounds. Where those do not hold for all rounds, a trace ends where a round
-//! begins, and the translation of one round serves all, however many rounds lie between two breaks.
+//! Iterations ("rounds") of loops that began before the trace, as behind a graph break in a loop. The first
+//! translations run on to the next break, through several iterations. If such translations do not hold for later
+//! iterations, a trace ends at the head of the loop, and the translation of one iteration serves all, however many
+//! lie between two breaks.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -16,26 +17,26 @@ use crate::machine::opcode::{self, AtBreak};
 use crate::policy;
 use crate::tracker::{Tracker, TrackerId};
 
-/// How a trace has gone round loops.
+/// The loops that a trace has run through.
 #[derive(Default)]
 pub(crate) struct Rounds {
-    /// Loops that it went round more than once: their code and where they begin.
+    /// Loops of which the trace has simulated more than one iteration, by the address of their code and their head.
     again: HashSet<(usize, Label)>,
     codes: Vec<Py<PyCode>>,
-    /// The loops without an iterator that it has begun a round of, by the code that runs.
+    /// Loops without an iterator of which the trace has begun an iteration, by the address of their code unit and
+    /// their head.
     begun: HashSet<(usize, Label)>,
 }
 
 impl OpcodeExecutor<'_> {
-    /// Whether the trace is to end where the present instruction begins a round of a loop that was running before the
-    /// trace.
-    /// `again`: it is not the first round that begins in the trace.
+    /// True if the trace is to end where the present instruction begins an iteration of a loop that was running
+    /// before the trace. `again`: this is not the first iteration that begins in the trace.
     pub fn ends_with_round(&mut self, again: bool) -> bool {
         let frame = self.stack.frame();
         ends_before(self, frame.at, again)
     }
 
-    /// Notes for later translations how this one has gone round loops.
+    /// Notes in the profiles, for later translations, which loops this one has unrolled.
     pub(crate) fn note_rounds(&mut self) {
         let rounds = std::mem::take(&mut self.learnt.rounds);
         for code in &rounds.codes {
@@ -65,8 +66,8 @@ fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
     false
 }
 
-/// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump
-/// back to.
+/// Returns the break before the next iteration of a loop without an iterator, if the trace is to end there. The
+/// innermost frame is about to jump back to the loop's head.
 pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<Unwind> {
     let frame = cx.stack.frame();
     let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
@@ -84,22 +85,21 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
     Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
 }
 
-/// Whether the present instruction, one of the outermost frame, has asked for a value that differs from call to
-/// call. Then one that may differ is not assumed for it in another resume function either.
+/// True if the present instruction, one of the outermost frame, has needed a value that differs from call to call in
+/// some translation. No other resume function then specialises on such a value at that instruction.
 pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
     let Some((code, at)) = root_place(cx) else { return false };
     cache::cache_of(&code).is_some_and(|cache| cache.profile().differs(at))
 }
 
-/// Whether the variable of the program that a tracker names has been found to hold a container with other contents
-/// each time.
+/// True if the program's variable that a tracker names holds a container whose contents differ from call to call.
 pub(super) fn holds_changing(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
     let place = resumed_variable(cx, tracker);
     let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
     place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile().holds_changing(name))
 }
 
-/// A local variable of the outermost frame, which is that of a resume function, and the original code.
+/// Returns the original code and the name of a local variable, if the outermost frame is that of a resume function.
 pub(super) fn resumed_variable<'py>(
     cx: &OpcodeExecutor<'py>,
     tracker: TrackerId,
@@ -107,12 +107,12 @@ pub(super) fn resumed_variable<'py>(
     let Tracker::Local { slot, name } = cx.trackers.get(tracker) else { return None };
     let running = cx.stack.first()?.code.object.bind(cx.py).cast::<PyCode>().ok()?;
     let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
-    // What else a resume function is given has no name in the program.
+    // Other arguments of a resume function are not variables of the program.
     let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
     (*slot < locals).then(|| (code, Rc::clone(name)))
 }
 
-/// Whether the code has so many conditions on values which differ that the graph breaks at each.
+/// True if the code has so many conditions on values which differ that the graph breaks at each.
 pub(super) fn branches_much(cx: &OpcodeExecutor<'_>) -> bool {
     let place = root_place(cx).and_then(|(code, _)| cache::cache_of(&code));
     place.is_some_and(|cache| cache.profile().branches_much())
@@ -123,7 +123,7 @@ pub(super) fn root_place<'py>(cx: &OpcodeExecutor<'py>) -> Option<(Bound<'py, Py
     cache::in_original(frame.code.object.bind(cx.py).cast::<PyCode>().ok()?, frame.at)
 }
 
-/// Whether the frame is that of a resume function that goes on inside of the loop.
+/// True if the frame is that of a resume function that begins inside the loop.
 fn is_in_loop(py: Python<'_>, frame: &Frame, head: Label) -> bool {
     let code = frame.code.object.bind(py).cast::<PyCode>().ok();
     let Some(prologue) = code.and_then(cache::prologue_of) else { return false };

@@ -12,7 +12,7 @@ use crate::machine::variable::{Form, VarId};
 impl OpcodeExecutor<'_> {
     /// `object[key]`
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
-        // To a graph an open number can be given.
+        // A graph can take an open number as input.
         if !self.is_open_argument(key) || self.see(object)?.form() != Form::Tensor {
             sizes::see_key(self, key)?;
         }
@@ -64,7 +64,7 @@ impl OpcodeExecutor<'_> {
         drain(self, iterator)
     }
 
-    /// All items of an iterable as a list takes them: how many there will be is asked first, where the program says it.
+    /// All items of an iterable, as a list is filled. The length hint is asked first, if the program defines one.
     pub fn unpack_into_list(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
         if let Some(items) = self.see(iterable)?.items(self, iterable)? {
             return Ok(items);
@@ -74,7 +74,7 @@ impl OpcodeExecutor<'_> {
         drain(self, iterator)
     }
 
-    /// Asks how many items there will be, if methods of the program's say it.
+    /// Asks for the number of items, if methods of the program tell it.
     pub fn ask_length(&mut self, iterable: VarId) -> Flow<()> {
         let ty = self.type_of(iterable)?;
         if !ty.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
@@ -88,7 +88,7 @@ impl OpcodeExecutor<'_> {
         if length {
             self.claims.take();
             return match self.len(iterable) {
-                // The answer is only good to make room.
+                // The length only serves to reserve memory.
                 Err(Unwind::Raise(error)) if self.type_of(error)?.is(self.py.get_type::<PyTypeError>()) => Ok(()),
                 answer => answer.map(drop),
             };
@@ -100,8 +100,8 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
-    /// Gives `take` all items of an iterable, each before the next one is asked for: what that runs may look at what
-    /// came of it.
+    /// Gives `take` all items of an iterable. Each is taken before the next one is computed, because code of the
+    /// program that computes it may look at what `take` has done.
     pub fn each(&mut self, iterable: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
         if let Some(items) = self.see(iterable)?.items(self, iterable)? {
             return items.into_iter().try_for_each(|item| take(self, item));
@@ -110,7 +110,7 @@ impl OpcodeExecutor<'_> {
         self.each_left(iterator, take)
     }
 
-    /// The same with those that an iterator has left.
+    /// Like [`OpcodeExecutor::each`], for the remaining items of an iterator.
     pub fn each_left(&mut self, iterator: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
         let mut count = 0;
         while let Some(item) = self.next(iterator)? {
@@ -125,7 +125,7 @@ impl OpcodeExecutor<'_> {
     pub fn unpack_exactly(&mut self, iterable: VarId, count: usize) -> Flow<Vec<VarId>> {
         let items = match unpackable(self, iterable)? {
             Unpackable::Items(items) => items,
-            // One item more says that there are too many.
+            // One item more shows that there are too many.
             Unpackable::Iterator(iterator) => take(self, iterator, count + 1)?,
         };
         match items.len() {
@@ -138,13 +138,13 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// The items of `a, *b, c = iterable`: those before, the list, those after.
+    /// The items of `a, *b, c = iterable`: those before the star, the list, those behind the star.
     pub fn unpack_starred(&mut self, iterable: VarId, before: usize, after: usize) -> Flow<Vec<VarId>> {
         let mut items = match unpackable(self, iterable)? {
             Unpackable::Items(items) => items,
             Unpackable::Iterator(iterator) => {
                 let mut items = take(self, iterator, before)?;
-                // The rest is made a list, which asks for an iterator again.
+                // The rest is made a list, which calls `iter` on the iterator again.
                 if items.len() == before {
                     items.extend(self.unpack_into_list(iterator)?);
                 }
@@ -175,7 +175,7 @@ fn drain(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Vec<VarId>> {
     Ok(items)
 }
 
-/// So many items of an iterator, or all that it has left.
+/// Takes `count` items of an iterator, or fewer if it ends.
 fn take(cx: &mut OpcodeExecutor<'_>, iterator: VarId, count: usize) -> Flow<Vec<VarId>> {
     let mut items = Vec::new();
     while items.len() < count {
@@ -189,7 +189,7 @@ fn unpackable(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<Unpackable> 
     let is_iterable = match cx.known(iterable)? {
         Some(value) => value.try_iter().is_ok(),
         None => {
-            // One that is None is called.
+            // An `__iter__` that is `None` is called, too.
             let says = object_model::lookup(cx, iterable, &"__iter__".into())?.is_some();
             says || cx.has_special(iterable, "__getitem__")?
         }
@@ -204,10 +204,10 @@ fn unpackable(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<Unpackable> 
     })
 }
 
-/// What is unpacked.
+/// The operand of an unpacking.
 enum Unpackable {
-    /// These items.
+    /// Items that are known without running code.
     Items(Vec<VarId>),
-    /// What an iterator gives.
+    /// An iterator.
     Iterator(VarId),
 }

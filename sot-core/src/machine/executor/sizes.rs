@@ -1,5 +1,6 @@
-//! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. Where one matters
-//! all the same, the trace is thrown away, and made anew with that size assumed, from then on for good.
+//! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. If a size
+//! matters nevertheless, the trace is abandoned, and the next attempt and all later translations specialise on that
+//! size.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
 impl OpcodeExecutor<'_> {
-    /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
+    /// Makes the sizes that are to be left open unknown in the meta of a tensor from outside.
     pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
         if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
             return;
@@ -45,7 +46,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// What is to be done where a size matters: another attempt, if any was left open, else what `otherwise` says.
+    /// Returns the unwind where a size matters: a restart if any size was left open, else `otherwise`.
     pub fn settle_sizes(&mut self, otherwise: Unwind) -> Unwind {
         if !self.sizes.are_open() {
             return otherwise;
@@ -63,7 +64,7 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// A size that is open, or a number computed from such.
+/// An open size, or an integer computed from open sizes.
 struct OpenNumber {
     made: Made,
 }
@@ -72,7 +73,7 @@ enum Made {
     /// The size of a tensor's dimension.
     Size(VarId, usize),
     Binary(BinaryOp, VarId, VarId),
-    /// The number of a tensor's elements: an attribute, whose value is of this type.
+    /// The number of a tensor's elements, which is read as an attribute whose value is of type `ty`.
     Elements {
         tensor: VarId,
         name: Rc<str>,
@@ -131,23 +132,23 @@ impl Variable for OpenNumber {
     }
 }
 
-/// A number as it is in this call.
+/// The present value of a number, and its tracker.
 struct Now<'py> {
     value: Bound<'py, PyAny>,
     tracker: TrackerId,
 }
 
-/// Larger numbers are assumed.
+/// Larger numbers are specialised on.
 const MOST: i64 = (1 << 31) - 1;
 
-/// The numbers that may be left open below zero: -1 has a meaning of its own in shapes.
+/// Negative numbers that may be left open; -1 has a meaning of its own in shapes.
 const NEGATIVE: RangeInclusive<i64> = -MOST..=-2;
 
-/// Passes for an `int` that may be left open.
+/// Test that an `int` is in the range that a translation leaves open.
 struct Within(RangeInclusive<i64>);
 
 impl Within {
-    /// The numbers among which one is that is left open, if it may be.
+    /// Returns the range around `number` that is left open; `None` if `number` is specialised on.
     fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
         [least..=MOST, NEGATIVE].into_iter().find(|range| range.contains(&number))
     }
@@ -163,7 +164,7 @@ impl ObjectTest for Within {
     }
 }
 
-/// Passes for a `float` that every operation takes: others are infinite or not a number, or become that in single
+/// Test that a `float` is acceptable for every operation: neither infinite nor a NaN, nor either of them in single
 /// precision.
 struct Ordinary;
 
@@ -178,11 +179,11 @@ impl ObjectTest for Ordinary {
     }
 }
 
-/// Numbers beyond this are not exact in every operation of a graph.
+/// Larger numbers are not exact in every operation of a graph.
 const EXACT: i64 = 1 << 20;
 
 impl OpcodeExecutor<'_> {
-    /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
+    /// Makes the variable of a dimension's open size. `tensor` is a variable that is not changed in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
         let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
         let of = self.vars.tracker(tensor);
@@ -194,17 +195,17 @@ impl OpcodeExecutor<'_> {
         self.vars.add(payload, tracker)
     }
 
-    /// The number of a tensor's elements, which is an attribute of it, and the product of its sizes.
+    /// Makes the variable of the number of a tensor's elements: its attribute `name`, which equals `product`.
     pub fn open_elements(&mut self, tensor: VarId, name: &Rc<str>, product: VarId, ty: Py<PyAny>) -> VarId {
         self.produce(Rc::new(OpenNumber { made: Made::Elements { tensor, name: Rc::clone(name), product, ty } }))
     }
 
-    /// Whether the variable is a number that is not known because sizes are open.
+    /// True if the variable is an open size or an integer computed from open sizes.
     pub fn is_open(&self, id: VarId) -> bool {
         self.vars.as_kind::<OpenNumber>(id).is_some()
     }
 
-    /// The value as an argument of the statement being made.
+    /// Returns the value as an argument of the statement that is being made.
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
         if self.statement.takes_sizes && self.is_open_argument(id) {
             let value = open_value(self, id)?;
@@ -218,7 +219,7 @@ impl OpcodeExecutor<'_> {
         self.see(id)?.graph_argument(self, id)
     }
 
-    /// Whether the variable is such an integer that a graph can be given.
+    /// True if the variable is an open integer that a graph can take as input.
     pub fn is_open_argument(&self, id: VarId) -> bool {
         if self.is_open(id) {
             return true;
@@ -231,15 +232,14 @@ impl OpcodeExecutor<'_> {
         changing::others_of(self, id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
-    /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be
-    /// given.
+    /// True if the variable is an open number that an operator in a graph can take as operand.
     pub fn is_open_operand(&self, id: VarId) -> bool {
         self.is_open_argument(id) || is_open_float(self, id)
     }
 }
 
-/// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot
-/// fail.
+/// `lhs op rhs` of an open number and another open number or a known integer, for operators that cannot fail; `None`
+/// for other operands.
 pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
     if !cx.is_open(lhs) && !cx.is_open(rhs) {
         return Ok(None);
@@ -265,8 +265,8 @@ pub(super) fn open_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId,
     Ok(Some(cx.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
 }
 
-/// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is
-/// assumed, and not the sizes.
+/// `lhs op rhs` of integers of which one is open and none depends on the graph: specialises on the answer, not on the
+/// sizes.
 pub(super) fn open_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
     if !cx.is_open(lhs) && !cx.is_open(rhs) {
         return Ok(None);
@@ -279,7 +279,7 @@ pub(super) fn open_compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarI
     Ok(Some(cx.boolean(value.is_truthy()?)))
 }
 
-/// The truth of such a number, which is assumed, and not its value.
+/// The truth of an open number: specialises on the answer, not on the value.
 pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Option<bool>> {
     if !cx.is_open(number) {
         return Ok(None);
@@ -289,7 +289,8 @@ pub(super) fn open_truth(cx: &mut OpcodeExecutor<'_>, number: VarId) -> Flow<Opt
     Ok(cx.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
 }
 
-/// What an integer is in this call, and where it is found in others; `None` if only the graph tells.
+/// The present value of an integer, with the tracker that finds it in other calls; `None` if only the graph computes
+/// it.
 fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py>>> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         let lazy = changing::lazy_integer(cx, id).is_some();
@@ -319,7 +320,7 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Now<'py
     }
 }
 
-/// The open number as one that new code computes; `None` if only the graph tells.
+/// The open number as a number that new code computes; `None` if only the graph can compute it.
 pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<VarId>> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
     if !number.python_type(cx).is(cx.py.get_type::<PyInt>()) {
@@ -329,7 +330,8 @@ pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<V
     Ok(Some(changing::number_of_sizes(cx, &now.value, now.tracker, paths)))
 }
 
-/// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
+/// Looks at a key. The trace specialises on a number computed from open sizes, not on the sizes, because the number
+/// has fewer values.
 pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
     let number = cx.vars.as_kind::<OpenNumber>(key);
     let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
@@ -343,8 +345,8 @@ pub(super) fn see_key(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
     cx.see(key).map(drop)
 }
 
-/// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not
-/// the sizes.
+/// Called where the value of a number computed from open sizes is needed. The trace specialises on the number only if
+/// it is one of the few that a graph does not take as input; otherwise it specialises on the sizes.
 pub(super) fn assume_of_sizes(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     let few = changing::lazy_integer(cx, id).is_some_and(|now| (-1..cx.sizes.least).contains(&now));
     if few {
@@ -380,14 +382,14 @@ pub(super) fn open_question(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: Var
     payload.compare(cx, op, other, number)
 }
 
-/// The integer that a variable is known to hold, without a look at it.
+/// The integer in a variable, if it is known without a look at the variable.
 fn integer_in(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<i64> {
     let payload = cx.vars.get(id);
     let value = payload.constant()?.bind(cx.py);
     value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
 }
 
-/// The open number as a value of the graph.
+/// Returns the open number as a value of the graph.
 fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         return if changing::lazy_integer(cx, id).is_some() { number_value(cx, id) } else { Ok(id) };
@@ -428,7 +430,7 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     Ok(value)
 }
 
-/// The number from outside, or computed from such, as an input of the graph.
+/// Makes an integer from outside, or one computed from such integers, an input of the graph.
 fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     if !cx.is_open_argument(id) {
         return Err(needs_number(cx, id));
@@ -441,7 +443,7 @@ fn number_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     given_number(cx, id, &now, "int64")
 }
 
-/// The `float` from outside, or computed from such, as an input of the graph.
+/// Makes a `float` from outside, or one computed from such numbers, an input of the graph.
 fn float_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     let Some(now) = changing::lazy_float(cx, id) else { return Err(needs_number(cx, id)) };
     let tracker = cx.vars.tracker(id);
@@ -470,12 +472,13 @@ fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// Whether the variable is an integer that is not the same in each call.
+/// True if the variable is an integer that is left open.
 pub(super) fn is_open_integer(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     cx.is_open(id) || cx.is_open_argument(id)
 }
 
-/// In how many translations a number must have been another one; one of open sizes, in none.
+/// Number of translations for which the number must have had another value before it is left open; 0 for a number
+/// computed from open sizes.
 fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
     if changing::is_of_sizes(cx, id) {
         Some(0)
@@ -484,19 +487,20 @@ fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
     }
 }
 
-/// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
+/// True if the variable is a `float` that is left open and that a graph can take as input.
 fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     let (Some(now), Some(enough)) = (changing::lazy_float(cx, id), opens_after_for(cx, id)) else { return false };
     if cx.statement.checks_floats && !Ordinary.check(&now) {
         return false;
     }
-    // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
+    // A `float` that has differed once may be one of many that are computed from it, and each would be specialised
+    // on.
     let enough = enough.min(1);
     let path = cx.trackers.path(cx.vars.tracker(id));
     changing::others_of(cx, id) >= enough && !cx.sizes.is_closed(path)
 }
 
-/// Whether the number is never below zero.
+/// True if the number is never negative.
 fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         return integer_in(cx, id).is_some_and(|number| number >= 0);
@@ -508,7 +512,7 @@ fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
     }
 }
 
-/// What is to be done where the value of an open number is needed.
+/// Returns the unwind where the value of an open number is needed.
 pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     if let Some(paths) = paths_of(cx, id) {
         cx.sizes.left_open.retain(|path| paths.contains(path));
@@ -517,7 +521,8 @@ pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
 }
 
-/// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
+/// Returns the sizes of tensors from outside that an open number is computed from; `None` if it is computed from
+/// others, too.
 fn paths_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<Vec<ValuePath>> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Some(changing::sizes_of(cx, id).to_vec()) };
     match &number.made {

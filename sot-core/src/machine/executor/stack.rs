@@ -1,5 +1,5 @@
-//! The frames being simulated, and what an instruction does with the innermost one alone: its value stack, its slots,
-//! its blocks and the exceptions it handles. Nothing here looks at a value.
+//! The frames being simulated, and operations that only move values of the innermost one: on its value stack, in its
+//! slots, in its blocks, and among the exceptions it handles. No operation here looks at a value.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -29,17 +29,17 @@ impl Deref for FrameStack {
 }
 
 impl FrameStack {
-    /// No frame yet. `null` is the empty stack slot of calls.
+    /// Makes an empty stack. `null` is the NULL that calls have on the value stack.
     pub(super) fn new(null: VarId, root_globals: Py<PyDict>) -> FrameStack {
         FrameStack { frames: Vec::new(), null, root_globals }
     }
 
-    /// A call: the frame becomes the innermost one.
+    /// Enters a frame, which becomes the innermost one.
     pub(super) fn enter(&mut self, frame: Frame) {
         self.frames.push(frame);
     }
 
-    /// The innermost frame ends, or is suspended.
+    /// Leaves the innermost frame, which ends or is suspended.
     pub(super) fn leave(&mut self) -> Option<Frame> {
         self.frames.pop()
     }
@@ -59,12 +59,12 @@ impl FrameStack {
         self.frames.last_mut().expect("an executor runs with at least one frame")
     }
 
-    /// The frame at a depth as tracebacks know it; 0 is the outermost.
+    /// The frame at a depth as tracebacks refer to it; 0 is the outermost.
     pub fn place(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
         self.frames[depth].place(py)
     }
 
-    /// The user's source positions, innermost first.
+    /// Positions in the program's source, the innermost first.
     pub fn locations(&self) -> Vec<Location> {
         self.frames.iter().rev().map(Frame::location).collect()
     }
@@ -79,13 +79,13 @@ impl FrameStack {
         self.frame_mut().stack.pop().ok_or_else(underflow)
     }
 
-    /// Pops a fixed number of items; the first of the result lay deepest.
+    /// Pops a fixed number of items. The first of the result is the deepest.
     pub fn pop_array<const N: usize>(&mut self) -> Flow<[VarId; N]> {
         let items = self.pop_many(N)?;
         items.try_into().map_err(|_| underflow())
     }
 
-    /// Pops `n` items; the first of the result lay deepest.
+    /// Pops `n` items. The first of the result is the deepest.
     pub fn pop_many(&mut self, n: usize) -> Flow<Vec<VarId>> {
         let stack = &mut self.frame_mut().stack;
         let split = stack.len().checked_sub(n).ok_or_else(underflow)?;
@@ -98,7 +98,7 @@ impl FrameStack {
         stack.len().checked_sub(n).and_then(|i| stack.get(i)).copied().ok_or_else(underflow)
     }
 
-    /// The empty stack slot of calls.
+    /// The NULL that calls have on the value stack.
     pub fn null(&self) -> VarId {
         self.null
     }
@@ -108,7 +108,7 @@ impl FrameStack {
         self.frame().code.names.get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
     }
 
-    /// The local in a slot, if bound.
+    /// The local in a slot, if it is bound.
     pub fn local(&self, slot: u32) -> Option<VarId> {
         self.frame().locals.get(slot as usize).copied().flatten()
     }
@@ -120,37 +120,37 @@ impl FrameStack {
         Ok(())
     }
 
-    /// The cell that an opcode's argument names.
+    /// The cell that an opcode's argument refers to.
     pub fn cell(&self, arg: u32) -> Flow<VarId> {
         let frame = self.frame();
         let index = frame.code.code.cell_index(arg).ok_or_else(|| bad_operand("cell"))?;
         frame.cells.get(index).copied().ok_or_else(|| bad_operand("cell"))
     }
 
-    /// Sets up a block: exceptions go to `handler` from here on.
+    /// Pushes a block, whose exceptions go to `handler`.
     pub fn push_block(&mut self, handler: Label) {
         self.add_block(handler, false);
     }
 
-    /// Sets up a block; `in_handler`: that of a handler which begins.
+    /// Pushes a block; `in_handler` for the block of a handler that begins.
     pub(super) fn add_block(&mut self, handler: Label, in_handler: bool) {
         let frame = self.frame_mut();
         frame.blocks.push(Block { handler, depth: frame.stack.len(), in_handler });
     }
 
-    /// Ends the innermost block.
+    /// Pops the innermost block.
     pub fn pop_block(&mut self) -> Flow<Block> {
         self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
     }
 
-    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value
-    /// that is being returned may lie below them.
+    /// Ends a handler whose three items are on top of the stack; the previously handled exception is handled again. A
+    /// value that is being returned may lie below the items.
     pub fn leave_handler(&mut self) -> Flow<()> {
         self.pop_handler()?;
         self.handle_previous()
     }
 
-    /// Ends a handler, with whatever it has left on the stack.
+    /// Ends a handler, and drops what it has left on the stack.
     pub fn abandon_handler(&mut self) -> Flow<()> {
         let block = self.pop_handler()?;
         self.drop_handler(block)
@@ -174,12 +174,12 @@ impl FrameStack {
         self.end_handling()
     }
 
-    /// The innermost frame handles again what it handled before.
+    /// The innermost frame handles its previously handled exception again.
     pub fn end_handling(&mut self) -> Flow<()> {
         self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
     }
 
-    /// What is being handled, in the innermost frame or the nearest caller that handles an exception.
+    /// The exception being handled, with its position, in the innermost frame or the nearest caller that handles one.
     pub fn handled(&self) -> Option<Handled> {
         self.frames.iter().rev().find_map(|frame| frame.handled.last()).copied()
     }
@@ -189,7 +189,7 @@ impl FrameStack {
         self.handled().map(|handled| handled.exception)
     }
 
-    /// Whether the innermost frame has a handler for what its instruction raises.
+    /// True if the innermost frame has a handler for an exception of the present instruction.
     pub(super) fn catches(&self) -> bool {
         let frame = self.frame();
         frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
@@ -204,7 +204,7 @@ pub(super) fn bad_operand(what: &str) -> Unwind {
     bug(&format!("an instruction names a {what} that the code does not have"))
 }
 
-/// Code that no compiler makes, or a bug of ours.
+/// The error for bytecode that no compiler makes, or for a bug of the tracer.
 pub(super) fn bug(text: &str) -> Unwind {
     pyo3::exceptions::PyRuntimeError::new_err(text.to_owned()).into()
 }

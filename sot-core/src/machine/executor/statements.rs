@@ -1,4 +1,5 @@
-//! Statements: what the trace puts into the graph, with the tensors and numbers from outside that they need.
+//! Statements: the operations that the trace puts into the graph, with the tensors and numbers from outside they
+//! take.
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
@@ -16,24 +17,25 @@ use crate::machine::variable::GraphArgument;
 use crate::registered;
 use crate::tracker::{self, TrackerId};
 
-/// The statement being made: what it takes besides numbers, and what it rests on.
+/// The statement that is being made: which arguments it accepts, and which objects it depends on.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an answer of the backend about one kind of argument")]
 pub(crate) struct StatementInProgress {
-    /// Whether it takes arrays that are values of the graph.
+    /// True if it accepts arrays as values of the graph.
     takes_arrays: bool,
-    /// Whether it takes sizes that are values of the graph.
+    /// True if it accepts open sizes as values of the graph.
     pub(super) takes_sizes: bool,
-    /// Whether it takes a `float` that differs from call to call.
+    /// True if it accepts a `float` that differs from call to call as a value of the graph.
     pub(super) takes_floats: bool,
-    /// Whether it may refuse such a `float` that is not finite, or too large.
+    /// True if it may refuse such a `float` when that is not finite, or too large.
     pub(super) checks_floats: bool,
-    /// Objects whose identity it depends on, with their trackers: guarded once the statement exists.
+    /// Objects whose identity the statement depends on, with their trackers. They are guarded once the statement
+    /// exists.
     pub(super) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
 }
 
 impl StatementInProgress {
-    /// The next statement, of which nothing is known but its callee.
+    /// Begins a statement, of which only the callee is known.
     fn begin(&mut self, backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) {
         self.assumed_objects.clear();
         let open_values = backend.open_values();
@@ -45,7 +47,7 @@ impl StatementInProgress {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
+    /// Returns the symbol of a tensor from outside: a parameter of the graph, or an input passed at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
         if let Some(&symbol) = self.graph.external.get(&variable) {
             return Ok(symbol);
@@ -77,7 +79,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
-    /// The symbol of a number that is given at each call.
+    /// Returns the symbol of a number that is passed at each call.
     pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
         if let Some(&symbol) = self.graph.external.get(&variable) {
             return Ok(symbol);
@@ -91,7 +93,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
-    /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
+    /// Returns an array as an argument of the statement that is being made, passed at each call. `None` if the
+    /// statement accepts none.
     pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
         if !self.statement.takes_arrays {
             return Ok(None);
@@ -104,7 +107,7 @@ impl<'py> OpcodeExecutor<'py> {
         }))
     }
 
-    /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
+    /// Appends a statement and returns the variable of its result. `name` is the callee's text in the StatementIR.
     pub fn call_graph(
         &mut self,
         kind: CallKind,
@@ -115,7 +118,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind)
     }
 
-    /// The same, telling a statement that the backend refuses from all else.
+    /// Like [`OpcodeExecutor::call_graph`], but returns a refusal by the backend as a value.
     pub(crate) fn statement(
         &mut self,
         kind: CallKind,
@@ -208,7 +211,7 @@ fn new_array_input<'py>(
     Ok(Some(symbol))
 }
 
-/// A statement's result as variables: graph values become tensors, containers are opened.
+/// Wraps a statement's result: graph values become tensors, containers become containers of variables.
 fn wrap_result<'py>(
     cx: &mut OpcodeExecutor<'py>,
     result: &Bound<'py, PyAny>,
@@ -246,7 +249,7 @@ fn wrap_result<'py>(
     cx.wrap_fresh(result)
 }
 
-/// The items of a named tuple, as an object of its class.
+/// Makes a named tuple of its class from the items.
 fn of_class<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
     let class = cx.wrap_fresh(object.get_type().as_any())?;
     let make = cx.py.get_type::<PyTuple>().getattr("__new__")?;
@@ -265,15 +268,15 @@ fn wrap_value<'py>(
     cx.produce(payload)
 }
 
-/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an
-/// assertion that the mode is another one, arguments that do not fit each other) is refused for good.
+/// True if Python code has asked a graph value for something that only a tensor has. A refusal with a message (a
+/// failed assertion about the mode, arguments that do not fit each other) is final.
 fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
     let is_lack = error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py);
     is_lack && error.traceback(py).is_some()
 }
 
-/// Which argument a statement only gives back, as a module does that leaves its input alone: it is none. What an index
-/// takes is another tensor, though it be all of one.
+/// Returns the position of the argument that a statement returns unchanged, as a level does that passes its input on.
+/// Such a call is no statement. An index always makes another tensor, even of all elements.
 fn given_back(
     kind: CallKind,
     callee: &Bound<'_, PyAny>,

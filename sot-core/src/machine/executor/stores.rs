@@ -1,5 +1,5 @@
-//! Going back: an instruction that cannot be simulated, or was only an attempt, leaves nothing in any store of the
-//! trace. What a store has to do for that is one trait, and which stores there are is said in one place.
+//! Rollback: an instruction that cannot be simulated, or was only tried, leaves nothing in any store of the trace.
+//! One trait says what a store must do for that, and one list names the stores.
 //! [Why](../../../../docs/decisions/34-one-way-back.md).
 
 use std::hash::Hash;
@@ -12,34 +12,34 @@ use crate::graph::{FunctionGraph, GraphMark};
 use crate::machine::variable::{VarId, Variables, VariablesMark};
 use crate::side_effects::SideEffects;
 
-/// A store that changes as a trace goes on, and goes back to an earlier state.
+/// A store that changes during a trace and can be rolled back to an earlier state.
 pub(super) trait Reversible {
-    /// The state, as little as tells it from later ones.
+    /// A mark of a state, as small as possible.
     type Mark: Copy;
 
-    /// The present state.
+    /// Marks the present state.
     fn mark(&self) -> Self::Mark;
 
-    /// Back to an earlier state, in which the variables from `first_gone` on did not exist.
+    /// Rolls back to an earlier state, in which the variables from `first_gone` on did not exist.
     fn go_back(&mut self, mark: Self::Mark, first_gone: VarId);
 }
 
-/// Names the stores of the trace: fields of the executor, with their types and marks.
+/// Lists the stores of the trace: fields of the executor, with the types of their marks.
 macro_rules! stores {
     ($($field:ident: $mark:ty,)*) => {
-        /// The state of all stores.
+        /// The marks of all stores.
         #[derive(Clone, Copy, Default)]
         pub(super) struct Marks {
             $(pub(super) $field: $mark,)*
         }
 
         impl OpcodeExecutor<'_> {
-            /// The present state of all stores.
+            /// Marks the present state of all stores.
             pub(super) fn marks(&self) -> Marks {
                 Marks { $($field: Reversible::mark(&self.$field),)* }
             }
 
-            /// All stores as they were.
+            /// Rolls all stores back.
             pub(super) fn go_back(&mut self, marks: Marks) {
                 let first_gone = marks.vars.next_id();
                 $(Reversible::go_back(&mut self.$field, marks.$field, first_gone);)*
@@ -103,7 +103,7 @@ impl Reversible for IdentityMap {
     }
 }
 
-/// A map that goes back: it keeps what each change has replaced.
+/// A map that can be rolled back: it keeps the values that changes have replaced.
 pub(super) struct Journal<K, V> {
     entries: FxHashMap<K, V>,
     replaced: Vec<(K, Option<V>)>,
@@ -131,12 +131,12 @@ impl<K: Eq + Hash + Copy, V> Journal<K, V> {
         }
     }
 
-    /// How many changes there were.
+    /// Number of changes.
     pub(super) fn len(&self) -> usize {
         self.replaced.len()
     }
 
-    /// Undoes all changes but the first so many.
+    /// Undoes all changes but the first `len`.
     pub(super) fn undo_to(&mut self, len: usize) {
         while self.replaced.len() > len {
             match self.replaced.pop() {

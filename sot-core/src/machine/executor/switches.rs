@@ -13,10 +13,10 @@ use crate::machine::variable::VarId;
 use crate::side_effects::Effect;
 use crate::tracker;
 
-/// What puts a state that is not the framework's back.
+/// Restores a state that does not belong to the framework.
 type PutBack = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
 
-/// The state as it was before each switch of the trace.
+/// The framework's state before each switch of the trace, and how other states are restored.
 pub struct Switches<'py> {
     py: Python<'py>,
     before: Vec<Box<dyn StateTest>>,
@@ -28,12 +28,12 @@ impl<'py> Switches<'py> {
         Switches { py, before: Vec::new(), others: Vec::new() }
     }
 
-    /// Whether the trace has switched anything.
+    /// True if the trace has switched anything.
     pub fn any(&self) -> bool {
         !self.before.is_empty()
     }
 
-    /// Puts the state back to what it was when the frame was entered, where its graph will run.
+    /// Restores the state that was in force when the frame was entered, in which its graph will run.
     pub fn undo(&mut self) -> PyResult<()> {
         while let Some(put_back) = self.others.pop() {
             put_back(self.py)?;
@@ -46,7 +46,7 @@ impl<'py> Switches<'py> {
 }
 
 impl Switches<'_> {
-    /// Notes how a state that is not the framework's is put back, which the trace is about to switch.
+    /// Notes how to restore a state that does not belong to the framework, and that the trace is about to switch.
     pub fn put_back_later(&mut self, put_back: PutBack) {
         self.others.push(put_back);
     }
@@ -61,7 +61,7 @@ impl Drop for Switches<'_> {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Calls what switches global state, now and again in the new code.
+    /// Calls a function that switches global state, now and again in the new code.
     pub fn switch(&mut self, callable: VarId, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
         let Some((positional, keywords)) = self.materialize_args(args)? else {
             let name = tracker::name(function);
@@ -81,9 +81,9 @@ impl<'py> OpcodeExecutor<'py> {
         result
     }
 
-    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`. Gives
-    /// the state before and what `__enter__` returns. The manager itself is left at once: what it would do when it
-    /// dies, or in which order, does not bear on the state of the trace.
+    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`.
+    /// Returns the state before and the result of `__enter__`. The manager itself is left at once, so that the order
+    /// in which managers are left or destroyed does not affect the state of the trace.
     pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
         let before = self.runtime.ask_backend(|backend| backend.state_test(self.py))?;
         let result = warnings::unwarned(self.py, || manager.call_method0("__enter__"))?;
@@ -96,7 +96,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok((Rc::from(before), result))
     }
 
-    /// Leaves such a manager, by its method `exit` in the new code.
+    /// Leaves a manager entered by [`OpcodeExecutor::enter_state`], and again in the new code by its method `exit`.
     pub fn leave_state(&mut self, before: &dyn StateTest, exit: VarId) -> Flow<()> {
         before.restore(self.py)?;
         let args = vec![self.none(), self.none(), self.none()];

@@ -1,5 +1,5 @@
-//! Tracebacks of exceptions in the trace. As in CPython, each frame that an exception passes adds an entry, the
-//! outermost frame first; to raise an exception again in the frame that handles it adds none.
+//! Tracebacks of exceptions in the trace. As in CPython, each frame that an exception passes adds an entry in front,
+//! and raising an exception again in the frame that handles it adds none.
 
 use std::rc::Rc;
 
@@ -15,11 +15,11 @@ use crate::machine::variable::Rebuild;
 use crate::machine::variable::{VarId, Variable};
 use crate::readers;
 
-/// A frame of the trace, as tracebacks know it.
+/// A simulated frame, as tracebacks refer to it.
 pub struct TracedFrame {
-    /// What it runs.
+    /// The code that the frame runs.
     pub code: Rc<CodeUnit>,
-    /// Its globals.
+    /// The globals of the frame.
     pub globals: Globals,
 }
 
@@ -27,18 +27,18 @@ pub struct TracedFrame {
 pub struct TracebackEntry {
     /// The frame.
     pub place: Rc<TracedFrame>,
-    /// The instruction that raised, or called what did.
+    /// The instruction that raised the exception, or called the function that did.
     pub at: Label,
-    /// The frame that was called there.
+    /// The entry of the frame that was called there.
     pub next: Option<Rc<TracebackEntry>>,
 }
 
 /// What is known of an exception's traceback.
 #[derive(Clone)]
 pub(super) enum Traceback {
-    /// All of it.
+    /// All entries.
     Known(Option<Rc<TracebackEntry>>),
-    /// CPython would have entries of frames that the trace has not followed.
+    /// Not all entries: CPython would have some of frames that the trace did not simulate.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ impl TracebackEntry {
         line.unwrap_or(code.first_line)
     }
 
-    /// The entry as a traceback of CPython's, with frames that have no variables.
+    /// Makes a real traceback of the entry and those behind it, with frames that have no variables.
     pub fn real<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let next = match &self.next {
             Some(next) => next.real(py)?,
@@ -65,7 +65,7 @@ impl TracebackEntry {
 }
 
 impl Frame {
-    /// The frame as tracebacks know it: one for all of them.
+    /// Returns the frame as tracebacks refer to it: one object for all of them.
     pub fn place(&mut self, py: Python<'_>) -> Rc<TracedFrame> {
         let make = || Rc::new(TracedFrame { code: Rc::clone(&self.code), globals: self.globals.share(py) });
         Rc::clone(self.place.get_or_insert_with(make))
@@ -73,7 +73,8 @@ impl Frame {
 }
 
 impl OpcodeExecutor<'_> {
-    /// What an operation gives that CPython has frames for which the trace does not.
+    /// Passes on the outcome of an operation for which CPython has frames that the trace does not have: the traceback
+    /// of an exception it raised is unknown.
     pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
         if let Err(Unwind::Raise(exception)) = outcome {
             self.raised.lose_traceback(exception);
@@ -81,7 +82,7 @@ impl OpcodeExecutor<'_> {
         outcome
     }
 
-    /// The traceback of an exception as handlers and `__exit__` get it.
+    /// Returns the traceback of an exception, for handlers and `__exit__`.
     pub fn traceback(&mut self, exception: VarId) -> VarId {
         if self.trackers.is_loadable(self.vars.tracker(exception)) {
             return self.bookkeeping(BookkeepingVariable::Traceback(exception));
@@ -93,7 +94,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// The variable of something that the trace keeps at an address, which has only one.
+    /// Returns the only variable for an object that the trace keeps at an address, and makes it at the first call.
     pub fn view_of<T: Variable>(
         &mut self,
         address: usize,
@@ -110,14 +111,14 @@ impl OpcodeExecutor<'_> {
         view
     }
 
-    /// Gives an exception a traceback, or none; whether that is known.
+    /// Sets the traceback of an exception. Returns false if the given traceback is not known.
     pub fn set_traceback(&mut self, exception: VarId, given: VarId) -> Flow<bool> {
         let given = match self.vars.as_kind::<TracebackVariable>(given) {
             Some(given) => Some(Rc::clone(&given.entry)),
             None if self.known(given)?.is_some_and(|given| given.is_none()) => None,
             None => return Ok(false),
         };
-        // New code could not give it to a new exception.
+        // New code could not set the traceback on a new exception.
         if given.is_some() || self.raised.step_of(exception).is_some() {
             self.note_step(exception);
         }
@@ -125,12 +126,12 @@ impl OpcodeExecutor<'_> {
         Ok(true)
     }
 
-    /// Raises an exception again that has been handled, with the traceback that it had when that began.
+    /// Raises a handled exception again, with the traceback that it had when its handler began.
     pub fn raise_again(&mut self, exception: VarId, traceback: VarId) -> Flow<Unwind> {
         self.raised.raises_again = true;
         let of = self.vars.as_kind::<BookkeepingVariable>(traceback);
         let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
-        // A handler may be entered again, with the traceback that the exception has.
+        // A resume function enters a handler again, with the traceback that the exception has.
         if same || self.is_resuming() || self.set_traceback(exception, traceback)? {
             return Ok(Unwind::Raise(exception));
         }
@@ -138,14 +139,14 @@ impl OpcodeExecutor<'_> {
         Ok(Unwind::break_graph(ReasonId::Raises, text))
     }
 
-    /// The traceback of the exception being handled, which before 3.11 stays what it was when that began.
+    /// The traceback of the exception being handled. Before 3.11 that is the one it had when its handler began.
     pub fn handled_traceback(&mut self) -> Option<VarId> {
         let handled = self.stack.handled()?;
         Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
     }
 }
 
-/// The innermost frame meets an exception.
+/// Adds the innermost frame to the traceback of an exception that is raised in it, or has left a frame it called.
 pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     if std::mem::take(&mut cx.raised.raises_again) || cx.trackers.is_loadable(cx.vars.tracker(exception)) {
         return;
@@ -157,14 +158,14 @@ pub(super) fn add_to_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     cx.raised.set_traceback(exception, Some(entry));
 }
 
-/// One entry is one object.
+/// Returns the variable of an entry: one entry is one object.
 fn traceback_variable(cx: &mut OpcodeExecutor<'_>, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
     let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
     let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
     cx.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
 }
 
-/// What a handler that begins keeps of the traceback.
+/// Returns the traceback that a beginning handler keeps, in versions where it does.
 pub(super) fn kept_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
     LANGUAGE.handlers_keep_tracebacks.then(|| cx.traceback(exception))
 }

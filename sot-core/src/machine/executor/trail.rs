@@ -1,6 +1,5 @@
-//! What reports show of a simulation: the lines it went through, where each statement was made, and which registrations
-//! took part. Nothing of it is
-//! noted unless details are asked for.
+//! What reports show of a simulation: the lines it went through, where each statement was made, and the registrations of
+//! plug-ins and of the program that it asked. Recorded only if the user asked for details.
 
 use pyo3::prelude::*;
 
@@ -13,7 +12,7 @@ use crate::registered::Registration;
 use crate::report::{PlaceReport, Trail};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
-/// What a method's first parameter is called by convention.
+/// Conventional name of a method's first parameter.
 const SELF: &str = "self";
 
 /// Notes the line of the innermost frame.
@@ -26,7 +25,8 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Runs what a registration holds: a fault is laid at its door, and reports name it if it is a plug-in's.
+    /// Runs the function of a registration. A fault in it is attributed to the registration, and reports list the
+    /// registration if it is a plug-in's.
     #[inline]
     pub(crate) fn run_registered<T>(
         &mut self,
@@ -42,7 +42,7 @@ impl OpcodeExecutor<'_> {
         fault::running(registration, || work(self))
     }
 
-    /// Something that the program has registered took part: reports name it.
+    /// Has reports list a registration of the program that took part in the translation.
     pub fn note_registered(&mut self, registration: &Registration) {
         if let Some(trail) = &mut self.observed.trail {
             trail.registrations.insert(registration.text(self.py));
@@ -64,7 +64,7 @@ pub(super) fn place_of_statement(cx: &mut OpcodeExecutor<'_>) -> Option<u32> {
     parent
 }
 
-/// The object whose method the frame runs, and its class.
+/// Returns the text of the object whose method the frame runs, and the name of its class.
 fn scope(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<(String, String)> {
     let code = &frame.code.code;
     let this = (*frame.locals.first()?)?;
@@ -72,7 +72,7 @@ fn scope(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<(String, String)> {
     Some((way_to(cx, this).filter(|_| is_method)?, cx.class_name(this)))
 }
 
-/// An object of the framework that is called as a whole, as the program finds it.
+/// Returns the path by which the program finds an object of the framework that is called as a whole.
 pub(super) fn way_to_object(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<String> {
     way_to(cx, cx.identities.of(object)?)
 }
@@ -82,7 +82,7 @@ fn way_to(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<String> {
     cx.trackers.is_sourced(tracker).then(|| way(&cx.trackers, tracker))
 }
 
-/// The way to an object without the private containers on it: `self.blocks.0.norm`.
+/// The path to an object without the private containers on it: `self.blocks.0.norm`.
 fn way(trackers: &Trackers, tracker: TrackerId) -> String {
     let mut steps = Vec::new();
     let mut at = Some(tracker);

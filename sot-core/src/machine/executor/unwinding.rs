@@ -1,7 +1,6 @@
 //! Exceptions in the simulation: `raise`, matching, and finding the handler, by blocks (3.8 to 3.10) or by the
-//! exception table (3.11 and newer); a frame has only one of the two. What handlers find on the stack besides the
-//! exception is a
-//! `BookkeepingVariable`: simulated code hands it around, new code cannot make it.
+//! exception table (3.11 and newer); a frame has only one of the two. Items that handlers find on the stack besides
+//! the exception are [`BookkeepingVariable`]s: simulated code moves them, but new code can make only some of them.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use crate::machine::variable::Rebuild;
 use crate::machine::variable::{VarId, Variable};
 use crate::readers;
 
-/// No frame handles an exception when the function is called.
+/// State test: no exception is being handled when the function is called.
 struct NothingHandled;
 
 impl StateTest for NothingHandled {
@@ -39,7 +38,7 @@ impl StateTest for NothingHandled {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Whether no exception is being handled, in the trace or by a caller; if so, it is assumed.
+    /// True if no exception is being handled, in the trace or by a caller. A guard then tests that.
     pub fn nothing_is_handled(&mut self) -> bool {
         if self.stack.handled_exception().is_some() || cpython::is_handling(self.py) {
             return false;
@@ -51,14 +50,14 @@ impl OpcodeExecutor<'_> {
         true
     }
 
-    /// The name of an exception's class, for reasons.
+    /// The name of an exception's class, for messages.
     pub fn class_name(&self, exception: VarId) -> String {
         let ty = self.vars.get(exception).python_type(self);
         ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
     }
 
-    /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here
-    /// on. The answer is what that is, as far as this frame knows.
+    /// Begins to handle an exception in the innermost frame. The previously handled exception lies on top of the
+    /// stack from now on; it is returned, as far as this frame knows it.
     pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
         let traceback = traceback::kept_traceback(self, exception);
         let frame = self.stack.frame_mut();
@@ -67,12 +66,12 @@ impl OpcodeExecutor<'_> {
         previous
     }
 
-    /// A variable for what handlers keep on the stack.
+    /// Makes a variable for an item that handlers keep on the stack.
     pub fn bookkeeping(&mut self, item: BookkeepingVariable) -> VarId {
         self.produce(Rc::new(item))
     }
 
-    /// What `raise exception from cause` unwinds with.
+    /// Returns the unwind of `raise exception from cause`.
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
         match prepare_raise(self, exception, cause) {
             Ok(exception) => {
@@ -83,7 +82,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Raises an error of C code because of an exception, which is its cause and its context.
+    /// Raises an error of C code with `exception` as its cause and its context.
     pub fn raise_because_of(&mut self, error: PyErr, exception: VarId) -> Unwind {
         let raised = match self.raise(error) {
             Unwind::Raise(error) => self.raise_value(error, Some(exception)),
@@ -95,7 +94,7 @@ impl OpcodeExecutor<'_> {
         raised
     }
 
-    /// What a bare `raise` unwinds with.
+    /// Returns the unwind of a bare `raise`.
     pub fn reraise(&mut self) -> Unwind {
         match self.stack.handled_exception() {
             Some(exception) => match self.handled_traceback() {
@@ -110,7 +109,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// The exception itself, or an instance of the exception class; `None` for anything else.
+    /// Returns the exception itself, or a new instance of the exception class; `None` for anything else.
     pub fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
         if exception_class(self, value)?.is_some() {
             let made = self.call(value, &CallArgs::default())?;
@@ -127,13 +126,13 @@ impl OpcodeExecutor<'_> {
         Ok(is_exception_class(&ty).then_some(value))
     }
 
-    /// Whether `except pattern` catches the exception.
+    /// True if `except pattern` catches the exception.
     pub fn exception_matches(&mut self, exception: VarId, pattern: VarId) -> Flow<bool> {
         let class = self.type_of(exception)?;
         class_matches(self, &class, pattern)
     }
 
-    /// Whether `except pattern` catches exceptions of the class that a variable holds.
+    /// True if `except pattern` catches exceptions of the class in a variable.
     pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
         match exception_class(self, class)? {
             Some(class) => class_matches(self, class.as_any(), pattern),
@@ -142,7 +141,7 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
+/// Unwinds the innermost frame to the handler of the exception, or returns the exception if there is none.
 pub(super) fn handle_exception(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     cx.note_step(exception);
     set_context(cx, exception);
@@ -153,8 +152,8 @@ pub(super) fn handle_exception(cx: &mut OpcodeExecutor<'_>, exception: VarId) ->
     Err(Unwind::Raise(exception))
 }
 
-/// What is raised while a caller handles an exception has that as its context, which the trace does not know: where
-/// it would be caught, and so seen, it must be raised for real.
+/// Breaks the graph at an exception that is raised and caught while a caller handles another one. The caller's
+/// exception is its context, which the trace does not know and the handler may read.
 pub(super) fn refuse_unknown_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let known = cx.stack.handled_exception().is_some() || cx.trackers.is_loadable(cx.vars.tracker(exception));
     if known || !cx.stack.catches() || cx.nothing_is_handled() {
@@ -164,8 +163,8 @@ pub(super) fn refuse_unknown_context(cx: &mut OpcodeExecutor<'_>, exception: Var
     Err(Unwind::break_graph(ReasonId::Raises, text))
 }
 
-/// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
-/// be caught after that, it must be raised for real.
+/// Breaks the graph where an exception is caught that has left an inlined frame, if its traceback must grow for real:
+/// the exception comes from outside, or its traceback would keep a value whose destruction is observable.
 pub(super) fn refuse_longer_traceback(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<()> {
     let left_a_frame = cx.raised.leaving.take() == Some(exception);
     if !left_a_frame || !cx.stack.catches() {
@@ -201,7 +200,7 @@ fn enter_handler(cx: &mut OpcodeExecutor<'_>, handler: Label, exception: VarId) 
     Ok(())
 }
 
-/// Pushes traceback, exception and class, or what stands for them where no exception is handled.
+/// Pushes traceback, exception and class, or the values that the stack has for them where no exception is handled.
 fn push_exception(cx: &mut OpcodeExecutor<'_>, exception: Option<VarId>) -> Flow<()> {
     let items = match exception {
         Some(exception) => [cx.traceback(exception), exception, type_variable(cx, exception)?],
@@ -243,7 +242,7 @@ fn prepare_raise(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: Option<Va
     Ok(exception)
 }
 
-/// The value as an exception class, if it is one.
+/// Returns the value as an exception class, if it is one.
 fn exception_class<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyType>>> {
     let payload = cx.see(value)?;
     let class = payload.object().map(|object| object.bind(cx.py));
@@ -265,8 +264,8 @@ fn set_cause(cx: &mut OpcodeExecutor<'_>, exception: VarId, cause: VarId) -> Flo
     cx.set_attr(exception, &Rc::from("__cause__"), Some(cause))
 }
 
-/// The exception being handled when another is raised becomes the other's context. No one else can hold an
-/// exception that was made in the trace, so its context is all written in the trace.
+/// Makes the exception being handled the context of one that is raised. Contexts of exceptions made in the trace are
+/// all written by the trace, since nothing else holds such an exception.
 fn set_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     let Some(handled) = cx.stack.handled_exception().filter(|handled| *handled != exception) else { return };
     let loadable = cx.trackers.is_loadable(cx.vars.tracker(exception));
@@ -275,7 +274,7 @@ fn set_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
     }
 }
 
-/// Makes `handled` the context of an exception, which is cut out of what lies behind.
+/// Makes `handled` the context of an exception, and cuts that exception out of the contexts behind `handled`.
 fn replace_context(cx: &mut OpcodeExecutor<'_>, exception: VarId, handled: VarId) {
     let context = Rc::from("__context__");
     let mut seen = HashSet::from([handled]);
@@ -327,16 +326,16 @@ fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
     })
 }
 
-/// What handlers keep on the stack besides exceptions.
+/// An item that handlers keep on the stack besides exceptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BookkeepingVariable {
-    /// The traceback of an exception, of which nothing is known.
+    /// The traceback of an exception, of whose entries nothing is known.
     Traceback(VarId),
-    /// Which instruction raised.
+    /// The instruction that raised.
     LastInstruction,
-    /// That a `finally` body was entered from above (3.8).
+    /// Marks that a `finally` body was entered from above (3.8).
     Fallen,
-    /// Where a `finally` body returns to (3.8).
+    /// The place that a `finally` body returns to (3.8).
     ReturnAddress(Label),
 }
 
@@ -367,8 +366,8 @@ impl Variable for BookkeepingVariable {
                 let traceback = readers::traceback(cg.py())?;
                 cg.call(|cg| cg.load_const(traceback), [*exception])
             }
-            // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to
-            // be.
+            // Raising again finds the handler by the raising instruction; this value only determines which
+            // instruction the frame reports.
             BookkeepingVariable::LastInstruction => {
                 let start = 0_u8.into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind();
                 cg.load_const(start)

@@ -1,5 +1,5 @@
-//! Warnings of operations that are executed while tracing. The program must be warned at its own line in each call, so
-//! an operation that warns is left to CPython; a replayed effect warns when it is replayed.
+//! Warnings of operations that are executed while tracing. The program must be warned at its own line in each call,
+//! so an operation that warns is left to CPython. A replayed effect warns when it is replayed.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 
-/// What an operation gives, unless it warns. The exception is the program's.
+/// Returns the result of an operation, which may be an exception of the program. Breaks the graph if it warns.
 pub fn unless_it_warns<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T>) -> Flow<PyResult<T>> {
     static RAISES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     let (result, warned) = filtered(py, filter(py, &RAISES, "error")?, operation)?;
@@ -20,7 +20,7 @@ pub fn unless_it_warns<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T
     Ok(result)
 }
 
-/// What an operation gives that is done again in the new code, and warns there.
+/// Returns the result of an operation without its warnings, because new code repeats the operation and warns then.
 pub(super) fn unwarned<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T>) -> PyResult<PyResult<T>> {
     static IGNORES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     Ok(filtered(py, filter(py, &IGNORES, "ignore")?, operation)?.0)
@@ -35,13 +35,13 @@ fn filter<'py>(
     Ok(kept.get_or_try_init(py, make)?.bind(py))
 }
 
-/// What an operation gives under a filter of its own, and whether it warned.
+/// Runs an operation under an additional warnings filter. Returns its result and whether it warned.
 fn filtered<T>(
     py: Python<'_>,
     filter: &Bound<'_, PyTuple>,
     operation: impl FnOnce() -> PyResult<T>,
 ) -> PyResult<(PyResult<T>, bool)> {
-    // Past the functions of `warnings`, which would let every warning be given anew.
+    // The list is changed directly, because the functions of `warnings` would make all warnings appear again.
     let filters = cpython::import(py, "warnings")?.getattr("filters")?.cast_into::<PyList>();
     let Ok(filters) = filters else { return Ok((operation(), false)) };
     filters.insert(0, filter)?;
@@ -54,11 +54,11 @@ fn filtered<T>(
 }
 
 thread_local! {
-    /// Whether what this thread does while tracing has warned.
+    /// `Some` while this thread runs an operation under a filter; `Some(true)` once the operation has warned.
     static HERE: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Stands for the classes of warnings of a thread that traces, in a filter of `warnings`.
+/// Stands in a filter of `warnings` for the classes of warnings in a thread that traces.
 #[pyclass(frozen, module = "sot")]
 struct WarningsHere;
 

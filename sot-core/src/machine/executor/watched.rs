@@ -1,6 +1,6 @@
-//! Values whose destruction is observable, and that the program may drop in the trace: what the frame of a resume
-//! function owns alone, and what the trace takes out of something from outside by a write. The graph breaks where they
-//! die: at the write, which runs natively then, or between two instructions.
+//! Values whose destruction is observable and that the program may drop in the trace: those that the frame of a
+//! resume function alone owns, and those that the trace takes out of an object from outside by a write. The graph
+//! breaks where they are destroyed: before the write, which then runs natively, or between two instructions.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,35 +17,35 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 use crate::side_effects::{key_of_entry, Effect};
 
-/// How many objects of one trace are looked at.
+/// Maximum number of objects that one trace looks at.
 const LOOKED_AT: usize = 10_000;
 
 /// A value whose destruction is observable.
 struct Watched {
     /// The variable through which it was found.
     by: VarId,
-    /// The value, behind all that holds it and was found with it. Empty if it is that variable's own.
+    /// The objects from the one looked at to the value. Empty if the value is that of `by` itself.
     path: Path,
     /// The first object of the path, which keeps the others alive.
     first: Py<PyAny>,
 }
 
-/// What is watched.
+/// The watched values, and the state of the search for them.
 #[derive(Default)]
 pub(super) struct WatchedDrops {
     all: Vec<Watched>,
-    /// How many of the writes have been looked at for what they remove.
+    /// Number of effects that were searched for what they remove.
     looked_at: usize,
-    /// How many objects have been looked at.
+    /// Number of objects that were looked at.
     objects: usize,
-    /// The places that these have written to, in the order of the first write.
+    /// The places that these effects have written to, in the order of the first write.
     written: IndexSet,
 }
 
-/// A place that a write empties or replaces: an attribute or global by its name, or all that something holds.
+/// A place that a write empties or replaces: an attribute or global by its name, or all contents of an object.
 type WrittenPlace = (VarId, Option<Name>);
 
-/// Places in their order.
+/// Places in the order of insertion.
 #[derive(Default)]
 struct IndexSet {
     order: Vec<WrittenPlace>,
@@ -83,7 +83,7 @@ impl Reversible for WatchedDrops {
 }
 
 impl Watched {
-    /// The outermost variable among what holds the value, or its own.
+    /// The outermost variable on the path to the value, or the value's own.
     fn reached(&self, cx: &OpcodeExecutor<'_>) -> Option<VarId> {
         if self.path.is_empty() {
             return Some(self.by);
@@ -91,7 +91,7 @@ impl Watched {
         self.parts(cx).next()
     }
 
-    /// The variables that the value and what holds it are.
+    /// The variables of the value and of the objects on the path to it.
     fn parts<'a>(&'a self, cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = VarId> + 'a {
         let own = self.path.is_empty().then_some(self.by);
         own.into_iter().chain(self.path.iter().filter_map(|part| cx.identities.at_address(*part)))
@@ -99,7 +99,7 @@ impl Watched {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Watches what an argument of the outermost frame is, or holds, that this frame may own alone.
+    /// Watches an argument of the outermost frame and what it holds, if only this frame may own them.
     pub(crate) fn watch_argument(&mut self, value: VarId, object: &Bound<'_, PyAny>) -> Flow<()> {
         let object = object.clone().unbind().into_bound(self.py);
         let look = Look::new(self.py)?;
@@ -112,7 +112,7 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
-    /// The watched values that nothing holds any more, by the outermost variable that has gone with them.
+    /// The watched values that nothing holds any more, each as the outermost variable on its path.
     pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
         let mut lasting = None;
         self.watched_drops.all.iter().filter_map(move |watched| {
@@ -123,19 +123,18 @@ impl OpcodeExecutor<'_> {
         })
     }
 
-    /// The watched values that a frame may hold alone: its arguments, and what the trace has taken out of what was
-    /// given.
+    /// The watched values that the frame may alone own: its arguments, and those that the trace took out of them.
     pub(crate) fn all_taken(&self) -> impl Iterator<Item = VarId> + '_ {
         self.watched_drops.all.iter().filter_map(|watched| watched.reached(self))
     }
 
-    /// Whether the destruction of the value is observable.
+    /// True if the destruction of the value is observable.
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
         let is_watched = |watched: &Watched| watched.by == value || watched.parts(self).any(|part| part == value);
         self.watched_drops.all.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
 
-    /// Whether it shows when the value goes, or what it holds.
+    /// True if the destruction of the value, or of a value that it holds, is observable.
     pub fn shows_inside(&self, value: VarId) -> bool {
         let (mut pending, mut seen) = (vec![value], HashSet::new());
         while let Some(value) = pending.pop() {
@@ -150,12 +149,12 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// A watched value that nothing holds any more.
+/// Returns a watched value that nothing holds any more.
 pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
     cx.all_dropped().next()
 }
 
-/// Whether a frame holds the value, or what is handled, which the thread holds.
+/// True if a frame holds the value, or an exception that is being handled does, since the thread holds that.
 fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
     let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
     if cx.stack.iter().any(directly) {
@@ -180,19 +179,20 @@ fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
     false
 }
 
-/// What the writes leave in what outlives the frame.
+/// The values that remain, after all writes, in objects that outlive the frame.
 fn all_lasting(cx: &OpcodeExecutor<'_>) -> HashSet<VarId> {
     lasting::reachable(cx, lasting::lasting_values(cx)).into_iter().collect()
 }
 
-/// Why the instruction that was just simulated is to run natively: what it takes out of something from outside dies.
+/// Returns a graph break if the instruction just simulated has taken a value out of an object from outside that is
+/// destroyed by it. The instruction then runs natively.
 pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<Unwind>> {
     if cx.effects.len() <= cx.watched_drops.looked_at {
         return Ok(None);
     }
     let before = cx.watched_drops.all.len();
     look_at_writes(cx)?;
-    // What new code cannot load is not there any more once the write is replayed.
+    // A value that new code cannot load is lost once the write is replayed.
     let is_lost = |value: &VarId| !cx.trackers.is_sourced(cx.vars.tracker(*value));
     let lost = cx.watched_drops.all[before..].iter().filter_map(|watched| watched.reached(cx)).find(is_lost);
     let Some(dropped) = lost.or_else(|| dropped(cx)) else { return Ok(None) };
@@ -200,7 +200,7 @@ pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<U
     Ok(Some(Unwind::break_graph(ReasonId::UnsupportedMutation, text)))
 }
 
-/// Watches what the latest writes take out of objects from outside.
+/// Watches the values that the latest writes take out of objects from outside.
 fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
     let mut look = None;
     for at in cx.watched_drops.looked_at..cx.effects.len() {
@@ -227,7 +227,7 @@ fn look_at_writes(cx: &mut OpcodeExecutor<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Watches what dies with an object, and the object.
+/// Watches an object, and the values that are destroyed with it.
 fn watch_inside<'py>(
     cx: &mut OpcodeExecutor<'py>,
     look: &Look<'py>,
@@ -246,7 +246,7 @@ fn watch_inside<'py>(
     Ok(())
 }
 
-/// What a place that is written to held before the trace.
+/// Returns the objects that a written place held before the trace.
 fn held_before<'py>(cx: &OpcodeExecutor<'py>, look: &Look<'py>, effect: &Effect) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let real = |id: VarId| {
         let is_outside = cx.trackers.is_loadable(cx.vars.tracker(id));
@@ -267,7 +267,7 @@ fn held_before<'py>(cx: &OpcodeExecutor<'py>, look: &Look<'py>, effect: &Effect)
     }
 }
 
-/// What an object holds as an attribute in its dict or a slot.
+/// Returns the value of an object's attribute in its dict or a slot.
 fn attribute_of<'py>(object: &Bound<'py, PyAny>, name: &Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (key, is_entry) = key_of_entry(name).map_or((&**name, false), |key| (key, true));
     let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), key));

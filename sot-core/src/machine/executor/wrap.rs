@@ -20,36 +20,36 @@ use crate::policy::MAX_ITEMS;
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
 
-/// More pairs of objects than this are told apart by one guard for all of them.
+/// Maximum number of pairs of objects that have a guard each; more pairs share one guard.
 const MAX_PAIRS: usize = 64;
 
-/// Which variable an object is.
+/// Which object is which variable.
 #[derive(Default)]
 pub struct IdentityMap {
     variables: FxHashMap<usize, VarId>,
-    // Where among `objects` that of a variable is.
+    // Index in `objects` of the object of a variable.
     places: FxHashMap<VarId, usize>,
-    // An object wrapped once stays alive while the map knows its address.
+    // Keeps each wrapped object alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
     stand_ins: FxHashMap<VarId, StandIn>,
     classes: StandInClasses,
-    /// The tensors that plug-ins have found, by how.
+    /// Addresses of the tensors that plug-ins have found, by tracker.
     fetched: FxHashMap<TrackerId, usize>,
-    /// A way by which a plug-in has found two tensors.
+    /// A tracker by which a plug-in has found two tensors.
     contradiction: Option<TrackerId>,
 }
 
 /// A real object that stands for a variable made in the trace.
 struct StandIn {
     object: Py<PyAny>,
-    /// Whether the object said all of the variable's state when it was complete.
+    /// True if the object had all of the variable's state when it was complete.
     exact: bool,
     payload: Rc<dyn Variable>,
     writes: usize,
 }
 
 impl IdentityMap {
-    /// Forgets the variables from an index on.
+    /// Forgets the variables from `first` on.
     pub(super) fn forget_from(&mut self, first: VarId) {
         self.variables.retain(|_, variable| *variable < first);
         self.stand_ins.retain(|variable, _| *variable < first);
@@ -66,25 +66,25 @@ impl IdentityMap {
         self.variables.get(&address).copied()
     }
 
-    /// The object that a variable was wrapped from, or that has it as its storage.
+    /// The object that a variable was wrapped from, or whose storage it is.
     pub fn object_of(&self, variable: VarId) -> Option<&Py<PyAny>> {
         self.objects.get(*self.places.get(&variable)?)
     }
 
-    /// The variable is what an object keeps for the methods of its base.
+    /// Notes that `storage` is the variable for the part of an object that methods of its base class use.
     pub fn keeps(&mut self, object: &Bound<'_, PyAny>, storage: VarId) {
         self.places.insert(storage, self.objects.len());
         self.objects.push(object.clone().unbind());
     }
 
-    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
+    /// Notes that the real object for a variable is complete; `exact` if it has all of the variable's state.
     pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
         if let Some(stand_in) = self.stand_ins.get_mut(&id) {
             stand_in.exact = exact;
         }
     }
 
-    /// From here on the object is the variable.
+    /// Notes that the object and the variable are one.
     pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.places.insert(variable, self.objects.len());
@@ -92,7 +92,8 @@ impl IdentityMap {
     }
 }
 
-/// Real classes that stand for those made in the trace. Their bases forget them when the translation is over.
+/// Real classes that stand for those made in the trace. Their bases forget these subclasses at the end of the
+/// translation.
 #[derive(Default)]
 struct StandInClasses(Vec<Py<PyType>>);
 
@@ -104,7 +105,7 @@ impl Drop for StandInClasses {
     }
 }
 
-/// An object nobody looked at yet.
+/// A lazy variable: an object that the program has not looked at yet.
 struct LazyVariable {
     object: Py<PyAny>,
 }
@@ -133,7 +134,7 @@ impl Variable for LazyVariable {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The variable for an object reached through `tracker`.
+    /// Returns the variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.is_constant(object) {
             if let Some(changing) = changing::wrap_changing(self, object, tracker) {
@@ -153,13 +154,13 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    /// What a plug-in has found two tensors by, in words.
+    /// The text that says that a plug-in has found two tensors by one tracker, if it has.
     pub(crate) fn contradiction(&self) -> Option<String> {
         let tracker = self.identities.contradiction?;
         Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))
     }
 
-    /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
+    /// True if the tracker leads to another object at each call: one made for the call, or a part of one.
     pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
         let mut at = Some(tracker).filter(|_| !self.history.short_lived.arguments.is_empty());
         while let Some(id) = at {
@@ -171,7 +172,7 @@ impl<'py> OpcodeExecutor<'py> {
         false
     }
 
-    /// From here on the object is the variable, which was made in the trace.
+    /// Notes that the object stands for the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);
         let (payload, writes) = (self.vars.get(id), self.effects.len());
@@ -179,8 +180,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.identities.stand_ins.insert(id, stand_in);
     }
 
-    /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the
-    /// variable's state.
+    /// Returns the real object that stands for a variable made in the trace. Also returns whether the object is
+    /// complete and has all of the variable's state.
     pub fn stand_in(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
         let stand_in = self.identities.stand_ins.get(&id)?;
         let is_same = Rc::ptr_eq(&stand_in.payload, &self.vars.get(id));
@@ -192,7 +193,7 @@ impl<'py> OpcodeExecutor<'py> {
         Some((stand_in.object.bind(self.py).clone(), exact))
     }
 
-    /// A variable made in the trace for which a real object stands.
+    /// Adds a variable made in the trace for which a real object stands.
     pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
         if let Ok(class) = object.cast::<PyType>() {
             self.identities.classes.0.push(class.clone().unbind());
@@ -203,8 +204,8 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call
-    /// they might be one.
+    /// Guards that objects which the trace wrote to are not the same as other objects of their type that it looked
+    /// at. In another call they might be one object.
     pub fn assume_distinct(&mut self) {
         let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| told_apart(self, id)).collect();
         let mut written: Vec<VarId> = self.effects.written().collect();
@@ -223,14 +224,14 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// Whether the object is a value: its type and contents are all there is to it.
+    /// True if the object is a value: its type and contents are all that matters of it.
     pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
         cpython::is_atom(object) || self.runtime.backend.constants().is_constant(object)
     }
 
-    /// What the variable holds; the first look gives it its kind and its guards.
+    /// Returns the payload of a variable. The first look determines its kind and adds its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
-        // Whatever a handler does to a value begins here: one that goes round in circles ends.
+        // Every access of a handler to a value passes here, so endless recursion of handlers is refused here.
         self.refuse_circles()?;
         if !self.vars.look(id) {
             materialize_lazy(self, id)?;
@@ -242,7 +243,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.vars.get(id))
     }
 
-    /// What the variable holds, if it is of the kind `T`; a container is looked into.
+    /// Returns the payload of a variable, if it is of kind `T`. Looks into a container.
     pub fn see_as<T: Variable>(&mut self, id: VarId) -> Flow<Option<Rc<T>>> {
         let payload = self.see(id)?;
         if payload.opens_to() == Some(TypeId::of::<T>()) {
@@ -251,25 +252,25 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.vars.as_kind::<T>(id))
     }
 
-    /// A variable made in the trace.
+    /// Adds a variable made in the trace.
     pub fn produce(&mut self, payload: Rc<dyn Variable>) -> VarId {
         let tracker = self.trackers.add(Tracker::Produced);
         self.vars.add(payload, tracker)
     }
 
-    /// A constant of the trace.
+    /// Adds a constant of the trace.
     pub fn constant(&mut self, value: Py<PyAny>) -> VarId {
         let tracker = self.constant_tracker(value.clone_ref(self.py));
         let payload = (self.runtime.factories.constant)(value);
         self.vars.add(payload, tracker)
     }
 
-    /// The tracker of a constant.
+    /// Returns the tracker of a constant.
     pub fn constant_tracker(&mut self, value: Py<PyAny>) -> TrackerId {
         self.trackers.add(Tracker::Constant(ById(value)))
     }
 
-    /// The tracker of an object that guards have found as a key.
+    /// Returns the tracker of an object that guards have found as a key.
     pub fn found_tracker(&mut self, object: &Bound<'py, PyAny>) -> TrackerId {
         let object = ById(object.clone().unbind());
         self.trackers.add(if is_held_weakly(object.0.bind(self.py)) {
@@ -279,7 +280,7 @@ impl<'py> OpcodeExecutor<'py> {
         })
     }
 
-    /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make
+    /// Returns a variable for the result of a pure call made while tracing: a new value, which new code must make
     /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.is_constant(object) {
@@ -302,7 +303,7 @@ impl<'py> OpcodeExecutor<'py> {
             return (self.runtime.factories.exception)(self, object);
         }
         if let Ok(items) = object.cast::<PyIterator>() {
-            // What it gives is known: nothing but the trace advances it.
+            // The remaining items are known, because only the trace advances the iterator.
             let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
             self.patience.refuse_many(items.len())?;
             let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
@@ -312,13 +313,13 @@ impl<'py> OpcodeExecutor<'py> {
         self.met.class_of(object);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
-            // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
-            // another.
+            // Pure calls do not make types and functions, they only return existing ones. Of an immutable value any
+            // object will do.
             let tracker = self.constant_tracker(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }
         let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass"));
-        // New code would make a tuple of one that has names for its items.
+        // New code would make a plain tuple of a named tuple.
         if !has_kind || object.is_instance_of::<PyTuple>() {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             let text = format!("a call that makes a {name}");
@@ -369,7 +370,7 @@ fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: Tracker
     let first = cx.vars.tracker(known);
     match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
         (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
-        // What the program made in the trace holds the other object then.
+        // An object that the trace made will hold the new object then.
         (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
         (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
         (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
@@ -377,7 +378,7 @@ fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: Tracker
     }
 }
 
-/// The written objects are other ones than all the others.
+/// Guards that written objects are different objects from `others`, and from one another.
 fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
     others.sort_unstable();
     if written.len() * others.len() > MAX_PAIRS {
@@ -393,18 +394,18 @@ fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: 
     }
 }
 
-/// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
+/// Returns the tracker and type of an object from outside that only its identity tells from others of the type.
 fn told_apart<'py>(cx: &OpcodeExecutor<'py>, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
     let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(id));
     let looked_at = !matches!(payload.form(), Form::Lazy | Form::Class | Form::Module);
     (looked_at && cx.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(cx)))
 }
 
-/// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
-/// again.
+/// Breaks the graph where the trace looks at a class that is made anew at each call, or at an object of such a class.
+/// A translation that rests on the class would never be hit again.
 fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     let tracker = cx.vars.tracker(id);
-    // Before the first instruction there is nothing to break at.
+    // Before the first instruction the graph cannot break.
     if cx.history.short_lived.classes.is_empty()
         || cx.checkpoints.is_empty()
         || !cx.history.short_lived.classes.contains(&cx.trackers.path(tracker))
@@ -445,7 +446,7 @@ fn materialize_lazy(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     Ok(())
 }
 
-/// Notes a tensor that a plug-in has found. New code would load the same one where the trace has found two in one way.
+/// Notes a tensor that a plug-in has found. If a tracker has found two tensors, new code would load one for both.
 fn note_fetched(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
     let is_foreign = matches!(cx.trackers.get(tracker), Tracker::Foreign { .. });
     if is_foreign && cx.runtime.backend.is_tensor(object) {

@@ -1,5 +1,5 @@
-//! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running
-//! interpreter. A hole in the table is an unimplemented opcode: a graph break, never a crash.
+//! Opcode handlers: their registration, the stack picture that each declares, and the frozen table of the running
+//! interpreter. An opcode without a handler is a graph break, never a crash.
 
 mod overrides;
 
@@ -23,16 +23,16 @@ use crate::machine::variable::VarId;
 use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
-/// What a handler is told about its instruction.
+/// The instruction that a handler simulates.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     /// Number of the opcode in the running interpreter.
     pub opcode: u8,
-    /// The argument, prefixes folded in.
+    /// The argument, with `EXTENDED_ARG` prefixes folded in.
     pub arg: u32,
-    /// Where the instruction is.
+    /// The position of the instruction.
     pub at: Label,
-    /// Where it jumps, for jumps.
+    /// The jump target, for jumps.
     pub target: Option<Label>,
 }
 
@@ -61,13 +61,13 @@ pub enum Next {
 /// The function that simulates one opcode.
 pub type Handler = fn(&mut OpcodeExecutor<'_>, &Operand) -> Flow<Next>;
 
-/// A registration: which opcode, for which versions, how.
+/// The registration of a handler.
 pub struct OpcodeHandler {
     /// CPython's name of the opcode.
     pub name: &'static str,
-    /// Versions the handler is for.
+    /// Versions that the handler is for.
     pub versions: VersionRange,
-    /// What is known of it besides the simulation.
+    /// Properties of the opcode besides its simulation.
     pub description: Description,
     /// The simulation.
     pub handler: Handler,
@@ -95,12 +95,12 @@ static TABLE: OnceCell<DispatchTable> = OnceCell::new();
 /// The handlers of the running interpreter by opcode number, with their overrides.
 pub struct DispatchTable {
     handlers: [Option<&'static OpcodeHandler>; 256],
-    /// The first to be asked first.
+    /// Overrides by opcode number, the first to be called first.
     overrides: [Vec<&'static OpcodeOverride>; 256],
 }
 
 impl DispatchTable {
-    /// The registrations that fit `version`, frozen for as long as the process lives.
+    /// Freezes the registrations that fit `version`, for the lifetime of the process.
     pub fn start(py: Python<'_>, version: PyVersion) -> Result<&'static DispatchTable, RegistrationError> {
         let table = TABLE.get_or_try_init(|| Self::freeze(py, version))?;
         set_descriptions(table.iter().map(|(opcode, handler)| (opcode, &handler.description)));
@@ -113,7 +113,7 @@ impl DispatchTable {
         Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter(), overrides)
     }
 
-    /// Freezes the given registrations; `freeze` gives it all there are.
+    /// Freezes the given registrations; [`DispatchTable::freeze`] passes all that are linked.
     pub fn from_handlers(
         py: Python<'_>,
         version: PyVersion,
@@ -178,29 +178,29 @@ impl DispatchTable {
         Some(overrides::simulate(cx, operand, handler, overrides))
     }
 
-    /// The handler of an opcode.
+    /// Returns the handler of an opcode.
     pub fn get(&self, opcode: u8) -> Option<&'static OpcodeHandler> {
         self.handlers[opcode as usize]
     }
 
-    /// What overrides the handler of an opcode, the first to be asked first.
+    /// Returns the overrides of an opcode, the first to be called first.
     pub fn overrides(&self, opcode: u8) -> &[&'static OpcodeOverride] {
         &self.overrides[opcode as usize]
     }
 
-    /// All handlers with their opcode numbers.
+    /// Returns all handlers with their opcode numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &'static OpcodeHandler)> + '_ {
         self.handlers.iter().enumerate().filter_map(|(n, h)| h.map(|h| (n as u8, h)))
     }
 }
 
-/// Compares the declared picture with CPython's own stack effect, for a few arguments.
+/// Compares the declared picture with CPython's own stack effect, for some arguments.
 fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<(), RegistrationError> {
     let Some((inputs, outputs)) = handler.description.picture else { return Ok(()) };
     let has_arg = Opcodes::get(py).info(opcode).has_arg;
     let arguments: &[u32] = if has_arg { &[0, 1, 2, 3, 8] } else { &[0] };
     for &arg in arguments {
-        // Some arguments are invalid for some opcodes; those say nothing about the picture.
+        // CPython refuses some arguments of some opcodes; these say nothing about the picture.
         let Ok(effect) = stack_effect(py, opcode, arg, false) else { continue };
         let declared = outputs.of(arg) as i32 - inputs.of(arg) as i32;
         if declared != effect {
@@ -213,9 +213,9 @@ fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<
     Ok(())
 }
 
-/// What a handler's body may evaluate to, given that its picture shows `N` results.
+/// What the body of a handler may evaluate to if its picture shows `N` results.
 pub trait Outcome<const N: usize> {
-    /// Pushes the results and says where to go.
+    /// Pushes the results and returns where the simulation goes.
     fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next;
 }
 
@@ -257,11 +257,11 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// opcode! { POP_TOP [3.8..3.14] (value -- ) => |_cx, _| { let _ = value; Ok(()) } }
 /// opcode! { NOP [3.8..3.14] (..) => |_cx, _| Ok(Next::Continue) }
 /// ```
-/// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says;
-/// `(..)` means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them,
-/// or a `Next`.
+/// Names in the picture are variables in the body, the deepest item first. `[items]` stands for as many items as the
+/// argument says. `(..)` means that the body moves the stack itself. The body evaluates to a `Flow` of `()`, one
+/// `VarId`, an array of them, or a [`Next`](crate::opcode::Next).
 ///
-/// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
+/// Behind the picture come other properties of the instruction, as calls of methods of [`Description`]:
 ///
 /// ```
 /// use sot_core::opcode;
@@ -273,10 +273,9 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// }
 /// ```
 ///
-/// What has a handler is overridden, by as many crates as wish: the override with the highest priority (0 unless it
-/// says something else) is asked first, then, of those with one priority, the one whose crate's name comes first.
-/// `next.call(cx)` simulates the instruction as it would be without the override. What else is known of the instruction
-/// stays true of it, its stack effect among it.
+/// Any number of crates may override a handler. The override with the highest priority (default 0) is called first;
+/// overrides of one priority are ordered by the names of their crates. `next.call(cx)` simulates the instruction as
+/// it would be without the override. Declared properties of the instruction, such as its stack effect, stay in force.
 ///
 /// ```
 /// use sot_core::opcode;
@@ -371,7 +370,7 @@ macro_rules! opcode {
     };
 }
 
-/// The range between two version literals; a literal that is no version stops the build.
+/// Returns the range between two version literals. A literal that is no version stops the build.
 #[must_use]
 pub const fn versions(since: &str, until: &str) -> VersionRange {
     match (PyVersion::parse(since), PyVersion::parse(until)) {

@@ -1,4 +1,4 @@
-//! Overrides of opcode handlers: what an opcode means besides, or instead of, what its handler says.
+//! Overrides of opcode handlers, which extend or replace the simulation of an opcode.
 
 use std::cell::Cell;
 
@@ -14,16 +14,16 @@ use crate::machine::overriding::{error, Override};
 use crate::origin::{Linked, Registered, RegistrationOrigin};
 use crate::version::{PyVersion, VersionRange};
 
-/// The function of an override.
+/// Simulates one instruction in the place of a handler, which it may call.
 pub type OverridingHandler = fn(&mut OpcodeExecutor<'_>, &Operand, &OverriddenOpcode<'_>) -> Flow<Next>;
 
-/// A registration that is asked before the handler of an opcode.
+/// A registration that is called before the handler of an opcode.
 pub struct OpcodeOverride {
     /// CPython's name of the opcode.
     pub name: &'static str,
-    /// Versions it is for.
+    /// Versions that the override is for.
     pub versions: VersionRange,
-    /// Higher is asked first.
+    /// Overrides with a higher priority are called first.
     pub priority: i32,
     /// The simulation.
     pub handler: OverridingHandler,
@@ -46,7 +46,7 @@ impl Override for OpcodeOverride {
 }
 
 impl OpcodeOverride {
-    /// Refuses a range in which there is no interpreter that sot knows: such an override is never asked.
+    /// Refuses a version range without any supported interpreter, because such an override is never called.
     pub(super) fn check_range(&self) -> Result<(), RegistrationError> {
         if (PyVersion::OLDEST.0..=PyVersion::NEWEST.0).any(|minor| self.versions.contains(PyVersion(minor))) {
             return Ok(());
@@ -60,14 +60,14 @@ impl OpcodeOverride {
     }
 }
 
-/// What an override stands before.
+/// The overrides and the handler that come after an override.
 pub struct OverriddenOpcode<'a> {
     handler: &'static OpcodeHandler,
     rest: &'a [&'static OpcodeOverride],
     operand: &'a Operand,
-    /// The height of the stack that the instruction finds.
+    /// Depth of the stack before the instruction.
     found: isize,
-    /// By how much the stack grew when the handler ran last.
+    /// Number of items by which the stack grew in the last run of the handler.
     growth: &'a Cell<Option<isize>>,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn simulate(
     })
 }
 
-/// Whether an instruction makes the stack grow by so many items.
+/// True if CPython's instruction makes the stack grow by this number of items.
 fn is_cpythons(py: Python<'_>, handler: &OpcodeHandler, operand: &Operand, jumps: bool, grown: isize) -> bool {
     let declared = handler
         .description

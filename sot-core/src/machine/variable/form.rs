@@ -1,34 +1,34 @@
-//! What a value is, as far as other kinds and the core have to tell values apart.
+//! The form of a value, for kinds and for core code that must tell values apart.
 
-/// The forms of values that are told apart by more than what they do. Most kinds, and as a rule those of plug-ins, have
-/// none: they answer the questions of [`Variable`](super::Variable).
+/// Form of a value, where code must tell values apart by more than their behaviour. Most kinds, and nearly all of
+/// plug-ins, have the form [`Form::Other`] and are told apart by the methods of [`Variable`](super::Variable).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// A tensor of the backend.
     Tensor,
     /// A numpy array.
     Array,
-    /// A value from outside that nobody has looked at yet.
+    /// A lazy variable: a value from outside that the program has not looked at yet.
     Lazy,
     /// A module.
     Module,
     /// A class.
     Class,
-    /// An object of a class in Python, made in the trace or from outside.
+    /// An object of a class written in Python, made in the trace or from outside.
     Instance,
     /// An object of which only attributes and methods are known.
     Object,
-    /// An object of a class that extends one of the builtin types.
+    /// An object of a class that extends a builtin type.
     Subclass,
     /// An exception.
     Exception,
-    /// A function in Python.
+    /// A function written in Python.
     Function,
-    /// A function in C.
+    /// A function written in C.
     BuiltinFunction,
     /// A bound method.
     Method,
-    /// A bound method of C's.
+    /// A bound method written in C.
     BuiltinMethod,
     /// A `super` object.
     Super,
@@ -56,6 +56,6 @@ pub enum Form {
     Range,
     /// A slice.
     Slice,
-    /// None of these.
+    /// Any other value.
     Other,
 }

@@ -1,5 +1,5 @@
-//! The registry of variable kinds: which Python objects a kind wraps, and the few kinds the executor itself must be
-//! able to make.
+//! The registry of variable kinds: which Python objects a kind wraps, and the few kinds that the executor itself
+//! makes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,28 +21,29 @@ use crate::tracker::{self, TrackerId};
 /// Makes the payload for a Python object reached through a tracker.
 pub type Wrap = fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId) -> Flow<Rc<dyn Variable>>;
 
-/// Which objects a kind wraps.
+/// The objects that a kind wraps.
 pub enum KindClaim {
     /// Objects of exactly these types.
     Types(fn(Python<'_>) -> PyResult<Vec<Py<PyAny>>>),
-    /// Objects a test accepts; of several kinds the one with the highest rank wins.
+    /// Objects that a test accepts. Of several kinds whose tests accept an object, the one with the highest rank
+    /// wraps it.
     When {
-        /// Higher is asked first. No two kinds may have the same rank.
+        /// Tests of a higher rank are called first. No two kinds may have the same rank.
         rank: u16,
         /// The test; it must not run Python code.
         test: fn(&Bound<'_, PyAny>) -> bool,
     },
-    /// None: the kind only arises in the trace.
+    /// No objects: values of the kind only arise in the trace.
     Nothing,
 }
 
-/// A registration.
+/// The registration of a kind.
 pub struct VariableKind {
     /// Unique name.
     pub name: &'static str,
-    /// Which objects it wraps.
+    /// The objects that the kind wraps.
     pub claim: KindClaim,
-    /// How it wraps them.
+    /// Makes the payload for an object.
     pub wrap: Wrap,
     /// Where it is registered.
     pub origin: RegistrationOrigin,
@@ -56,17 +57,17 @@ impl Registered for VariableKind {
     }
 }
 
-/// Makes the payload in the place of another kind; what that would have made is asked of the last.
+/// Makes the payload in the place of another kind's `wrap`, which it may call by the last argument.
 pub type OverridingWrap =
     fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId, &OverriddenKind<'_>) -> Flow<Rc<dyn Variable>>;
 
-/// A registration that is asked before a kind wraps an object.
+/// A registration that is called before the `wrap` of a kind.
 pub struct KindOverride {
     /// The name of the kind.
     pub name: &'static str,
-    /// Higher is asked first.
+    /// Overrides with a higher priority are called first.
     pub priority: i32,
-    /// How it wraps the object.
+    /// Makes the payload for an object.
     pub wrap: OverridingWrap,
     /// Where it is registered.
     pub origin: RegistrationOrigin,
@@ -86,7 +87,7 @@ impl Override for KindOverride {
     }
 }
 
-/// What an override of a kind stands before.
+/// The overrides and the kind that come after an override.
 pub struct OverriddenKind<'a> {
     kind: &'static VariableKind,
     rest: &'a [&'static KindOverride],
@@ -127,8 +128,9 @@ impl OverriddenKind<'_> {
 /// variable_kind! { "null" }
 /// ```
 ///
-/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); which objects are its
-/// own stays. `next.wrap(cx, object, tracker)` wraps as it would be without the override:
+/// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); an override does not
+/// change which objects the kind wraps. `next.wrap(cx, object, tracker)` wraps an object as it would be without the
+/// override:
 ///
 /// ```
 /// use sot_core::variable_kind;
@@ -183,14 +185,14 @@ impl VariableKind {
     }
 }
 
-/// The frozen registry.
+/// The frozen registry of kinds.
 pub struct KindTable {
     by_type: HashMap<usize, &'static VariableKind>,
     by_rank: Vec<(u16, fn(&Bound<'_, PyAny>) -> bool, &'static VariableKind)>,
     names: HashMap<&'static str, &'static VariableKind>,
-    /// By the names of kinds; the first to be asked first.
+    /// Overrides by the name of their kind, the first to be called first.
     overrides: HashMap<&'static str, Vec<&'static KindOverride>>,
-    // Keeps the types alive, so that their addresses stay theirs.
+    // Keeps the types alive, so that no other type gets their addresses.
     #[allow(dead_code, reason = "held, not read")]
     kept_types: Vec<Py<PyAny>>,
 }
@@ -202,7 +204,7 @@ impl KindTable {
         Self::from_kinds(py, inventory::iter::<VariableKind>.into_iter(), overrides)
     }
 
-    /// Freezes the given registrations; `freeze` gives it all there are.
+    /// Freezes the given registrations; [`KindTable::freeze`] passes all that are linked.
     pub fn from_kinds(
         py: Python<'_>,
         registered: impl Iterator<Item = &'static VariableKind>,
@@ -269,12 +271,12 @@ impl KindTable {
         Ok(())
     }
 
-    /// The kind that wraps objects of exactly this type.
+    /// Returns the kind that wraps objects of exactly this type.
     pub fn of_type(&self, ty: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
         self.by_type.get(&(ty.as_ptr() as usize)).copied()
     }
 
-    /// The kind that wraps `object`.
+    /// Returns the kind that wraps `object`.
     pub fn find(&self, object: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
         if let Some(kind) = self.by_type.get(&(object.get_type().as_ptr() as usize)) {
             return Some(kind);
@@ -282,7 +284,7 @@ impl KindTable {
         self.by_rank.iter().find(|(_, test, _)| test(object)).map(|(.., kind)| *kind)
     }
 
-    /// Wraps an object as a kind and what overrides it say.
+    /// Wraps an object by the overrides of a kind and the kind itself.
     pub fn wrap(
         &self,
         kind: &'static VariableKind,
@@ -299,17 +301,17 @@ impl KindTable {
         Ok(payload)
     }
 
-    /// The kind of a name.
+    /// Returns the kind with this name.
     pub fn named(&self, name: &str) -> Option<&'static VariableKind> {
         self.names.get(name).copied()
     }
 
-    /// Whether some kind is neither the tracer's nor its own backend's.
+    /// True if some kind is registered neither by the tracer nor by its own backend.
     pub(crate) fn has_plugins(&self) -> bool {
         self.names.values().any(|kind| !origin::is_of_the_tracer(kind.linked().origin.krate))
     }
 
-    /// Names of all kinds, sorted.
+    /// Returns the names of all kinds, sorted.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.names.keys().copied().collect();
         names.sort_unstable();
@@ -317,8 +319,8 @@ impl KindTable {
     }
 }
 
-/// Refuses what a plug-in says of an object that is of no type it has, or of another object. What an object of a
-/// derived class holds may be wrapped by itself, as an object of the base.
+/// Refuses a plug-in's payload that stands for another object, or whose type is not a base of the object's type. A
+/// base is allowed because an object of a derived class may be wrapped as an object of the base.
 fn refuse_other(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, payload: &dyn Variable) -> Flow<()> {
     let (own, said) = (object.get_type(), payload.python_type(cx));
     let is_other = payload.object().is_some_and(|said| !said.is(object));
@@ -335,41 +337,41 @@ fn refuse_other(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, payload: &dy
     Err(pyo3::exceptions::PyTypeError::new_err(text).into())
 }
 
-/// The kinds the executor itself makes. Registered once, by the crate that holds them.
+/// Makers of the kinds that the executor itself needs. Registered once, by the crate that has the kinds.
 pub struct Factories {
     /// A known immutable value.
     pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
-    /// Whether an object is an immutable value that C code keeps.
+    /// True if an object is an immutable value, so that one object may stand for those made anew at each call.
     pub is_value: fn(&Bound<'_, PyAny>) -> bool,
-    /// An object known only by what CPython says of it.
+    /// A real object without a kind of its own, handled by CPython's general rules only.
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
-    /// An exception made by C code while tracing.
+    /// An exception that C code has raised while tracing.
     pub exception: for<'py> fn(&mut OpcodeExecutor<'py>, &Bound<'py, PyAny>) -> Flow<VarId>,
-    /// The interpreter tells an exception more, if it knows nothing of the kind.
+    /// Sets attributes that the interpreter fills in on an exception (`name`, `obj`), if all of them are unset.
     pub tell: fn(&mut OpcodeExecutor<'_>, VarId, &[(&str, VarId)]) -> Flow<()>,
     /// An iterator over `x[0]`, `x[1]` and so on, for an object without `__iter__`.
     pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// `x.__dict__`
     pub instance_dict: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
-    /// A frame of the trace.
+    /// The frame object of a simulated frame.
     pub frame: fn(&mut OpcodeExecutor<'_>, &Rc<TracedFrame>) -> VarId,
-    /// The empty stack slot of calls.
+    /// The NULL that calls have on the stack.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.
     pub tuple: fn(Vec<VarId>) -> Rc<dyn Variable>,
     /// A list of variables, for results of the framework and unpacking.
     pub list: fn(Vec<VarId>) -> Rc<dyn Variable>,
-    /// A dict with string keys, as `**kwargs` makes it.
+    /// A dict with string keys, for `**kwargs`.
     pub keyword_dict: fn(&mut OpcodeExecutor<'_>, Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>>,
-    /// A cell with contents or empty.
+    /// A cell, with contents or empty.
     pub cell: fn(Option<VarId>) -> Rc<dyn Variable>,
     /// A bound method: function and receiver.
     pub method: fn(VarId, VarId) -> Rc<dyn Variable>,
-    /// A C method (the descriptor in the type) bound to a receiver.
+    /// A C method, which is the descriptor in the type, bound to a receiver.
     pub builtin_method: fn(Py<PyAny>, VarId) -> Rc<dyn Variable>,
-    /// A result of the graph.
+    /// A tensor that is a result of the graph.
     pub tensor: fn(SymbolId, TensorMeta) -> Rc<dyn Variable>,
-    /// A tensor from outside that has a result of the graph for its value; what it was before.
+    /// A tensor from outside whose value is now a result of the graph; the last argument is its former payload.
     pub written: fn(Python<'_>, SymbolId, TensorMeta, Rc<dyn Variable>) -> Rc<dyn Variable>,
     /// A generator over a frame that has not run yet.
     pub generator: fn(Frame) -> Rc<dyn Variable>,

@@ -1,5 +1,4 @@
-//! How a value says in what way new code makes it anew: the narrow interface to the code generator that variable kinds
-//! see.
+//! How a value is made anew by new code: the narrow interface to the code generator that variable kinds see.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
@@ -12,12 +11,12 @@ use crate::error::Flow;
 use crate::machine::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
 use crate::tracker::TrackerId;
 
-/// What new code gives to a call, or writes somewhere: a value of the trace, a constant, or a container of such that
-/// the trace does not have.
+/// An argument of a call, or a value that new code writes: a value of the trace, a constant, or a new container of
+/// such values.
 pub enum Argument {
     /// A value of the trace.
     Variable(VarId),
-    /// An object that the code holds.
+    /// An object among the constants of the new code.
     Constant(Py<PyAny>),
     /// A new tuple.
     Tuple(Vec<Argument>),
@@ -80,62 +79,64 @@ impl Argument {
     }
 }
 
-/// Writes the instructions that make a value anew. What is loaded lies on top of the stack.
+/// Writes the instructions that make a value anew. Loads push onto the value stack.
 pub trait Rebuild<'py> {
     /// The interpreter.
     fn py(&self) -> Python<'py>;
-    /// The trace, which has ended: nothing is added to it.
+    /// The trace, which has ended, so nothing is added to it.
     fn cx(&self) -> &OpcodeExecutor<'py>;
 
     /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
     fn load(&mut self, variable: VarId) -> Flow<()>;
-    /// Loads what the code is to give to a call. Containers are new ones.
+    /// Loads an argument of a call. Containers are new ones.
     fn load_argument(&mut self, argument: Argument) -> Flow<()>;
     /// Loads a constant.
     fn load_const(&mut self, value: Py<PyAny>) -> Flow<()>;
     /// `<top of stack>.name`
     fn load_attr(&mut self, name: &str) -> Flow<()>;
-    /// `object.name = value`, or its deletion.
+    /// `object.name = value`, or its deletion if `value` is `None`.
     fn store_attr(&mut self, object: VarId, name: &str, value: Option<Argument>) -> Flow<()>;
-    /// Loads an object's `__dict__`. A `__getattribute__` of the program's is not asked.
+    /// Loads an object's `__dict__` without calling a `__getattribute__` of the program.
     fn load_instance_dict(&mut self, object: VarId) -> Flow<()>;
     /// Loads a globals dict.
     fn load_globals(&mut self, tracker: TrackerId) -> Flow<()>;
-    /// Loads a generator that is suspended where the frame is.
+    /// Loads a generator that is suspended where `frame` is.
     fn load_suspended(&mut self, frame: &Frame) -> Flow<()>;
-    /// One instruction with its plain argument.
+    /// Writes one instruction with its plain argument.
     fn op(&mut self, op: Op, arg: u32) -> Flow<()>;
-    /// The operator on the two items on top of the stack.
+    /// Applies an operator to the two items on top of the stack.
     fn binary(&mut self, op: BinaryOp) -> Flow<()>;
 
-    /// Before the callable of a call is loaded.
+    /// Begins a call, before its callable is loaded.
     fn before_callable(&mut self) -> Flow<()>;
-    /// Behind the callable of a call, before its arguments.
+    /// Continues a call behind its callable, before its arguments are loaded.
     fn after_callable(&mut self) -> Flow<()>;
-    /// Ends a call with so many arguments.
+    /// Ends a call with this number of arguments.
     fn end_call(&mut self, argc: u32) -> Flow<()>;
     /// `callable(*args, **keywords)`
     fn call_with(&mut self, callable: Argument, args: &CallArgs) -> Flow<()>;
 
-    /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the
-    /// first, so that the later ones may refer to the object.
+    /// Makes the top of the stack the variable's object. A payload that makes an object in several steps calls this
+    /// after the first step, so that later steps may refer to the object.
     fn define(&mut self, variable: VarId) -> Flow<()>;
-    /// Whether the variable's object has been made.
+    /// True if the variable's object has been made.
     fn is_defined(&self, variable: VarId) -> bool;
-    /// Whether a container is to be made empty, and filled when what leads back to it has been made.
+    /// True if a container leads back to a value that is being made. It must then be made empty, and is filled once
+    /// that value exists.
     fn leaves_empty(&mut self, container: VarId) -> bool;
-    /// The container is made with all that is in it, though that leads back to it.
+    /// Makes [`Rebuild::leaves_empty`] false for a container, although it leads back to a value that is being made.
     fn makes_whole(&mut self, container: VarId);
-    /// Whether a new cell is to be left empty, to be filled later.
+    /// True if a new cell must be left empty because a class is being made. The cell is filled at the end of the
+    /// class.
     fn leaves_open(&mut self, cell: VarId) -> bool;
-    /// A class begins to be made: cells of functions in it stay empty until it is there.
+    /// Begins a class. Cells of functions in it stay empty until the class exists.
     fn begin_class(&mut self);
-    /// The class is made, and the cells are filled.
+    /// Ends a class: the class exists, and the cells are filled.
     fn end_class(&mut self) -> Flow<()>;
 }
 
 impl dyn Rebuild<'_> + '_ {
-    /// Starts a call whose arguments are loaded one by one.
+    /// Begins a call whose arguments are loaded one by one.
     pub fn begin_call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         self.before_callable()?;
         callable(self)?;
@@ -157,7 +158,7 @@ impl dyn Rebuild<'_> + '_ {
         self.end_call(given)
     }
 
-    /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
+    /// Makes a class. Functions in it may have it in their closures, whose cells are filled once the class exists.
     pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         self.begin_class();
         make(self)?;

@@ -1,4 +1,4 @@
-//! The protocol of a variable: what the executor may ask of a value. Every question has a default answer: that of
+//! The protocol of a variable: what the executor may ask of a value. Every method has a default: the answer of
 //! CPython's object model for an object of the type, or a graph break where only running the code would tell.
 
 use std::any::{Any, TypeId};
@@ -14,29 +14,30 @@ use crate::guard::{Identity, Test};
 use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
 use crate::tracker::TrackerId;
 
-/// A value as the argument of a graph statement: the object the builder gets, and its text in the StatementIR.
+/// A value as an argument of a graph statement: the object for the builder, and the text in the StatementIR.
 pub struct GraphArgument {
     /// A graph value, or plain Python objects holding such values.
     pub value: Py<PyAny>,
-    /// How the statement prints it.
+    /// The text of the value in the statement.
     pub text: String,
-    /// Whether a graph value is in it.
+    /// True if the value contains a graph value.
     pub holds_tensor: bool,
 }
 
-/// What shows when a value dies.
+/// What is observable when a value is destroyed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
     /// Nothing.
     Silent,
-    /// That it does not end when it should, of which CPython tells; it looks at nothing.
+    /// A generator yields although it is being closed, which CPython reports as an error. Nothing else is observable.
     Refused,
-    /// Code of the program runs that may do anything.
+    /// Code of the program runs, which may do anything.
     Shows,
 }
 
-/// What the simulation knows of a Python value. Payloads are immutable; `this` is the variable that holds the payload.
-/// A kind answers what it knows better than the defaults. Methods stand by CPython's protocols.
+/// What the simulation knows of a Python value. Payloads are immutable; `this` is the variable that holds the
+/// payload. A kind overrides the methods for which it has a better answer than CPython's general rules. Methods are
+/// grouped by CPython's protocols.
 pub trait Variable: Any {
     // What the value is.
 
@@ -49,7 +50,7 @@ pub trait Variable: Any {
     /// The value for logs: `TensorVariable(shape: [2, 3], ...)`.
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String;
 
-    /// What the value is, where others have to tell.
+    /// The form of the value, for code that must tell forms apart.
     fn form(&self) -> Form {
         Form::Other
     }
@@ -59,74 +60,75 @@ pub trait Variable: Any {
         None
     }
 
-    /// The real object, if there is one; its state may lag behind the trace.
+    /// The real object, if there is one. It may lack the trace's own writes.
     fn object(&self) -> Option<&Py<PyAny>> {
         self.constant()
     }
 
-    /// A Python object equal to the value, if everything in it is known: for folding pure calls. It may be a fresh
-    /// copy.
+    /// A Python object equal to the value, if everything in it is known. It may be a fresh copy, and is used to fold
+    /// pure calls.
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         self.constant().map(|value| value.clone_ref(cx.py))
     }
 
-    /// Whether the methods of C's in its type's slots (`list.__len__`) do what the variable does when it is asked. Not
-    /// where it asks for those methods itself.
+    /// True if a C method in a slot of the type (`list.__len__`) may be answered by the variable's own method. False
+    /// for a kind whose methods call those slots, which would not end.
     fn answers_slots(&self) -> bool {
         true
     }
 
-    // What is assumed of it, and what graphs take of it.
+    // Its guards, and its use in graphs.
 
-    /// The guards that hold for a sourced value once it is looked at.
+    /// Adds the guards of a sourced value when it is first looked at.
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let ty = self.python_type(cx);
         cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
         Ok(())
     }
 
-    /// The tracker of `type(x)`.
+    /// Returns the tracker of `type(x)`.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         object_model::type_tracker(cx, this, self.python_type(cx))
     }
 
-    /// The payload that it is replaced by where a container is looked into, if it is one that nobody has looked into.
+    /// For a container that has not been looked into: the type of the payload that [`Variable::open`] puts in its
+    /// place.
     fn opens_to(&self) -> Option<TypeId> {
         None
     }
 
-    /// Looks into a container that nobody has looked into.
+    /// Looks into a container that has not been looked into, and replaces its payload.
     fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let _ = (cx, this);
         Ok(())
     }
 
-    /// The graph's symbol, for a tensor computed in the graph.
+    /// The symbol of a tensor computed in the graph.
     fn symbol(&self) -> Option<SymbolId> {
         None
     }
 
-    /// The value as an argument of a graph statement.
+    /// Returns the value as an argument of a graph statement.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
         object_model::graph_argument(cx, this, self.object())
     }
 
-    // New code that makes it anew.
+    // New code that makes the value anew.
 
-    /// Looks into the value as far as making it anew needs, and assumes what that rests on, once the simulation has
-    /// ended: code generation adds nothing to the trace. Asked of values that new code may have to make.
+    /// Looks into the value as far as making it anew requires, and adds guards for that. Called when the simulation
+    /// has ended, because code generation adds nothing to the trace, for values that new code may have to make.
     fn prepare(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let _ = (cx, this);
         Ok(())
     }
 
-    /// Emits code that makes the value anew and leaves it on the stack. Not asked of values that can be loaded.
+    /// Writes code that makes the value anew and leaves it on the stack. Not called for values that can be loaded.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.cx()))))
     }
 
-    /// Emits code that brings a container that outlives the frame to the contents it has in the trace.
+    /// Writes code that restores, in a container which outlives the frame, the contents that it has in the trace.
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let _ = this;
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
@@ -134,28 +136,29 @@ pub trait Variable: Any {
 
     // Its lifetime.
 
-    /// Variables the value holds.
+    /// The variables that the value refers to.
     fn children(&self) -> Vec<VarId> {
         Vec::new()
     }
 
-    /// Of these, without those that are only needed to write what the value has come to.
+    /// The children without those that are only needed to write the final contents.
     fn holds(&self) -> Vec<VarId> {
         self.children()
     }
 
-    /// Whether something that outlives the frame holds the value, though the trace has made it.
+    /// True if something that outlives the frame holds the value, although the trace made it.
     fn is_held_outside(&self) -> bool {
         false
     }
 
-    /// Whether code of the program runs when the value, made in the trace, dies.
+    /// True if code of the program runs when the value, which was made in the trace, is destroyed.
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
         let _ = cx;
         false
     }
 
-    /// What that code does, wherever in the trace it runs, while these variables live on.
+    /// What is observable when the value is destroyed, at any point of the trace, while the `living` variables live
+    /// on.
     fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
         let _ = (cx, this, living);
         Death::Shows
@@ -163,30 +166,30 @@ pub trait Variable: Any {
 
     // Attributes.
 
-    /// `x.name`; `None` means `AttributeError`.
+    /// `x.name`; `None` if it raises `AttributeError`.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
         object_model::get_attr(cx, this, name)
     }
 
-    /// `x.name = value`
+    /// `x.name = value`, or `del x.name` if `value` is `None`.
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>, value: Option<VarId>) -> Flow<()> {
         object_model::set_attr(cx, this, name, value)
     }
 
-    /// `x.__class__ = class`, past a `__setattr__` of the program's.
+    /// `x.__class__ = class`, without a `__setattr__` of the program.
     fn set_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, class: VarId) -> Flow<()> {
         let _ = (cx, this, class);
         let text = "attribute '__class__' is written through a getset_descriptor";
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
     }
 
-    /// `x.__get__(instance, type(instance))` for kinds with a rule of their own; `None` follows the type's method.
+    /// `x.__get__(instance, type(instance))` for kinds with a rule of their own; `None`: the type's method decides.
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
         let _ = (cx, this, instance);
         Ok(None)
     }
 
-    /// A special method looked up on the type, for kinds whose type's own is not to be followed.
+    /// A special method looked up on the type, for kinds that do not follow the type's own method.
     fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
         let _ = (cx, this, name);
         Ok(None)
@@ -221,7 +224,7 @@ pub trait Variable: Any {
         object_model::contains(cx, this, item)
     }
 
-    /// `len(x)`; `None` when the type has no length.
+    /// `len(x)`
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         object_model::len(cx, this)
     }
@@ -238,7 +241,7 @@ pub trait Variable: Any {
         object_model::next(cx, this)
     }
 
-    /// The items, if the value is a sequence or collection whose iteration is known without running anything.
+    /// The items, if the value is a sequence or collection that can be iterated without running code.
     fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
         let _ = (cx, this);
         Ok(None)
@@ -251,12 +254,12 @@ pub trait Variable: Any {
         object_model::truth(cx, this)
     }
 
-    /// `-x` and its kin.
+    /// `-x`, `+x` or `~x`.
     fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
         object_model::call_special(cx, this, op.method(), &[])
     }
 
-    /// One side of a binary operator; `reflected` when `this` is the right operand. `None` means `NotImplemented`.
+    /// One side of a binary operator; `reflected` if `this` is the right operand. `None`: `NotImplemented`.
     fn binary(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -268,19 +271,19 @@ pub trait Variable: Any {
         object_model::binary(cx, op, this, other, reflected)
     }
 
-    /// `x += other` and its kin; `None` means: do as the plain operator.
+    /// `x += other` and the like. `None`: the plain operator decides.
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         object_model::inplace(cx, op, this, other)
     }
 
-    /// `x += other` where no method for numbers has answered (`sq_inplace_concat`); `None` if there is no such thing.
+    /// `x += other` where no numeric method has answered (`sq_inplace_concat`); `None` if the type has no such slot.
     fn concat_in_place(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<Option<VarId>> {
         Ok(None)
     }
 
     // Comparisons.
 
-    /// One side of a comparison. `None` means `NotImplemented`.
+    /// One side of a comparison. `None`: `NotImplemented`.
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         object_model::compare(cx, op, this, other)
     }

@@ -1,9 +1,9 @@
-"""Verify mode (`SOT_VERIFY=1`): each call that was asked for runs twice, as it is and translated, and is compared.
+"""Verify mode (`SOT_VERIFY=1`): runs each call of a translated function twice, natively and translated, and compares.
 
-The program's own run comes first. It has the program's objects, but copies of the tensors in their places; what it
-wrote is taken back before the translated run, whose result the program gets. `state` looks at objects, `snapshot` and
-`writes` take writes back, `image` says what a run left behind, `outside` keeps the first run from doing what cannot be
-taken back.
+The program's own run comes first. It gets the program's objects, with copies of the tensors in their places. Its
+writes are taken back before the translated run, whose result the program gets. `state` walks objects, `snapshot` and
+`writes` take writes back, `image` records what a run left behind, and `outside` keeps the first run from doing what
+cannot be taken back.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def switch(on: bool) -> None:
     if on:
         keep_watch()
         loaders.set_up()
-        # What is told of a difference is collected while a translation is made.
+        # The details that a report of a difference shows are collected during translation.
         _sot.report_details(True)
     _sot._set_verifier(_code_for if on else None)
 
@@ -49,7 +49,7 @@ def _code_for(
     cells: Tuple[Any, ...],
     slots: List[Any],
 ) -> Optional[types.CodeType]:
-    """The code that runs in the place of a frame: one call that runs the frame's function twice."""
+    """Return the code to run in the place of a frame: one call, which runs the frame's function twice."""
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return None
     if function is None:
@@ -59,9 +59,9 @@ def _code_for(
     exec(f"def frame({names}):\n    return {_CALL!r}.run()", scope)
     stub: types.CodeType = scope["frame"].__code__
     call = _Call(function, slots)
-    # A constant of the code, so that names of the program mean nothing here.
+    # The call is a constant of the code, so that no name of the program can affect it.
     constants: Any = tuple(call if constant == _CALL else constant for constant in stub.co_consts)
-    # In tracebacks it stands with the rest of verify mode, above the program's own frame.
+    # Tracebacks show the stub as part of verify mode, above the program's own frame.
     return stub.replace(co_consts=constants, co_name=code.co_name, co_filename=__file__)
 
 
@@ -69,7 +69,7 @@ _CALL = "the call that is verified"
 
 
 class _Call:
-    """One call of a function, and what it is given, in the order of its parameters."""
+    """One call of a function, with its arguments in the order of the parameters."""
 
     def __init__(self, function: types.FunctionType, slots: List[Any]) -> None:
         self.function = function
@@ -86,7 +86,7 @@ class _Call:
         self._gradients: Dict[str, Any] = {}
 
     def run(self) -> Any:
-        """Run both, count and tell what came of it, and do what the translated one did."""
+        """Run both, count and report the comparison, and return or raise what the translated run did."""
         try:
             return self._run_both()
         finally:
@@ -140,7 +140,7 @@ class _Call:
             raise NotVerifiable(f"verify mode failed: {type(error).__name__}: {error}") from error
 
     def _original(self, before: Snapshot, world: World) -> Image:
-        """What the program's own run leaves behind; nothing of it stays."""
+        """Return the image of the program's own run. All its writes are taken back."""
         try:
             inputs = before.put_copies()
             args, kwargs = before.copied(self.args), {name: before.copied(kwarg) for name, kwarg in self.kwargs.items()}
@@ -155,7 +155,7 @@ class _Call:
                 with contextlib.suppress(Exception):
                     self._gradients = gradients(outcome.value, inputs)
                 if before.writes_with_gradients():
-                    # To ask writes `.grad`, as where recomputed parts have a backward pass of their own.
+                    # Computing gradients writes `.grad` if recomputed parts have a backward pass of their own.
                     self._gradients = {}
             return image
         except Exception as error:
@@ -165,7 +165,8 @@ class _Call:
             world.restore()
 
     def _gradient_difference(self, before: Snapshot, world: World) -> Optional[Difference]:
-        """Where the gradients of the translated run differ: of one that is taken back, as asking uses its graph up."""
+        """Return where the gradients of the translated run differ. They come from a run that is taken back, because
+        computing them uses up its graph."""
         expected = self._gradients
         if not expected:
             return None
@@ -175,7 +176,7 @@ class _Call:
             with _quiet():
                 return gradient_difference(expected, gradients(result, before.inputs()))
         except (NotVerifiable, Exception):
-            # The run that stays shows what is wrong.
+            # If something is wrong, the run that is kept shows it.
             return None
         finally:
             with _quiet():
@@ -184,7 +185,7 @@ class _Call:
                 world.restore()
 
     def _is_repeatable(self, before: Snapshot, world: World, outcome: _Outcome, expected: Image) -> bool:
-        """Whether a second run of the program itself does what the first one did."""
+        """Return whether a second run of the program itself does the same as the first one."""
         now, world_now = Snapshot({**self.roots, "result": outcome.value}, strict=False), World()
         before.restore()
         world.restore()
@@ -196,7 +197,7 @@ class _Call:
 
 
 class _Outcome:
-    """What a call returns or raises."""
+    """The return value or the exception of a call."""
 
     def __init__(self, value: Any, error: Optional[BaseException]) -> None:
         self.value = value
@@ -212,7 +213,7 @@ class _Outcome:
             return cls(None, error)
 
     def take(self) -> Any:
-        """Return or raise it."""
+        """Return the value, or raise the exception."""
         if self.error is None:
             return self.value
         try:
@@ -223,6 +224,6 @@ class _Outcome:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing of this thread is translated, in calls of translated functions neither."""
+    """Translate nothing in this thread, not even in calls of translated functions."""
     with _sot.DisabledStretch(True):
         yield

@@ -1,4 +1,4 @@
-"""What a run left behind, and the first difference between two runs."""
+"""What a run left behind (an image), and the first difference between two images."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from .. import _sot
 from .outside import numbers_to_come
 from .state import Walk, attributes_of, attributes_of_class, has_state, is_a, items_of, state_of, text_of
 
-# By element type: what is as good as equal, relative to the greatest element, as programs may round otherwise.
+# Tolerance by element type, relative to the greatest element, because programs may round differently.
 _TOLERANCE = {
     "float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7,
 }  # fmt: skip
 
-# What layers of Paddle note for themselves: of calls, and their automatic names, as those of tensors (a known divergence).
+# Attributes in which Paddle's layers note calls, and their automatic names. Both differ between runs, as names of
+# tensors do (a known divergence).
 _PRIVATE = ("_built", "_full_name")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two runs differ."""
+    """A difference between two runs."""
 
     kind: str
     """`result`, `gradient`, `write`, `exception` or `random state`."""
@@ -55,7 +56,8 @@ _Entry = Tuple[str, str, Any]
 
 
 class Image:
-    """The objects reached from the roots, the result, gradients of the result, the exception and random numbers."""
+    """An image of a run: the objects reached from the roots, the result, its gradients, the exception, random
+    numbers."""
 
     def __init__(
         self, roots: Dict[str, Any], result: Any, error: Optional[BaseException]
@@ -75,7 +77,7 @@ class Image:
                 self.entries += self._entry("write", f"global {name}", space.namespace.get(name), walk)
 
     def _add(self, kind: str, path: str, found: Any, walk: Walk) -> None:
-        """What an object is, and what its parts are."""
+        """Add the entries of an object and of its parts."""
         if is_a(found, paddle.Tensor):
             self.entries += _of_tensor(kind, path, found)
             return
@@ -100,7 +102,7 @@ class Image:
             self.entries += self._entry(kind, path + suffix, part, walk)
 
     def _entry(self, kind: str, path: str, part: Any, walk: Walk) -> List[_Entry]:
-        """What is known of a part without looking into it: a plain value, or which object of those met it is."""
+        """Return the entry of a part without looking into it: a plain value, or the path of an object met before."""
         if is_a(part, (bool, int, str, bytes, type(None))) and type(part).__module__ == "builtins":
             return [(kind, path, (type(part).__name__, part))]
         if type(part) in (float, complex):
@@ -114,9 +116,10 @@ class Image:
 
 
 def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """Gradients of a result, for gradients that differ from element to element; what they are computed from is used up.
+    """Return gradients of a result, for weights that differ from element to element. They use the result's graph up.
 
-    There are none where the call reads results of others that have gradients: their history is the program's.
+    Returns none if the call reads results of other calls that have gradients, because that history belongs to the
+    program.
     """
     outputs = [tensor for tensor in _tensors_in(result) if not tensor.stop_gradient and tensor.is_floating_point()]
     if not outputs or not inputs or not all(tensor.is_leaf for _, tensor in inputs):
@@ -129,7 +132,7 @@ def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def gradient_difference(expected: Dict[str, Any], actual: Dict[str, Any]) -> Optional[Difference]:
-    """Where gradients first differ."""
+    """Return the first difference between gradients."""
     for name, grad in expected.items():
         if not _is_same(grad, actual.get(name)):
             path = f"the gradient of the result with respect to {name}"
@@ -144,24 +147,24 @@ def _tensors_in(result: Any) -> List[Any]:
 
 
 def _children(found: Any, walk: Walk) -> List[Tuple[str, Any]]:
-    """What of an object is compared: where a walk has come already, it gives nothing more."""
+    """Return the parts of an object that are compared: as `Walk.parts`, but parts met before are included."""
     if is_a(found, type):
         return [(f".{name}", value) for name, value in attributes_of_class(found).items()]
     if is_a(found, types.ModuleType):
-        return []  # Its names are those of a namespace.
+        return []  # Its names are compared as those of a namespace.
     if is_a(found, (types.FunctionType, types.CellType, types.MethodType)):
         return list(Walk(strict=False).parts(found))
     if is_a(found, layer_helper_base.LayerHelperBase):
-        return []  # That of a layer has the layer's name.
+        return []  # The helper of a layer has the layer's automatic name.
     private = _PRIVATE if is_a(found, paddle.nn.Layer) else ()
     attributes = [(f".{name}", value) for name, value in attributes_of(found).items() if name not in private]
     return [*items_of(found), *attributes]
 
 
 def _message(error: BaseException) -> str:
-    # Paddle adds the stack of its C++ code.
+    # Paddle's messages include the stack of its C++ code, which is left out.
     lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip()[:1].isdigit()]
-    # What C++ prints of a NaN has its sign, which depends on the order of operations.
+    # C++ prints the sign of a NaN, which depends on the order of operations.
     return lines[0].replace("-nan", "nan") if lines else ""
 
 
@@ -191,7 +194,7 @@ def _gradient_for(output: Any) -> Any:
 
 
 def first_difference(expected: Image, actual: Image) -> Optional[Difference]:
-    """Where the second run first differs from the first one."""
+    """Return the first difference of the second run from the first run."""
     if expected.error != actual.error:
         return Difference("exception", "what the call does", _raised(expected.error), _raised(actual.error))
     wanted, got = _by_place(expected.entries), _by_place(actual.entries)

@@ -1,7 +1,7 @@
-"""Paddle's `DataLoader` beside verify mode: while a call is compared its threads wait where they would run the program's
-code, and a call that reads from one is not compared.
+"""Paddle's `DataLoader` in verify mode: while a call is compared, the loader's threads wait before they run code of the
+program, and a call that reads from a loader is not compared.
 
-Only iterators that begin after the mode was switched on are known here.
+Only iterators that are created after the mode was switched on are known here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from paddle.io.dataloader import dataloader_iter
 from .outside import refuse_if_watched
 
 _PATIENCE = 5.0
-"""Seconds that a call waits for a batch that is being fetched; a dataset may in turn wait for the program."""
+"""Seconds that a call waits for a batch that is being fetched. A dataset may in turn wait for the program."""
 _POLL = 0.05
 
 
 class Gate:
-    """Either some threads fetch batches, or one thread compares a call."""
+    """A lock: either threads fetch batches, or one thread compares a call."""
 
     def __init__(self) -> None:
         self._forget()
@@ -34,10 +34,10 @@ class Gate:
         self._fetching = 0
         self._holder: Optional[int] = None
         self.was_left = False
-        """Whether the call that is compared has read from a loader itself, so that the threads went on."""
+        """True if the call that is compared has read from a loader, which released the threads."""
 
     def hold(self) -> bool:
-        """Keep the threads from fetching; `False` if one does not come to an end."""
+        """Stop the threads from fetching; `False` if a fetch does not end in time."""
         with self._changed:
             self.was_left = False
             if not self._changed.wait_for(lambda: not self._fetching and self._holder is None, _PATIENCE):
@@ -46,20 +46,20 @@ class Gate:
             return True
 
     def release(self) -> None:
-        """Let them go on, if this thread keeps them waiting."""
+        """Let the threads fetch again, if this thread stopped them."""
         if self._holder == threading.get_ident():
             with self._changed:
                 self._holder = None
                 self._changed.notify_all()
 
     def leave(self) -> None:
-        """A loader is read: its thread must go on."""
+        """Let the threads fetch again, as this thread waits for a batch."""
         if self._holder == threading.get_ident():
             self.was_left = True
             self.release()
 
     def enter(self, is_over: threading.Event) -> bool:
-        """Wait for a call that is compared, then have others wait; `False` if the loader is shut down meanwhile."""
+        """Wait until no call is compared, and begin a fetch; `False` if the loader is shut down meanwhile."""
         with self._changed:
             while self._holder is not None and not is_over.is_set():
                 self._changed.wait(_POLL)
@@ -69,7 +69,7 @@ class Gate:
             return True
 
     def exit(self) -> None:
-        """Nothing is fetched any more."""
+        """End a fetch."""
         with self._changed:
             self._fetching -= 1
             self._changed.notify_all()
@@ -82,7 +82,7 @@ _is_set_up = False
 
 
 def set_up() -> None:
-    """Know the iterators that begin from here on."""
+    """Watch the iterators that are created from now on."""
     global _is_set_up
     if not _is_set_up:
         _is_set_up = True
@@ -91,22 +91,22 @@ def set_up() -> None:
 
 
 def is_known(found: Any) -> bool:
-    """Whether an object is an iterator that waits, and of which reading is noticed."""
+    """True for an iterator whose thread waits and whose reads are noticed."""
     return issubclass(type(found), dataloader_iter._DataLoaderIterBase) and found in _known
 
 
 def threads() -> Set[Optional[threading.Thread]]:
-    """The threads of the iterators: they run code of the program at the gate, or none."""
+    """The threads of the iterators: each runs code of the program only at the gate, or not at all."""
     found: Set[Optional[threading.Thread]] = set()
     for iterator in list(_known):
-        # With workers one hands on what they send, and others send them indices.
+        # With worker processes, one thread passes on their batches, and others send them indices.
         queues = getattr(iterator, "_indices_queues", ())
         found.update([iterator._thread, *(getattr(queue, "_thread", None) for queue in queues)])
     return found
 
 
 def forget() -> None:
-    """Know the iterators no longer: one does not get on while a call is compared."""
+    """Stop watching the iterators, as a fetch of one did not end."""
     _known.clear()
 
 
@@ -115,7 +115,7 @@ def _known_from_here(begin: Callable[[Any], None]) -> Callable[[Any], None]:
     def init_thread(iterator: Any) -> None:
         fetcher = getattr(iterator, "_dataset_fetcher", None)
         if fetcher is not None:
-            # Without workers the thread runs the sampler, the dataset and what makes batches.
+            # Without worker processes the thread runs the sampler, the dataset and the collate function.
             is_over = iterator._thread_done_event
             iterator._sampler_iter = _sampled(iterator._sampler_iter, is_over)
             fetcher.fetch = _fetching(fetcher.fetch, is_over)
@@ -153,7 +153,7 @@ def _fetching(fetch: Callable[..., Any], is_over: threading.Event) -> Callable[.
 
 
 def _rebuilt(batch: Any) -> Any:
-    """A batch in containers of its own: the thread looks into them when it does not wait any more."""
+    """Copy the containers of a batch, as the thread reads them after it has left the gate."""
     if isinstance(batch, (str, bytes)):
         return batch
     if isinstance(batch, Sequence):
@@ -162,7 +162,7 @@ def _rebuilt(batch: Any) -> Any:
 
 
 class _Reader:
-    """Paddle's reader of an iterator, which tells that it is used."""
+    """Wraps Paddle's reader of an iterator, to notice its use."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader

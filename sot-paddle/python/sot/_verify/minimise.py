@@ -1,7 +1,7 @@
 """`python -m sot minimise script.py`: cuts a script down to what still shows the difference that verify mode finds.
 
-Each try is a fork of this process, which has imported Paddle, and runs what is left of the script. Statements are cut
-out in ever smaller groups, and blocks are replaced by what stands in them, until nothing more can go.
+Each try runs the rest of the script in a fork of this process, which has imported Paddle. Statements are cut out in
+ever smaller groups, and blocks are replaced by their bodies, until nothing more can be cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Cut = Tuple[int, int, List[str]]
 
 
 def main(script: str, arguments: List[str], output: Optional[str], seconds: float) -> int:
-    """Write the shortest script found; the exit status."""
+    """Write the shortest script that was found. Return the exit status."""
     source = Path(script).read_text(encoding="utf-8")
     target = Path(output) if output else Path(script).with_suffix(".minimal.py")
     tries = _Tries(Path(script), arguments, seconds)
@@ -49,7 +49,7 @@ def main(script: str, arguments: List[str], output: Optional[str], seconds: floa
 
 
 def _script(lines: List[str], first: Dict[str, Any], script: Path, arguments: List[str]) -> str:
-    """A script that runs by itself."""
+    """Return a script that can be run without further arguments or settings."""
     told = f"{first['kind']} of {first['function']}"
     title, *head = _HEAD.format(told=told, arguments=arguments).splitlines()
     future = [line for line in lines if line.startswith("from __future__ ")]
@@ -68,7 +68,7 @@ def _imports_beside(lines: List[str], script: Path) -> bool:
 
 
 class _Tries:
-    """Runs of what is left of a script."""
+    """Runs what is left of a script."""
 
     def __init__(self, script: Path, arguments: List[str], seconds: float) -> None:
         self.script = script
@@ -78,12 +78,12 @@ class _Tries:
         self.wanted: Dict[str, Any] = {}
 
     def shows(self, lines: List[str]) -> bool:
-        """Whether a script shows the difference that is looked for."""
+        """Return whether a script shows the wanted difference."""
         found = self.difference("\n".join(lines) + "\n")
         return found is not None and all(found[name] == self.wanted[name] for name in ("kind", "function"))
 
     def difference(self, source: str) -> Optional[Dict[str, Any]]:
-        """The first difference that a script shows."""
+        """Return the first difference that a script shows, if there is one."""
         self.count += 1
         with tempfile.TemporaryDirectory() as folder:
             result, program = Path(folder) / "difference.json", Path(folder) / self.script.name
@@ -97,23 +97,23 @@ class _Tries:
             return told
 
     def _run(self, program: Path, result: Path) -> NoReturn:
-        """Run a script in this process, a fork, and end it."""
+        """Run a script in this process, which is a fork, and end the process."""
         try:
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             os.environ[_RESULT] = str(result)
-            # Modules beside the script are found.
+            # Modules beside the original script must be found.
             sys.path.insert(1, str(self.script.resolve().parent))
             config.verify = True
             _run.main(_command.parse(["run", str(program), *self.arguments]))
         finally:
-            # What is to be done at exit is the parent's.
+            # Exit handlers belong to the parent process.
             os._exit(0)
 
 
 def _ends(child: int, seconds: float) -> bool:
-    """Whether a process ends in time; it is ended if not."""
+    """Wait for a process, and kill it if it takes too long. Return whether it ended in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if os.waitpid(child, os.WNOHANG)[0]:
@@ -138,7 +138,7 @@ def shortest(lines: List[str], shows: Any) -> List[str]:
 
 
 def _without_groups(lines: List[str], size: int, shows: Any) -> List[str]:
-    """Cuts out runs of so many statements, the last ones first: nothing that is left needs those."""
+    """Cut out groups of `size` statements, the last ones first: the remaining ones do not need these."""
     at = len(_statements(lines))
     while at > 0:
         statements = _statements(lines)
@@ -152,7 +152,7 @@ def _without_groups(lines: List[str], size: int, shows: Any) -> List[str]:
 
 
 def _without_blocks(lines: List[str], shows: Any) -> List[str]:
-    """Puts the body of an `if`, `for`, `with` or `try` in its place."""
+    """Replace each `if`, `for`, `while`, `with` or `try` by its body, if the difference still shows."""
     position = 0
     while True:
         blocks = list(_blocks(lines))
@@ -177,7 +177,7 @@ def _cut(lines: List[str], cuts: List[Cut]) -> List[str]:
     result = list(lines)
     outer: List[Cut] = []
     for cut in sorted(cuts, key=lambda cut: (cut[0], -cut[1])):
-        # What stands in something that is cut out goes with it.
+        # A cut within another cut is part of that one.
         if not outer or cut[0] >= outer[-1][1]:
             outer.append(cut)
     for first, last, filler in reversed(outer):
@@ -186,7 +186,7 @@ def _cut(lines: List[str], cuts: List[Cut]) -> List[str]:
 
 
 def _statements(lines: List[str]) -> List[Cut]:
-    """Every statement, in the order of the lines, with what must stand in its place."""
+    """Return every statement, in the order of the lines, with the lines that must replace it."""
     found: List[Cut] = []
 
     def look(body: List[ast.stmt], needs_one: bool) -> None:

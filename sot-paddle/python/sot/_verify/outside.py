@@ -1,4 +1,4 @@
-"""What a run must not do if it is to be taken back, and what of the process a run changes, such as the random state."""
+"""Keeps a run from doing what cannot be taken back, and restores process state such as random numbers."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _EVENTS = frozenset(
 }  # fmt: skip
 
 
-# Packages whose threads look at nothing of the program's: those of a notebook's kernel, of progress bars, and of writers of
-# events, which have them as bytes.
+# Packages whose threads never touch the program's objects: those of a notebook's kernel, of progress bars, and of event
+# writers, whose queues hold messages of their own.
 _APART = frozenset({"ipykernel", "IPython", "tensorboard", "tensorboardX", "tornado", "tqdm", "visualdl", "zmq"})
 
 
 def is_apart(thread: threading.Thread) -> bool:
-    """Whether a thread is of a package that looks at nothing of the program's."""
-    # What a thread runs is its class's method, or a function that it was given.
+    """Return whether a thread belongs to a package that never touches the program's objects."""
+    # A thread runs a method of its class, or a function that it was given.
     defined = [getattr(type(thread), "run", None), getattr(thread, "_target", None)]
     modules = [getattr(function, "__module__", None) for function in defined]
     return any(isinstance(module, str) and module.partition(".")[0] in _APART for module in modules)
 
 
 class NotVerifiable(BaseException):
-    """Why a call cannot be run twice; ends the run that is taken back."""
+    """The reason why a call cannot be run twice. Ends the run that would be taken back."""
 
 
 class _Watch(threading.local):
@@ -55,7 +55,7 @@ _is_hooked = False
 
 
 def keep_watch() -> None:
-    """Have the interpreter tell of what reaches outside; it cannot be told to stop."""
+    """Add an audit hook that sees what reaches outside. Audit hooks cannot be removed."""
     global _is_hooked
     if not _is_hooked:
         _is_hooked = True
@@ -67,7 +67,7 @@ def _on_event(event: str, args: Any) -> None:
         return
     if event == "open":
         path, mode, flags = args
-        # Reading may be done twice: modules are imported so.
+        # Reading may be done twice; imports of modules read, too.
         if isinstance(flags, int) and not flags & 3 and (mode is None or not set(mode) & set("wax+")):
             return
         _refuse(f"I/O: open({path!r})" if isinstance(path, str) else "I/O: open")
@@ -81,7 +81,7 @@ def _refuse(reason: str) -> None:
 
 
 def refuse_if_watched(reason: str) -> None:
-    """What cannot be taken back is about to happen: ends the run that is to be."""
+    """End the run on copies before something that cannot be undone."""
     if _watch.is_on:
         _refuse(reason)
 
@@ -95,26 +95,26 @@ class _NoInput(io.TextIOBase):
 
 @contextlib.contextmanager
 def kept_inside() -> Iterator[None]:
-    """What runs in here and reaches outside ends with `NotVerifiable`; what it prints is lost."""
+    """End what runs in the block with `NotVerifiable` if it reaches outside. Its output is dropped."""
     streams = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = _NoInput(), io.StringIO(), io.StringIO()
     _watch.seen = None
     _watch.is_on = True
     try:
-        # Warnings are lost, too. The end of this makes them new again, so that the second run shows them.
+        # Warnings are dropped, too. Afterwards they count as new again, so that the second run shows them.
         with warnings.catch_warnings(record=True):
             yield
     finally:
         _watch.is_on = False
         sys.stdin, sys.stdout, sys.stderr = streams
     if _watch.seen is not None:
-        # The program may have caught it.
+        # The program may have caught the exception.
         raise NotVerifiable(_watch.seen)
 
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """What the tracer itself writes is no act of the run that is taken back."""
+    """Let the tracer itself write files in the block: this is no act of the run that is taken back."""
     before, _watch.is_on = _watch.is_on, False
     try:
         yield
@@ -123,7 +123,7 @@ def unwatched() -> Iterator[None]:
 
 
 class World:
-    """What programs change of the process: random numbers, the default type, the grad mode, handlers of signals."""
+    """The process state that programs change: random numbers, the default type, the grad mode, signal handlers."""
 
     def __init__(self) -> None:
         self._python = random.getstate()
@@ -136,7 +136,7 @@ class World:
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
 
     def restore(self) -> None:
-        """Set it back; as often as is needed."""
+        """Set the state back. May be called several times."""
         random.setstate(self._python)
         numpy.random.set_state(self._numpy)
         paddle.set_grad_enabled(self._grad)
@@ -147,15 +147,15 @@ class World:
         unique_name.generator.ids.update(self._names)
         _parameter_names().intersection_update(self._parameters)
         for number, handler in self._handlers.items():
-            # There is no handler to set where it is none of Python's.
+            # A handler that was not set from Python is `None`, and cannot be set again.
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
-        # Drawing changes what was set.
+        # Drawing numbers changes the state object that was set.
         self._paddle = _paddle_random_state()
 
 
 def _parameter_names() -> Set[str]:
-    """The names of parameters, of which Paddle allows none twice."""
+    """Return Paddle's set of the names of parameters, in which a name may occur only once."""
     names: Set[str] = getattr(getattr(unique_name, "dygraph_parameter_name_checker", None), "_name_set", set())
     return names
 
@@ -170,7 +170,7 @@ def _set_paddle_random_state(state: List[Any]) -> None:
 
 
 def numbers_to_come() -> Any:
-    """What tells random states apart: the numbers that would be drawn next."""
+    """Return the numbers that would be drawn next, which identify the random states."""
     world = World()
     with paddle.no_grad():
         drawn = paddle.rand([2], dtype="float64").numpy().tolist()

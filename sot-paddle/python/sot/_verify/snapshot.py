@@ -1,4 +1,4 @@
-"""All that a call reaches, as it is before the call: copies of its tensors, and how its writes are taken back."""
+"""The state before a call: copies of all tensors that the call reaches, and how its writes are taken back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .writes import replace_parts, restores_of
 
 
 class Snapshot:
-    """All that a call reaches, as it is now."""
+    """The state, now, of all objects that a call reaches."""
 
     def __init__(self, roots: Dict[str, Any], strict: bool = True) -> None:
         walk = Walk(strict)
@@ -27,7 +27,8 @@ class Snapshot:
         self._restores: List[Callable[[], None]] = []
         self.tensors = [found for found in self._objects if is_a(found, paddle.Tensor)]
         self._copies: Dict[int, Any] = {}
-        # What was made anew for its tensors, with what it stands for: one for each, as the program may ask with `is`.
+        # Objects that were rebuilt with copies of tensors, by the original's id: one for each, because the program may
+        # compare with `is`.
         self._rebuilt: Dict[int, Tuple[Any, Any]] = {}
         self.backward = _Backward()
         if strict:
@@ -37,18 +38,18 @@ class Snapshot:
             self._restores += restores_of(found)
 
     def restore(self) -> None:
-        """Take back all writes but those to tensors."""
+        """Take back all writes except those to tensors."""
         for restore in self._restores:
             restore()
 
     def put_copies(self) -> List[Tuple[str, Any]]:
-        """Put copies of the tensors in their places; those that gradients are asked for."""
+        """Put copies of the tensors into the objects. Return the copies that can have a gradient."""
         self.backward = _Backward()
         self._copies, self._rebuilt = {}, {}
         for tensor in self.tensors:
             self._copies[id(tensor)] = self._copy(tensor)
         self._states = {key: _backward_state(copied) for key, copied in self._copies.items()}
-        # Nothing is rebuilt that holds no tensor.
+        # Only objects that hold tensors are rebuilt.
         for found in self._objects:
             replace_parts(found, self.copied)
         return [
@@ -58,11 +59,12 @@ class Snapshot:
         ]
 
     def inputs(self) -> List[Tuple[str, Any]]:
-        """The tensors themselves that gradients are asked for."""
+        """Return the original tensors that can have a gradient."""
         return [(self._paths[id(tensor)], tensor) for tensor in self.tensors if not tensor.stop_gradient]
 
     def writes_with_gradients(self) -> bool:
-        """Whether the run on copies wrote what a backward pass sees, or a gradient, which cannot be taken back."""
+        """Return whether the run on copies wrote a gradient, or what a backward pass reads. That cannot be taken
+        back."""
         return any(
             _backward_state(self._copies[key]) != state or _has_other_gradient(self._copies[key], self._pristine[key][1])
             for key, state in self._states.items()
@@ -71,13 +73,13 @@ class Snapshot:
     def restore_tensors(self) -> None:
         """Take back the writes to tensors."""
         for tensor in self.tensors:
-            # Kernels write to running statistics without counting it.
+            # Kernels write to running statistics without counting a version, so the values are compared.
             kept = self._pristine[id(tensor)][0].numpy()
             if tensor.numpy().tobytes() != kept.tobytes():
                 tensor.get_tensor().set(kept, paddle.framework._current_expected_place())
 
     def copied(self, found: Any) -> Any:
-        """What stands for an object in the run on copies."""
+        """Return the object that stands for `found` in the run on copies."""
         if is_a(found, paddle.Tensor):
             return self._copies.get(id(found), found)
         if id(found) not in self._rebuilt:
@@ -121,7 +123,7 @@ class Snapshot:
         else:
             result.stop_gradient = tensor.stop_gradient
             if grad is not None and not tensor.grad.stop_gradient and result.is_leaf and not result.stop_gradient:
-                # One that is set forgets its `stop_gradient`.
+                # A gradient that is set directly loses its `stop_gradient`.
                 paddle.autograd.backward([result], [grad])
                 grad = None
             if not tensor.stop_gradient:
@@ -135,7 +137,7 @@ class Snapshot:
 
 
 def _assigned(tensor: Any) -> Any:
-    """What is computed from a tensor, and of its class: an operation may have written a parameter."""
+    """Return a tensor of the same class that is computed from `tensor`: an operation may have written a parameter."""
     if not isinstance(tensor, _parameter_type()):
         return paddle.assign(tensor)
     result = copy.deepcopy(tensor)
@@ -156,9 +158,9 @@ def _has_other_gradient(tensor: Any, kept: Any) -> bool:
 
 
 class _Backward:
-    """Whether a backward pass ran, and whether it reached what was computed before the call.
+    """Whether a backward pass ran, and whether it reached tensors computed before the call.
 
-    Hooks hold this object, and not the copies, which hold the hooks.
+    Hooks hold this object instead of the copies, because the copies hold the hooks.
     """
 
     ran = False
@@ -176,11 +178,11 @@ def _parameter_type() -> Any:
 
 
 def _kept(tensor: Any) -> Tuple[Any, Any]:
-    """A copy of a tensor's elements, and of its gradient's."""
+    """Return copies of a tensor and of its gradient."""
     if not tensor.is_dense() or not tensor._is_initialized():
         raise NotVerifiable("a tensor that is not dense")
     if type(tensor) not in (paddle.Tensor, _parameter_type()):
-        # A copy would be of Paddle's class.
+        # The copy would have Paddle's class, not the subclass.
         raise NotVerifiable(f"an object cannot be copied: {type(tensor).__module__}.{type(tensor).__qualname__}")
     with paddle.no_grad():
         kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
@@ -189,7 +191,7 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
 
 
 def _laid_out_alike(tensor: Any) -> Any:
-    """A copy that lies in memory as a tensor does, where that is a transposed one."""
+    """Return a copy with the same memory layout, if the tensor is a transposed one."""
     if not hasattr(tensor, "strides") or tensor.is_contiguous():
         return tensor.clone()
     strides = tensor.strides
@@ -199,7 +201,7 @@ def _laid_out_alike(tensor: Any) -> Any:
 
 def _refuse_shared_memory(tensors: List[Any]) -> None:
     spans = []
-    # A gradient that the call is given is no other tensor's any more once both are copied.
+    # A gradient that the call is given shares its memory with no other tensor once both are copied.
     grads = [tensor.grad for tensor in tensors if tensor.is_leaf and tensor.grad is not None]
     for tensor in [*tensors, *grads]:
         if tensor.is_dense() and tensor._is_initialized() and tensor.size:

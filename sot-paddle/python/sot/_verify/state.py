@@ -1,6 +1,6 @@
-"""The objects that a call reaches, and what each holds.
+"""The objects that a call reaches, and the parts of each.
 
-`Walk.parts` is the one place that says what an object holds. What it does not know ends in `NotVerifiable`.
+Only `Walk.parts` decides what the parts of an object are. An object that it does not know ends in `NotVerifiable`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import loaders
 from .outside import NotVerifiable
 
 MOST_OBJECTS = 100_000
-"""A call that reaches more is not verified."""
+"""Maximum number of objects that a verified call may reach."""
 
 MISSING = object()
 _HEAP_TYPE = 1 << 9
@@ -38,18 +38,18 @@ _ATOMS = (
     property, staticmethod, classmethod,
     weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc, type(paddle.float32), paddle.CPUPlace, paddle.CUDAPlace,
 )  # fmt: skip
-# Built-in bases of which `parts` and `_contents` know what they hold.
+# Built-in bases whose parts `Walk.parts` and `items_of` know.
 _BASES = (
     object, list, dict, set, frozenset, tuple, collections.deque, collections.OrderedDict, collections.defaultdict,
     int, float, complex, str, bytes, bytearray, numpy.ndarray, BaseException,
-    # What these hold does not change, or is not looked at.
+    # The contents of these never change, or are not compared.
     operator.itemgetter, operator.attrgetter, operator.methodcaller, functools._lru_cache_wrapper,
 )  # fmt: skip
-# What the interpreter shares and a program does not look into.
+# Modules whose objects belong to the interpreter, and which programs do not look into.
 _SHARED = (
     "logging", "threading", "_thread", "re", "contextvars", "_contextvars", "inspect", "typing", "abc", "enum", "ast",
 )  # fmt: skip
-# Paddle's static programs and the like, which eager code carries along.
+# Paddle's static programs and similar objects, which eager code carries along.
 _PADDLES_OWN = ("paddle.base.libpaddle", "paddle.base.framework", "paddle.base.unique_name")
 _LIBRARY = sysconfig.get_path("stdlib")
 _OWN = tuple(
@@ -59,14 +59,14 @@ _OWN = tuple(
 
 @functools.lru_cache(maxsize=None)
 def is_programs(file: str) -> bool:
-    """Whether a file is of the program, and not of an installed package."""
+    """Return whether a file belongs to the program, and not to an installed package."""
     if "site-packages" in file or "dist-packages" in file:
         return False
     return not file.startswith(_OWN) and not str(Path(file).resolve()).startswith(_OWN)
 
 
 def is_programs_module(module: types.ModuleType) -> bool:
-    """Whether a module is of the program: its file, or it has none and belongs to no package that has."""
+    """Return whether a module belongs to the program: by its file, or if it and its package have none."""
     file = getattr(module, "__file__", None)
     if isinstance(file, str):
         return is_programs(file)
@@ -75,12 +75,12 @@ def is_programs_module(module: types.ModuleType) -> bool:
 
 
 def is_a(found: Any, kinds: Any) -> bool:
-    """`isinstance`, without asking a `__class__` or `__getattribute__` of the program's."""
+    """Like `isinstance`, without calling a `__class__` or `__getattribute__` of the program's."""
     return issubclass(type(found), kinds)
 
 
 class Names:
-    """Those names of a namespace that code of the program mentions."""
+    """The names of a namespace that code of the program mentions."""
 
     def __init__(self, namespace: Dict[str, Any]) -> None:
         self.namespace = namespace
@@ -88,7 +88,7 @@ class Names:
 
 
 class Walk:
-    """Objects in the order in which they are met, each once, with a path that leads there."""
+    """All objects that were met, in order, each once, with a path that leads to it."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
@@ -102,7 +102,7 @@ class Walk:
         self.opaque: Dict[int, str] = {}
 
     def visit(self, path: str, root: Any) -> None:
-        """Meet an object and all that it holds."""
+        """Add an object and everything that it holds."""
         waiting = [(path, root)]
         while waiting:
             path, found = waiting.pop()
@@ -114,7 +114,7 @@ class Walk:
             waiting.extend(reversed([(path + suffix, part) for suffix, part in self.parts(found)]))
 
     def parts(self, found: Any) -> Iterator[Tuple[str, Any]]:
-        """What an object holds, and how it is written behind the object."""
+        """Yield the parts of an object, each with the suffix of its path."""
         if is_a(found, paddle.Tensor):
             return
         if is_a(found, Names):
@@ -185,7 +185,7 @@ class Walk:
         names = [name for found in mentioned for name in found.co_names]
         self.names.update(dict.fromkeys(names))
         yield from self._of_names(namespace, names)
-        # What the code mentions may be attributes of modules, those of which it comes to modules among them.
+        # The names that the code mentions may be attributes of modules that were met.
         for module in self.modules:
             yield from self._of_names(vars(module), names)
 
@@ -199,7 +199,7 @@ class Walk:
 
 
 def is_of_c(kind: type) -> bool:
-    """Whether objects of a class have memory that only C code reads: more than for the slots that it declares."""
+    """Return whether objects of a class have memory that only C code reads, beyond the slots that it declares."""
     if not kind.__flags__ & _HEAP_TYPE or kind.__base__ is None:
         return True
     own = vars(kind)
@@ -216,7 +216,7 @@ def file_of_class(kind: type) -> str:
 
 
 def _function_of(value: Any) -> Any:
-    """The function in what a class holds: a method, a property."""
+    """Return the function in a class's attribute: a method, or the getter of a property."""
     for name in ("__func__", "fget", "func"):
         if not is_a(value, types.FunctionType):
             value = getattr(value, name, value) if is_a(value, (staticmethod, classmethod, property)) else value
@@ -224,7 +224,7 @@ def _function_of(value: Any) -> Any:
 
 
 def attributes_of_class(kind: type) -> Dict[str, Any]:
-    """The data among what a class holds."""
+    """Return the attributes of a class that are data."""
     return {
         name: value
         for name, value in list(vars(kind).items())
@@ -295,7 +295,7 @@ def has_state(found: Any) -> bool:
 
 
 def state_of(found: Any) -> Any:
-    """The state of a generator of random numbers."""
+    """Return the state of a random number generator."""
     if is_a(found, random.Random):
         return found.getstate()
     if is_a(found, numpy.random.RandomState):

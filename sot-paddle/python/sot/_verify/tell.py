@@ -1,4 +1,4 @@
-"""Tells of a difference: the function, what differs, and the graphs and guards of its translations."""
+"""Reports a difference: the function, what differs, and the graphs and guards of its translations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ logger.addHandler(_Stderr())
 
 _MOST_GUARDS = 40
 
-# Functions of which a difference was told: the first one of each.
+# Functions whose first difference has been logged.
 _told: WeakSet[types.CodeType] = WeakSet()
 
 
 def tell(function: types.FunctionType, difference: Difference) -> None:
-    """Log a difference; raise it, if that is asked for."""
+    """Log a difference, and raise it if `SOT_VERIFY_RAISE` is set."""
     code = function.__code__
     where = f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
     text = "\n".join([f"sot verify: {where} differs", f"  {difference}", *_translations(code)])
@@ -40,7 +40,7 @@ def tell(function: types.FunctionType, difference: Difference) -> None:
 
 
 def _write_result(function: types.FunctionType, difference: Difference) -> None:
-    """Where `minimise` runs a program it asks for the first difference."""
+    """Write the first difference to a file, if `minimise` runs the program."""
     path = os.environ.get("SOT_VERIFY_RESULT")
     if path and not os.path.exists(path):
         with open(path, "w", encoding="utf-8") as file:
@@ -48,12 +48,12 @@ def _write_result(function: types.FunctionType, difference: Difference) -> None:
 
 
 def _translations(code: types.CodeType) -> List[str]:
-    """The graphs and guards of the function's translations, with their lines."""
+    """Return the graphs and guards of the function's translations, with their lines."""
     told: Dict[str, Any] = json.loads(_sot.report_data(0))
     last = max(line for _, line in dis.findlinestarts(code) if line is not None)
     lines = []
     for translation in told["translations"]:
-        # Without hits it is of a function that is gone.
+        # Translations without a count of hits belong to a function that is gone.
         is_alive, file, line = translation["hits"] is not None, translation["file"], translation["line"]
         if is_alive and file == code.co_filename and code.co_firstlineno <= line <= last:
             lines += _text_of(translation)
@@ -78,7 +78,7 @@ def _text_of(translation: Dict[str, Any]) -> List[str]:
 
 
 def _place(translation: Dict[str, Any], statement: Dict[str, Any]) -> str:
-    """The line of a statement of a graph."""
+    """Return the line of a statement, as a prefix of its text."""
     try:
         return f"line {translation['places'][statement['place']]['line']}: "
     except (KeyError, IndexError, TypeError):

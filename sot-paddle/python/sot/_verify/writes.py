@@ -1,4 +1,4 @@
-"""How writes to one object are taken back, and how copies of tensors are put into it."""
+"""How the writes to one object are taken back, and how copies of tensors are put into it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .state import (
 
 
 def restores_of(found: Any) -> List[Callable[[], None]]:
-    """What takes the writes to an object back, if any can be made."""
+    """Return the functions that take back writes to an object; none if it cannot be written to."""
     if is_a(found, (paddle.Tensor, types.MethodType, types.ModuleType, functools.partial, _sot.Translated)):
         return []
     if is_a(found, Names):
@@ -124,7 +124,7 @@ def _restore_slot(found: Any, member: Any, value: Any) -> None:
 
 
 def replace_parts(found: Any, new_of: Callable[[Any], Any]) -> None:
-    """Put what stands for its parts into an object."""
+    """Replace the parts of an object by what stands for them."""
 
     def put(pairs: Any, write: Callable[[Any, Any], None]) -> None:
         for key, value in list(pairs):

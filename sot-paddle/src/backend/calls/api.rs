@@ -1,5 +1,5 @@
-//! What Paddle's functions and tensor attributes mean to a trace. Decided by the module a function is defined in, with
-//! short lists of exceptions that give their reason; there is no list of the functions themselves.
+//! What Paddle's functions and tensor attributes mean to a trace. The module that defines a function decides, with
+//! short lists of exceptions that give their reason. There is no list of the functions themselves.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyFunction, PyInt, PyString, PyType};
@@ -35,7 +35,7 @@ const GRAPH_BUILDING: &[&str] = &[
     "paddle._C_ops",
 ];
 
-/// Modules whose functions must run for real, by prefix, with why.
+/// Modules whose functions must run eagerly, by prefix, with the reason.
 const BREAKING: &[(&str, &str)] = &[
     ("paddle.tensor.to_string", "formats values of tensors"),
     ("paddle.tensor.array", "tensor arrays are not part of graphs yet"),
@@ -59,8 +59,8 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.compat", "changes what Paddle's names mean"),
 ];
 
-/// Functions that answer from what is known while tracing (the guard of the global state covers it), by module and
-/// name.
+/// Functions whose result is known while tracing, because it depends on the global state that is guarded; by module
+/// and name.
 const CONSTANT: &[(&str, &[&str])] = &[
     (
         "paddle.base.framework",
@@ -101,14 +101,15 @@ const CONSTANT: &[(&str, &[&str])] = &[
     ("paddle.tensor.math", &["broadcast_shape"]),
 ];
 
-/// Functions that make context managers of the global state, by module and name.
+/// Functions that make context managers for the global state, by module and name.
 const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "amp_guard", "autocast"])];
 
-/// Functions that read what entering a manager changes besides the state: by module and name, and what they tell.
+/// Functions that read state that a context manager changes besides the guarded one: by module and name, with what
+/// they read.
 const FOLLOWED_OUTSIDE: &[(&str, &str, &str)] =
     &[("paddle.amp.auto_cast", "amp_state", "tells what the innermost auto_cast was called with")];
 
-/// Functions that are followed though the rest of their module must run for real, by module and name.
+/// Functions that are followed although the rest of their module must run eagerly, by module and name.
 const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.amp.auto_cast", &["amp_global_state"]),
     ("paddle.amp.grad_scaler", &["scale"]),
@@ -139,7 +140,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Functions that must run for real though their module builds graph or is followed, by name, with why.
+/// Functions that must run eagerly although their module builds graph or is followed, by name, with the reason.
 const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("tolist", "needs the tensor's values; use .detach() and keep it a tensor, or convert outside the hot function"),
     ("from_numpy", "copies Python data, which may change between calls; make the tensor outside the hot function"),
@@ -161,7 +162,7 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Attributes of tensors that need the tensor's value, memory or place in the autograd graph, with why.
+/// Attributes of tensors that need the tensor's value, memory or place in the autograd graph, with the reason.
 const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("numpy", "needs the tensor's values; move the conversion out of the hot function"),
     ("item", "needs the tensor's value; keep it a tensor, or move the read out of the hot function"),
@@ -197,14 +198,16 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("is_contiguous", "depends on the memory layout at run time"),
 ];
 
-/// What is read, or called, as of any object: Python code that calls other methods, or C code that is simulated.
+/// Attributes that are read or called as those of any object: Python code that calls other methods, or C code that is
+/// simulated.
 const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
 
-/// The same for methods and properties that are for eager mode only, and ask for what is known or call other methods.
+/// Methods and properties for eager mode only that are followed: they read what is known, or call other methods.
 const EAGER_METHODS: &[&str] =
     &["bernoulli_", "cauchy_", "cpu", "get_device", "is_cuda", "log_normal_", "normal_", "requires_grad_"];
 
-/// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
+/// Attributes that a tensor has besides its value, and that results of a graph have only after it has run; with the
+/// reason.
 const OUTSIDE: &[(&str, &str)] = &[
     ("is_leaf", "belongs to eager autograd"),
     ("grad", "is filled by backward passes"),
@@ -212,13 +215,13 @@ const OUTSIDE: &[(&str, &str)] = &[
     ("persistable", "is a property of the tensor object, not of its value"),
 ];
 
-/// Why what changes a tensor in place and has no counterpart that gives a new one must run for real.
+/// Reason for writes in place that must run eagerly, because no operation returns the same as a new tensor.
 const IN_PLACE: &str = "changes a tensor in a way no graph can; use the result of an operation instead";
 
-/// Attributes read as operations.
+/// Attributes whose read is an operation of the graph.
 const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
 
-/// What calling `callable` means.
+/// Decides what a call of `callable` means.
 pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
     if !is_function(callable) {
         return CallPolicy::Follow;
@@ -236,8 +239,8 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
     policy.unwrap_or(CallPolicy::Follow)
 }
 
-/// Whether it is a class or a function: an object that is called says what it does by its own `__call__`, and asking it
-/// for attributes may run code of the program's.
+/// True if `callable` is a class or a function. Other objects are called by their own `__call__`, and reading their
+/// attributes may run code of the program.
 fn is_function(callable: &Bound<'_, PyAny>) -> bool {
     let ty = callable.get_type();
     callable.is_instance_of::<PyType>()
@@ -246,7 +249,7 @@ fn is_function(callable: &Bound<'_, PyAny>) -> bool {
         || ty.module().is_ok_and(|module| module == "builtins") && !cpython::is_heap_type(&ty)
 }
 
-/// What writing this to an attribute of a tensor means.
+/// Decides what a write of `value` to an attribute of a tensor means.
 pub(crate) fn written_attribute(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
     Ok(match (name, value) {
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
@@ -258,7 +261,7 @@ pub(crate) fn written_attribute(name: &str, value: Option<&Bound<'_, PyAny>>) ->
     })
 }
 
-/// What attribute `name` of a tensor means.
+/// Decides what a read of attribute `name` of a tensor means.
 pub(crate) fn tensor_attribute(
     py: Python<'_>,
     paddle: &Paddle,
@@ -286,14 +289,14 @@ pub(crate) fn tensor_attribute(
     if name == "name" {
         return names::attribute(paddle, value);
     }
-    // Of a tensor with gradients it makes a leaf.
+    // For a tensor with gradients, the copy is a leaf.
     if name == "__deepcopy__" && !meta.gradient.flows {
         return Ok(TensorAttribute::Copy { by: "clone", unless: "persistable" });
     }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
     }
-    // It lays out the tensor anew, if need be, and gives it.
+    // `contiguous` lays out the tensor anew if necessary, and returns the tensor itself.
     if name == "contiguous" {
         return Ok(TensorAttribute::Becoming);
     }
@@ -315,7 +318,8 @@ pub(crate) fn tensor_attribute(
     Ok(TensorAttribute::Break(format!("Tensor.{name} is a property of the tensor object at run time")))
 }
 
-/// What the result of an operation has of [`OUTSIDE`], where that is known: no backward pass has gone through it yet.
+/// Returns the value of an attribute of [`OUTSIDE`] for the result of an operation, if it is known. No backward pass
+/// has gone through the result yet.
 fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let py = value.py();
     if !paddle.is_value(value) {
@@ -351,7 +355,7 @@ fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> 
 }
 
 fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPolicy> {
-    // A bound method is its function's business, and so is a class instance its class's.
+    // A bound method is decided by its function, and an instance by its class.
     if callable.hasattr("__self__")? && !callable.is_instance_of::<PyCFunction>() {
         return Ok(CallPolicy::Follow);
     }
@@ -379,8 +383,8 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     Ok(policy)
 }
 
-/// Whether it is what tensors have under the name of a special method, and a program's values have one, too. A method
-/// that breaks the graph where it is called on a tensor is no such one: as a function it is followed.
+/// True if `callable` is the special method `name` of tensors, and values of a program have that method, too. Methods
+/// that break the graph when called on a tensor do not count: as functions they are followed.
 fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let breaks = || BREAKING_ATTRIBUTES.iter().any(|(breaking, _)| *breaking == name);
     if !name.starts_with("__") || !name.ends_with("__") || breaks() {
@@ -393,14 +397,14 @@ fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -
     Ok(is_own && paddle.defined(py, &paddle.value_type, name)?.is_some())
 }
 
-/// Whether calling it makes a generator: what a function that makes context managers was made from.
+/// True if a call of `callable` makes a generator, like the functions from which context managers are made.
 fn is_generator_function(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
     const CO_GENERATOR: u32 = 0x20;
     let Some(code) = callable.getattr_opt("__code__")? else { return Ok(false) };
     Ok(code.getattr("co_flags")?.extract::<u32>()? & CO_GENERATOR != 0)
 }
 
-/// The module a function is defined in; operations in C say it through what they are bound to.
+/// Returns the module that defines a function. Operations in C are found by the object that they are bound to.
 fn module_of(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Some(module) = text(callable, "__module__")? {
         return Ok(Some(module));
@@ -438,7 +442,7 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     if module == "paddle.Tensor" {
         return breaks(name, "is a method of eager tensors; call it as a method");
     }
-    // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
+    // Paddle defines `Tensor.__float__` under the name `_float_`, and others alike.
     if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
         let method = format!("_{name}_");
         let reads = |reason| CallPolicy::ReadsValue(format!("Tensor.{method} {reason}"));
@@ -471,7 +475,7 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     breaks(name, IN_PLACE)
 }
 
-/// Functions of Paddle's C++ core: pure questions about the build are known, everything else runs for real.
+/// Decides for functions of Paddle's C++ core: pure questions about the build are known, everything else runs eagerly.
 fn of_core(name: &str) -> CallPolicy {
     let asks_a_place = name.starts_with("is_") && name.ends_with("_place");
     if name == "_has_grad" || name.starts_with("is_compiled_with") || asks_a_place {
@@ -487,7 +491,7 @@ fn breaks(name: &str, reason: &str) -> CallPolicy {
     CallPolicy::Break(format!("paddle: {name} {reason}"))
 }
 
-/// Whether `module` is `prefix` or lies in it.
+/// True if `module` is `prefix` or lies in it.
 fn is_within(module: &str, prefix: &str) -> bool {
     match module.strip_prefix(prefix.trim_end_matches('.')) {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
@@ -495,12 +499,13 @@ fn is_within(module: &str, prefix: &str) -> bool {
     }
 }
 
-/// `add_`, but neither `__add__` nor a private `_add`. One has no such name.
+/// True for names like `add_`, but neither `__add__` nor a private `_add`. One function has no such name:
+/// [`in_place::INCREMENT`].
 fn is_in_place(name: &str) -> bool {
     name == in_place::INCREMENT || name.ends_with('_') && !name.ends_with("__")
 }
 
-/// What a method that changes a tensor in place returns, if it is one that a graph can have.
+/// Returns what a method that writes to a tensor in place returns; `None` if a graph cannot have the method.
 fn in_place_returns(name: &str) -> Option<Returns> {
     match name {
         "__setitem__" | "set_value" => Some(Returns::Nothing),
@@ -520,7 +525,7 @@ fn breaking_attribute(name: &str) -> Option<&'static str> {
     is_private.then_some("is private to Paddle")
 }
 
-/// What is known from the meta alone. Facts of a size that only the run tells break.
+/// Returns the attribute if the meta alone decides it. Attributes that need an open size break the graph.
 fn known_attribute(
     paddle: &Paddle,
     name: &str,
@@ -540,12 +545,13 @@ fn known_attribute(
         return Ok(Some(TensorAttribute::OpenSizes(format!("Tensor.{name} is known only when the graph has run"))));
     }
     let known = match name {
-        // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).
+        // The attribute of the value has the type that it has for an eager tensor (`shape`: a `paddle.Size` or a
+        // list).
         "shape" | "dtype" => value.getattr(name)?.unbind(),
         "size" if paddle.size_type.is(py.get_type::<PyInt>()) => {
             meta.shape.iter().flatten().product::<i64>().into_pyobject(py)?.into_any().unbind()
         }
-        // An integer that knows the shape it comes from.
+        // An `int` that knows the shape it comes from.
         "size" => paddle.size_type.call1(py, (value.getattr("shape")?,))?,
         "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
         "stop_gradient" => (!meta.gradient.flows).into_pyobject(py)?.to_owned().into_any().unbind(),

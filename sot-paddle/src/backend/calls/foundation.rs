@@ -1,7 +1,7 @@
-//! What a call of Paddle's rests on: the functions, classes and modules that Paddle's code finds by name when it runs,
-//! directly or through what it calls. A statement stands for the call only while these are Paddle's own; where the
-//! program has put something else in the place of one, Paddle's code is followed down to it. What code may look up is
-//! found by scanning it, which finds more than is used.
+//! The foundation of a call of Paddle's: the functions, classes and modules that Paddle's code finds by name when it
+//! runs, directly or in functions that it calls. A statement stands for the call only while all of them are Paddle's
+//! own. If the program has replaced one, Paddle's code is followed down to the replacement. The names that code may
+//! look up are found by scanning it, which finds more names than are used.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,53 +19,53 @@ use crate::backend::calls::origin::{self, Value};
 use crate::backend::calls::originals;
 use crate::backend::paddle::Paddle;
 
-/// What calls rest on, by the address of what is called, which is kept alive.
+/// Foundations by the address of the callee, which the foundation keeps alive.
 #[derive(Default)]
 pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
 
-/// What a call rests on.
+/// The names that a call resolves, and their values.
 pub(crate) struct Foundation {
     of: Py<PyAny>,
-    /// Whether what is called is Paddle's itself.
+    /// True if the callee itself is Paddle's.
     is_own: bool,
     parts: Vec<NamesOfHolder>,
-    /// What is not Paddle's.
+    /// Names whose values are not Paddle's.
     replaced: Vec<Replaced>,
-    /// What runs in its place where a statement is built.
+    /// The copy of the function that runs when a statement is built: see [`Foundation::copy_with_originals`].
     copied: Mutex<Option<Arc<Copied>>>,
-    /// How many changes of functions had been seen when it was found.
+    /// Number of changes of functions at the time of the search.
     changes: u64,
     memory: Mutex<FoundationMemory>,
 }
 
-/// The memory that told last that the parts are as they were.
+/// Snapshots of the memory that showed last that the parts are unchanged.
 struct FoundationMemory {
-    /// That of the parts which are not written to, all of it at once.
+    /// One snapshot of all parts that are not written to.
     whole: Option<Arc<WholeSnapshot>>,
-    /// That of each part; `None`: its memory does not tell.
+    /// A snapshot of each part; `None` if memory does not decide it.
     parts: Arc<[Option<Arc<Snapshot>>]>,
 }
 
 /// One snapshot of many parts.
 struct WholeSnapshot {
     snapshot: Snapshot,
-    /// The parts that it does not tell of.
+    /// Indices of the parts that the snapshot does not cover.
     others: Vec<usize>,
 }
 
-/// What is looked up in one place.
+/// The names that are looked up in one dict or class.
 struct NamesOfHolder {
     holder: Holder,
     entries: Vec<Entry>,
 }
 
-/// What the program has put under a name of Paddle's.
+/// A name of Paddle's whose value the program has replaced.
 struct Replaced {
     name: String,
     by: Py<PyAny>,
 }
 
-/// A copy that has Paddle's own functions of these names; none where it cannot be made.
+/// A copy of a function that finds Paddle's own functions under these names; `None` if the copy cannot be made.
 struct Copied {
     names: Vec<String>,
     code: Option<Py<PyAny>>,
@@ -74,7 +74,7 @@ struct Copied {
 struct Entry {
     name: Py<PyString>,
     was: Py<PyAny>,
-    /// Another object of its class does the same.
+    /// True if another instance of the same class counts as unchanged.
     is_instance: bool,
 }
 
@@ -89,21 +89,21 @@ enum Holder {
     Class(Py<PyType>),
 }
 
-/// That what a call rests on is what it was.
+/// Tests that the foundation of a call is unchanged.
 pub(crate) struct Unreplaced(Arc<Foundation>);
 
-/// The addresses of the functions that calls rest on.
+/// The addresses of the functions in foundations.
 static FUNCTIONS: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
 
-/// How often one of them has been given other code or other defaults.
+/// Number of times that one of these functions has been given other code or other defaults.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 fn functions() -> std::sync::MutexGuard<'static, HashSet<usize>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on it is seen when a function that calls rest on is given other code or other defaults. It is rare: every
-/// translation is forgotten then, and none has to look.
+/// Watches functions in foundations for other code or other defaults. Such a change is rare: it forgets every
+/// translation, so that guards need not test for it.
 pub(crate) fn watch_functions(py: Python<'_>) {
     cpython::on_function_change(py, |function| {
         if functions().contains(&(function.as_ptr() as usize)) {
@@ -113,22 +113,22 @@ pub(crate) fn watch_functions(py: Python<'_>) {
     });
 }
 
-/// Builtins that ask tensors by a method.
+/// Builtins that call a special method of tensors.
 const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
 
-/// What a function, or a property or method of one, rests on.
+/// Returns the foundation of a function, or of a property or method.
 pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyResult<Arc<Foundation>> {
     paddle.foundations.get(function, || Search::new(paddle.tensor_type.bind(function.py()), None).of_value(function))
 }
 
-/// What calling a layer of the class rests on.
+/// Returns the foundation of calling a layer of the class.
 pub(crate) fn of_layer(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
     paddle
         .foundations
         .get(class.as_any(), || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class))
 }
 
-/// What a statement's call rests on: a test that it stays as it is, with what is tested.
+/// Returns the foundation of a statement's call: the object to test, and a test that its foundation is unchanged.
 #[allow(clippy::type_complexity, reason = "it is what the backend's trait has")]
 pub(crate) fn of_call(
     paddle: &Paddle,
@@ -148,12 +148,14 @@ pub(crate) fn of_call(
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }
 
-/// What a method comes to in a program, where its code comes to what the program has replaced.
+/// What is needed to build a statement of a method in a program when its code reaches names that the program has
+/// replaced.
 #[derive(Default)]
 pub(crate) struct InPrograms {
-    /// What is run for it: a copy that has Paddle's own in the places that eager tensors' method does not come to.
+    /// The copy that is run instead: it has Paddle's own functions where the method of eager tensors does not reach
+    /// the replaced names.
     pub(crate) copy: Option<Py<PyAny>>,
-    /// Of the code and of the copy. Not all that stands for a method runs the copy.
+    /// Foundations of the code and of its copy. Some stand-ins for a method do not run the copy.
     foundations: Vec<Arc<Foundation>>,
 }
 
@@ -172,7 +174,8 @@ impl InPrograms {
         Ok(InPrograms { copy: copy.map(Bound::unbind), foundations })
     }
 
-    /// Makes a statement of the method. What it comes to that is not Paddle's would run meanwhile, and is refused.
+    /// Makes a statement of the method. If replacements that the method reaches would run meanwhile, the statement is
+    /// refused.
     pub(crate) fn refusing_replaced<T>(
         &self,
         method: &Bound<'_, PyString>,
@@ -194,8 +197,8 @@ fn in_programs(paddle: &Paddle, code: &Bound<'_, PyAny>) -> PyResult<Arc<Foundat
     paddle.in_programs.get(code, || Search::new(paddle.value_type.bind(code.py()), None).of_value(code))
 }
 
-/// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
-/// Paddle's, which puts back what it replaces.
+/// True if `module` is a module of Paddle's with something callable under `name`, and the code with these globals is
+/// not Paddle's. Paddle's own code puts back what it replaces.
 pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> PyResult<bool> {
     let Some(module) = own_module(module)? else { return Ok(false) };
     if origin::is_paddles(globals)? {
@@ -205,7 +208,7 @@ pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bou
         .is_some_and(|held| may_be_called(&held)))
 }
 
-/// Whether the value is the program's, or rests on what is: in the place of Paddle's.
+/// True if the value is the program's and not Paddle's, or its foundation contains a replacement.
 pub(crate) fn is_replaced(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let foundation = of_function(paddle, value)?;
     Ok(!foundation.is_own || !foundation.replaced.is_empty())
@@ -240,8 +243,8 @@ impl Foundations {
 }
 
 impl Foundation {
-    /// A copy of the code of a method in programs, with Paddle's own in the place of what the method of eager tensors
-    /// does not come to; `None`: it comes to all of it, or there is no such copy.
+    /// Makes a copy of the code of a method in programs. It has Paddle's own functions under the replaced names that
+    /// the method of eager tensors does not reach. `None` if that method reaches all of them, or no copy can be made.
     fn copy_with_originals<'py>(
         &self,
         paddle: &Paddle,
@@ -264,19 +267,20 @@ impl Foundation {
         Ok(copied.code.as_ref().map(|code| code.bind(py).clone()))
     }
 
-    /// The name of something of Paddle's in whose place the program has put something else.
+    /// Returns the name of one replacement, if there is one.
     pub(crate) fn replaced(&self) -> Option<&str> {
         self.replaced.first().map(|replaced| &*replaced.name)
     }
 
-    /// A test that it stays as it is; with what it is about. `None` for what finds nothing by name.
+    /// Returns a test that the foundation is unchanged, with the object that it is about. `None` if the callee finds
+    /// nothing by name.
     pub(crate) fn test(self: &Arc<Self>, py: Python<'_>) -> Option<(Py<PyAny>, Box<dyn ObjectTest>)> {
         (!self.parts.is_empty())
             .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
     }
 
-    /// Whether all is as it was. One snapshot tells it of all parts that are not written to; building a statement
-    /// writes to one of Paddle's modules, and to no other.
+    /// True if the foundation is unchanged. One snapshot answers for all parts that are not written to. Building a
+    /// statement writes to one of Paddle's modules, and to no other.
     fn stands(&self, py: Python<'_>) -> bool {
         if self.changes != CHANGES.load(Ordering::Relaxed) {
             return false;
@@ -288,8 +292,8 @@ impl Foundation {
         }
     }
 
-    /// Whether these parts are as they were: names are looked up only in those of which their own memory does not
-    /// tell, and which are given back.
+    /// Tests these parts. Names are looked up only in parts whose own snapshot does not answer, and these parts are
+    /// returned. `None` if a part has changed.
     fn parts_stand(&self, py: Python<'_>, parts: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
         let memory = Arc::clone(&self.memory().parts);
         let is_same = |noted: &Option<Arc<Snapshot>>| noted.as_ref().is_some_and(|noted| noted.holds(py));
@@ -309,8 +313,8 @@ impl Foundation {
         Some(untold)
     }
 
-    /// Notes the memory of all parts but those that have just been looked up, unless these are most of them: nothing is
-    /// known yet of what is written to.
+    /// Takes one snapshot of all parts except those that have just been looked up. If these are most of the parts, it
+    /// is not known yet which parts are written to, and no snapshot is taken.
     fn note_whole(&self, py: Python<'_>, looked_up: &[usize]) {
         if looked_up.len() > self.parts.len() / 2 || cpython::blind_spot().is_some() {
             return;
@@ -326,7 +330,7 @@ impl Foundation {
         drop(before);
     }
 
-    /// Records the memory that the answer rests on; whether it tells.
+    /// Records the memory that the answer rests on; `false` if memory does not decide it.
     fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
         self.parts.iter().all(|part| part.note(py, recorder))
     }
@@ -376,11 +380,11 @@ impl ObjectTest for Unreplaced {
     }
 }
 
-/// A search for what code may find by name.
+/// A search for the names that code may look up.
 struct Search<'a, 'py> {
-    /// The type of tensors.
+    /// The type of tensors, or of values of a program.
     tensor: &'a Bound<'py, PyType>,
-    /// The class whose methods call each other.
+    /// The layer class whose methods call each other, if the search is for a layer.
     class: Option<&'a Bound<'py, PyType>>,
     seen: HashSet<usize>,
     todo: Vec<Bound<'py, PyFunction>>,
@@ -421,7 +425,7 @@ impl<'a, 'py> Search<'a, 'py> {
         Ok((self.places, self.replaced))
     }
 
-    /// Goes on behind a value, if that is code in Python.
+    /// Continues the search in a value, if it is Python code.
     fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
         if !self.seen.insert(value.as_ptr() as usize) {
             return Ok(());
@@ -474,7 +478,7 @@ impl<'a, 'py> Search<'a, 'py> {
         Ok(())
     }
 
-    /// `a.b.c`: any of the names in any of the modules, and in those found there.
+    /// `a.b.c`: looks up each name in each module, and in the modules found there.
     fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Bound<'py, PyString>]) -> PyResult<()> {
         let mut known: HashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
         let mut todo = modules;
@@ -535,7 +539,7 @@ impl<'a, 'py> Search<'a, 'py> {
     }
 }
 
-/// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
+/// Returns the code objects that run first when replacements are used; `None` if one of them is not Python code.
 fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a Replaced>) -> PyResult<Option<RefusedCode>> {
     let mut found = RefusedCode::default();
     for Replaced { name, by } in replaced {
@@ -550,7 +554,7 @@ fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a Replaced>)
     Ok(Some(found))
 }
 
-/// Whether something else in the value's place may run other code.
+/// True if a replacement of the value might run other code.
 fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
     value.is_callable()
         || value.cast::<PyModule>().is_ok()
@@ -560,7 +564,7 @@ fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
         )
 }
 
-/// A module of Paddle's.
+/// Returns the value if it is a module of Paddle's.
 fn own_module<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyModule>>> {
     let Ok(module) = value.cast::<PyModule>() else { return Ok(None) };
     let Ok(name) = module.name() else { return Ok(None) };
@@ -568,7 +572,7 @@ fn own_module<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyMo
     Ok((name == "paddle" || name.starts_with("paddle.")).then(|| module.clone()))
 }
 
-/// The module that code imports by the name when it runs.
+/// Returns the module of Paddle's that code imports under this name when it runs.
 fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyModule>>> {
     if !name.to_str()?.starts_with("paddle") {
         return Ok(None);
@@ -577,7 +581,7 @@ fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyMo
     cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
 }
 
-/// The methods of the operators in code and in the code in its constants.
+/// Collects the special methods of the operators in code, and in the code among its constants.
 fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>) -> PyResult<()> {
     let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
     for opcode in bytes.as_bytes().iter().step_by(2) {

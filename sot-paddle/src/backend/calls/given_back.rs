@@ -1,4 +1,4 @@
-//! Functions that give back the tensor they are given where there is nothing to do, which only eager mode looks for.
+//! Functions that return their argument itself if there is nothing to do. Only eager mode does so.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -9,7 +9,8 @@ use crate::backend::memory::views::is_plain;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::Paddle;
 
-/// Whether the call gives back its first argument in eager mode: `x.reshape(x.shape)`, `x.unflatten(0, [x.shape[0]])`.
+/// True if the call returns its first argument itself in eager mode: `x.reshape(x.shape)`, `x.unflatten(0,
+/// [x.shape[0]])`.
 pub(crate) fn is_given_back(
     paddle: &Paddle,
     callee: &Bound<'_, PyAny>,
@@ -48,7 +49,7 @@ fn is_of_tensors(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(callee.is_instance_of::<PyString>() || callee.getattr("__module__")?.eq("paddle.tensor.manipulation")?)
 }
 
-/// What `reshape` is given: one sequence, behind which a name may follow, or the sizes themselves.
+/// Returns the shape argument of `reshape`: one sequence, which a name may follow, or the sizes themselves.
 fn given_shape<'py>(by_name: Option<Bound<'py, PyAny>>, rest: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
     let first = rest.get_item(0).ok().filter(|first| !first.is_instance_of::<PyInt>());
     by_name.or(first).unwrap_or_else(|| rest.clone().into_any())
@@ -59,7 +60,7 @@ fn size_along<'py>(shape: &[Bound<'py, PyAny>], axis: &Bound<'py, PyAny>) -> Opt
     shape.get(usize::try_from(if axis < 0 { axis + dimensions } else { axis }).ok()?).cloned()
 }
 
-/// Refuses `squeeze` with axes that are a tensor, which ends the process in a program.
+/// Refuses `squeeze` with axes that are a tensor: in a program it ends the process.
 pub(crate) fn refuse_axes(
     paddle: &Paddle,
     callee: &Bound<'_, PyAny>,

@@ -1,8 +1,8 @@
-//! What to do about a graph break, in Paddle's terms.
+//! Advice about graph breaks, in Paddle's terms.
 
 use sot_core::error::ReasonId;
 
-/// The advice about a reason, if Paddle has some of its own.
+/// Returns Paddle's own advice about a reason, if there is any.
 #[must_use]
 pub(crate) fn hint(reason: ReasonId) -> Option<&'static str> {
     HINTS.iter().find(|(of, _)| *of == reason).map(|(_, hint)| *hint)

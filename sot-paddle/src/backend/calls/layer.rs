@@ -1,5 +1,5 @@
 //! Layers that may be called as a whole. Paddle's own layers without sublayers are a few lines around one function, so
-//! one statement stands for them; what their forward reads of the instance is found by scanning its code.
+//! one statement stands for a call. The attributes that their forward reads are found by scanning its code.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use sot_core::cpython;
 use crate::backend::calls::foundation;
 use crate::backend::paddle::Paddle;
 
-/// A statement of a layer as a whole.
+/// The kind of a statement that calls a layer as a whole.
 pub(crate) const LAYER: CallKind = CallKind::Object("layer");
 
 /// Where Paddle defines its layers.
 const OWN: &str = "paddle.nn.layer.";
 
-/// Layers whose forward does more than build graph, with what that is.
+/// Layers whose forward does more than build graph, with the reason.
 const NOT_PURE: &[&str] = &[
     "SpectralNorm", // writes its vectors back after each forward
     "RNNCellBase",  // abstract
@@ -31,7 +31,7 @@ const NOT_PURE: &[&str] = &[
     "ParameterDict",
 ];
 
-/// Whether calling `layer` is pure graph building.
+/// True if calling `layer` only builds graph.
 pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = layer.py();
     if !layer.is_instance(paddle.layer_type.bind(py))? {
@@ -43,7 +43,7 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
     if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
         return Ok(false);
     }
-    // Those that are asked to change in place what they are given, or their weight.
+    // Layers that write in place to their input or to their weight.
     for asked in ["inplace", "_inplace", "_max_norm"] {
         if layer.getattr("__dict__")?.call_method1("get", (asked,))?.is_truthy()? {
             return Ok(false);
@@ -54,14 +54,14 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
             return Ok(false);
         }
     }
-    // Nothing may put other code in the place of Paddle's: neither an instance attribute, nor a patched class or
+    // True only if the program has replaced none of Paddle's code, by an instance attribute, or by a patched class or
     // module.
     let forward = class.getattr("forward")?;
     Ok(!is_shadowed(layer, &forward)? && foundation::of_layer(paddle, &class)?.replaced().is_none())
 }
 
-/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor
-/// layers, or one that is made as those are.
+/// True if layers of the class have only settings and a `forward`: the class is Paddle's own and makes neither
+/// parameters nor layers, or it is made in the same way as such a class.
 pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
     const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
     let py = class.py();
@@ -69,7 +69,7 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
     if class.is(layer) || NOT_PURE.contains(&&*class.name()?.to_string()) {
         return Ok(false);
     }
-    // A metaclass, or a base behind `Layer`, may have a word in what a call gives.
+    // A metaclass, or a base behind `Layer`, may change what a call of the class does.
     if !class.get_type().is(layer.get_type()) || !class.getattr("__new__")?.is(&layer.getattr("__new__")?) {
         return Ok(false);
     }
@@ -93,7 +93,7 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
     Ok(true)
 }
 
-/// Whether a class has nothing to say about how its objects are made.
+/// True if a class does not define how its objects are made.
 fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     const MAKING: [&str; 3] = ["__init__", "__setattr__", "__del__"];
     let own = class.getattr("__dict__")?;
@@ -105,8 +105,8 @@ fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have
-/// seen.
+/// True if the layer has a `forward` of its own. Paddle's tracers store the bound `forward` of the class in layers
+/// that they have seen; that does not count.
 fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
     match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
         own if own.is_none() => Ok(false),
@@ -114,14 +114,14 @@ fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult
     }
 }
 
-/// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
+/// Names that layer classes may read. Only Paddle's own classes are remembered, by name, so no class is kept alive.
 #[derive(Default)]
 pub(crate) struct Layers {
     names: Mutex<HashMap<String, Arc<[Py<PyString>]>>>,
 }
 
 impl Layers {
-    /// What forward may read, sorted.
+    /// Attributes that the forward of `layer` may read, sorted.
     pub(crate) fn reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
         let py = layer.py();
         let candidates = self.names_in_code(&layer.get_type())?;
@@ -156,8 +156,8 @@ impl Layers {
     }
 }
 
-/// Names in the code of `forward` and of every method it names, directly or through another, in the class and its
-/// bases.
+/// Returns the names in the code of `forward`, and of every method that it names, directly or through another method,
+/// in the class and its bases.
 fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<BTreeSet<String>> {
     let mut seen = BTreeSet::from(["forward".to_owned()]);
     let mut todo = vec!["forward".to_owned()];
@@ -181,7 +181,7 @@ fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<BTreeSet<String>> {
     Ok(seen)
 }
 
-/// The code of a function of Paddle's, behind its decorators.
+/// Returns the code of a function of Paddle's, below its decorators.
 pub(crate) fn code_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut function = function.clone();
     // Decorated methods lead to the original through `__wrapped__`.

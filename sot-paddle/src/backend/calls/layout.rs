@@ -1,4 +1,4 @@
-//! Methods that depend on how a tensor from outside lies in memory.
+//! Methods that depend on the memory layout of a tensor from outside.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use sot_core::backend::{LayoutAnswer, ObjectTest, OfLayout};
 
 use crate::backend::paddle::Paddle;
 
-/// What the method called without arguments does because of it.
+/// Returns what the method without arguments does for this layout, with a test of the layout.
 pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
     if !matches!(method, "contiguous" | "is_contiguous") {
         return Ok(None);
@@ -26,7 +26,7 @@ pub(crate) fn of(paddle: &Paddle, tensor: &Bound<'_, PyAny>, method: &str) -> Py
     Ok(Some(OfLayout { does, test: Box::new(test) }))
 }
 
-/// Whether a tensor is contiguous, or is not.
+/// A test that a tensor is contiguous, or that it is not.
 struct Contiguous {
     /// Paddle's own method.
     asks: Py<PyAny>,

@@ -1,6 +1,6 @@
-//! Paddle's own mark of what must run for real: `paddle.jit.marker.force_dynamic`. That a function is the same in
-//! dynamic and in static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) is no such mark: its body is
-//! followed.
+//! Paddle's own marks on functions. `paddle.jit.marker.force_dynamic` makes calls run eagerly. Marks which say that a
+//! function is the same in dynamic and static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) do not:
+//! the function's body is followed.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,10 +10,10 @@ use sot_core::cpython;
 use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
 
-/// `force_dynamic` keeps functions and classes of layers in sets (since Paddle 3.1).
+/// The break list of `force_dynamic`, which keeps functions and layer classes in sets (since Paddle 3.1).
 const FORCED: &str = "on Paddle's break list (paddle.jit.marker.force_dynamic)";
 
-/// On which of Paddle's lists a function, a layer or a class of layers is.
+/// Returns which of Paddle's lists has a function, a layer or a class of layers.
 pub(crate) fn listed(callable: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     if callable.is_instance_of::<PyFunction>() {
         return Ok(is_in("break_graph_functions", callable)?.then_some(FORCED));
@@ -22,7 +22,7 @@ pub(crate) fn listed(callable: &Bound<'_, PyAny>) -> PyResult<Option<&'static st
     Ok(is_in("break_graph_layer_classes", class.as_any())?.then_some(FORCED))
 }
 
-/// Whether one of the sets of `paddle_api_config` holds the object. Releases without the set hold nothing.
+/// True if the set of `paddle_api_config` has the object. Releases without the set count as having an empty one.
 fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CONFIG: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let py = object.py();
@@ -37,7 +37,7 @@ fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether a function is marked with `capture_control_flow`, which has AST mode convert it, or as unified for Paddle's
+/// True if a function is marked with `capture_control_flow`, so that AST mode converts it, or as unified for Paddle's
 /// tracer.
 pub(crate) fn is_statement(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !callable.is_instance_of::<PyFunction>() {
@@ -51,16 +51,16 @@ pub(crate) fn is_statement(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!options.call_method1("need_transform", (modes.getattr("SOT")?,))?.is_truthy()?)
 }
 
-/// What such a function is as a statement.
+/// Returns the statement for a function that is marked so.
 pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
     cpython::import(function.py(), "sot._captured")?.call_method1("statement_of", (function,))?.extract()
 }
 
-/// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by
-/// themselves.
+/// True if `paddle.jit.ignore_module` was given the module that `file` belongs to. Frames of such a file are not
+/// translated on their own.
 pub(crate) fn is_ignored(file: &str) -> bool {
     let ask = |py: Python<'_>| {
-        // It is asked, too, while an exception of the program's is on its way.
+        // The question also comes while an exception of the program is propagating.
         let raised = PyErr::take(py);
         let is_ignored = is_in_ignored_module(py, file).unwrap_or(false);
         if let Some(raised) = raised {
@@ -77,7 +77,7 @@ fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
         let Some(path) = module.getattr_opt("__file__")?.and_then(|path| path.extract::<String>().ok()) else {
             continue;
         };
-        // Of a package it is all that lies in its folder.
+        // A package has all files in its folder.
         let is_of = match path.strip_suffix("__init__.py") {
             Some(folder) => file.starts_with(folder),
             None => file == path,
@@ -89,8 +89,8 @@ fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether `paddle.jit.sot.psdb` has marked the code: an error is made of a break, but not of a branch on a tensor's
-/// value, which is none in its terms.
+/// True if `paddle.jit.sot.psdb` has marked the code, so that a break is an error. A branch on a tensor's value does
+/// not count as a break there.
 pub(crate) fn forbids(code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> PyResult<bool> {
     let set = match what {
         Forbidden::Break if why == ReasonId::TensorTruth => return Ok(false),

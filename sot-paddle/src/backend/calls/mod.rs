@@ -1,4 +1,5 @@
-//! What Paddle's functions, methods and layers mean to a trace.
+//! What Paddle's functions, methods and layers mean to a trace: which calls become statements, are followed, folded,
+//! or end the graph.
 
 pub(crate) mod api;
 pub(crate) mod foundation;

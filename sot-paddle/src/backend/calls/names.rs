@@ -1,6 +1,6 @@
-//! Names of tensors. Eager mode gives every result one of its own; programs name theirs by position, so that results of
-//! two runs, or programs, have the same. `Layer.__setattr__` asks whether a buffer has a name, and static programs tell
-//! buffers apart by it: what is asked for its name gets one of its own when the graph has run.
+//! Names of tensors. Eager mode gives every result a unique name. Programs name their results by position, so results
+//! of two runs, or of two programs, have equal names. `Layer.__setattr__` asks whether a buffer has a name, and static
+//! programs distinguish buffers by name. So a result whose name is read gets a unique name when the graph has run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use sot_core::backend::TensorAttribute;
 
 use crate::backend::paddle::Paddle;
 
-/// What reading `name` means.
+/// Decides what a read of `name` means.
 pub(crate) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
     let why = "Tensor.name is given at run time".to_owned();
     if value.is_instance(paddle.parameter_type.bind(value.py()))? {
@@ -19,7 +19,7 @@ pub(crate) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<T
     Ok(TensorAttribute::Text { why, prepare: wrap_pyfunction!(give_name, value.py())?.into_any().unbind() })
 }
 
-/// The tensor, with a name of its own if it had none or that of a program's result.
+/// Returns the tensor. If it has no name, or the name of a program's result, it gets a unique one.
 #[pyfunction]
 fn give_name(tensor: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     static NEXT: AtomicU64 = AtomicU64::new(0);

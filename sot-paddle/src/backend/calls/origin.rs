@@ -1,5 +1,5 @@
-//! Whether a function is Paddle's own, or has been put where one of Paddle's was. A decorator copies the names of what
-//! it decorates, so only where a function's code comes from tells.
+//! Tells if a function is Paddle's own, or a replacement by the program. A decorator copies the names of the function
+//! that it decorates, so only the origin of a function's code decides.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -9,29 +9,29 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::cpython;
 
-/// Packages that Paddle is written with, beside the standard library.
+/// Packages that Paddle uses, besides the standard library.
 const HELPERS: &[&str] = &["decorator", "google", "numpy", "opt_einsum", "sot", "typing_extensions"];
 
-/// How the names of files begin that the package `decorator` gives to code it writes.
+/// Prefix of the file names that the package `decorator` gives to generated code.
 const GENERATED: &str = "<decorator-gen";
 
-/// Whether a file belongs to a package that Paddle is written with.
+/// True if a file belongs to a package that Paddle uses.
 pub(crate) fn is_of_helper(file: &str) -> bool {
     let package = file.rsplit_once("/site-packages/").and_then(|(_, path)| path.split(['/', '.']).next());
     file.starts_with(GENERATED) || package.is_some_and(|package| HELPERS.contains(&package))
 }
 
-/// What a value that Paddle's code looks up is to a search for code.
+/// The role of a value in a search for code.
 pub(crate) enum Value<'py> {
     /// A function in Python.
     Function(Bound<'py, PyFunction>),
-    /// Holds functions: a property, a method, what decorates.
+    /// An object that holds functions: a property, a method, a decorator's result.
     Holder(Vec<Bound<'py, PyAny>>),
     /// Code in C, a class, a module, or a value that is not called.
     Other,
 }
 
-/// What the value is.
+/// Returns the role of the value.
 pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     if let Ok(function) = value.cast_exact::<PyFunction>() {
         return Ok(Value::Function(function.clone()));
@@ -48,7 +48,8 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
 }
 
-/// The functions in Python of which one runs first where the value is called or looked up; none if that is other code.
+/// Returns the Python functions of which one runs first when the value is called or looked up; empty if other code
+/// runs first.
 pub(crate) fn called_first<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyFunction>>> {
     match value_of(value)? {
         Value::Function(function) => Ok(vec![function]),
@@ -64,8 +65,8 @@ pub(crate) fn called_first<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound
     }
 }
 
-/// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle
-/// itself puts others in its place.
+/// True if the value is an instance of a Python class, such as the object that gives Paddle's operations their names.
+/// Paddle itself replaces such objects by others of the same class.
 pub(crate) fn is_instance(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_named = value.is_instance_of::<PyType>() || value.is_instance_of::<PyModule>();
     Ok(!is_named && matches!(value_of(value)?, Value::Other) && cpython::is_heap_type(&value.get_type()))
@@ -76,7 +77,7 @@ fn is_of_functools(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(functools.getattr_opt(class.name()?)?.is_some_and(|of_library| of_library.is(class)))
 }
 
-/// Whether the value is not the program's: Paddle's, or of what Paddle is written with.
+/// True if the value is not the program's: it belongs to Paddle, or to a package that Paddle uses.
 pub(crate) fn is_own(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     own(value, &mut HashSet::new())
 }
@@ -88,7 +89,7 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
     match value_of(value)? {
         Value::Function(function) => match home(&function)? {
             Home::Paddle => has_own_code(&function),
-            // What a library has made of functions is whose they are.
+            // A function that a library has made from other functions belongs to whoever owns those.
             Home::Helper => all_own(enclosed(&function)?, seen),
             Home::Program => Ok(false),
         },
@@ -110,7 +111,7 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
     }
 }
 
-/// Whether a function of Paddle's has not been given code of the program's.
+/// True if a function of Paddle's still has Paddle's code.
 fn has_own_code(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     static FOLDER: PyOnceLock<String> = PyOnceLock::new();
     let py = function.py();
@@ -131,7 +132,7 @@ fn all_own(values: Vec<Bound<'_, PyAny>>, seen: &mut HashSet<usize>) -> PyResult
     Ok(true)
 }
 
-/// What the cells of a function hold, as far as that may be called, and what it says it wraps.
+/// Returns the callables in the cells of a function, and the function that it says it wraps.
 pub(crate) fn enclosed<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut found = Vec::new();
     if let Ok(cells) = function.getattr("__closure__")?.cast_into::<PyTuple>() {
@@ -144,17 +145,17 @@ pub(crate) fn enclosed<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<B
     Ok(found)
 }
 
-/// Whether code with these globals is Paddle's.
+/// True if code with these globals is Paddle's.
 pub(crate) fn is_paddles(globals: &Bound<'_, PyDict>) -> PyResult<bool> {
     let module = globals.get_item("__name__")?.and_then(|module| module.extract::<String>().ok());
     module.map_or(Ok(false), |module| Ok(home_of(globals.py(), &module)? == Home::Paddle))
 }
 
-/// Whose a function is.
+/// The owner of a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
     Paddle,
-    /// The standard library's, or that of a package Paddle is written with.
+    /// The standard library, or a package that Paddle uses.
     Helper,
     Program,
 }
@@ -181,7 +182,7 @@ fn home_of(py: Python<'_>, module: &str) -> PyResult<Home> {
     Ok(home)
 }
 
-/// Whether a module is one of the standard library.
+/// True if a module belongs to the standard library.
 fn is_of_library(py: Python<'_>, top: &str) -> PyResult<bool> {
     let sys = cpython::import(py, "sys")?;
     if let Some(names) = sys.getattr_opt("stdlib_module_names")? {

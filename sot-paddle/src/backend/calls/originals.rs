@@ -1,9 +1,9 @@
-//! A method's code for programs, with Paddle's own functions in the places where the program has put others.
+//! A copy of a method for programs that calls Paddle's own functions where the program has replaced them.
 //!
-//! Indexing an eager tensor ends in C. Indexing in a program is Python, and calls `paddle.gather_nd`. A wrapper that a
-//! library has put there must not run when a statement is built, since it does not run in eager mode: what is built is
-//! what Paddle's own function builds. The code is run as a copy, whose globals are copies too, so that other threads
-//! see nothing of it.
+//! Indexing an eager tensor ends in C. Indexing a value in a program is Python code, and calls `paddle.gather_nd`. A
+//! wrapper that a library has put there does not run in eager mode, so it must not run when a statement is built: the
+//! statement must be what Paddle's own function builds. The copy has copied globals, too, so that other threads see no
+//! change.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,8 +12,8 @@ use sot_core::cpython;
 
 use crate::backend::calls::origin;
 
-/// A copy of the function that finds Paddle's own functions as attributes of `paddle` under these names; `None` where
-/// the function or one of the names is of another kind.
+/// Makes a copy of the function that finds Paddle's own functions as attributes of `paddle` under these names. `None`
+/// if the value is not a plain function, or a name has no own function.
 pub(crate) fn copy_with_originals<'py>(
     value: &Bound<'py, PyAny>,
     names: &[String],
@@ -32,7 +32,7 @@ pub(crate) fn copy_with_originals<'py>(
     }
     let globals = own.copy()?;
     globals.set_item("paddle", &module)?;
-    // Functions of the same file find each other there.
+    // Functions of the same file find each other in their globals.
     for (name, held) in own.iter() {
         if let Some(copied) = with_globals(&held, &own, &globals)? {
             globals.set_item(name, copied)?;
@@ -41,9 +41,9 @@ pub(crate) fn copy_with_originals<'py>(
     with_globals(value, &own, &globals)
 }
 
-/// Paddle's own function of the name: where `paddle` has it from.
+/// Returns Paddle's own function of the name, from the module from which `paddle` imports it.
 fn original<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // `paddle.tensor` is a function, too.
+    // `paddle.tensor` is also a function, so the module is taken from `sys.modules`.
     let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     let Some(tensor) = modules.get_item("paddle.tensor")?.and_then(|held| held.cast_into::<PyModule>().ok()) else {
         return Ok(None);
@@ -52,7 +52,8 @@ fn original<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAn
     Ok((found.is_callable() && origin::is_own(&found)?).then_some(found))
 }
 
-/// A copy of a plain function with other globals; `None` for what is none, or has its globals elsewhere.
+/// Makes a copy of a plain function with other globals. `None` for other values, and for functions with other globals
+/// or a closure.
 fn with_globals<'py>(
     value: &Bound<'py, PyAny>,
     own: &Bound<'py, PyDict>,

@@ -1,5 +1,5 @@
-//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's
-//! back. So does `embedding` to its weight, whose rows are shortened to `max_norm`.
+//! Arguments `out` and `output`. Eager functions write to them; static functions ignore them, or write without the
+//! tracer's knowledge. `embedding` writes to its weight in the same way: it scales rows down to `max_norm`.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Which of so many positional arguments the callee takes under a name.
+/// Returns the index of the argument that is passed by position under a parameter name, if there is one.
 pub(crate) fn position(
     paddle: &Paddle,
     callee: &Bound<'_, PyAny>,

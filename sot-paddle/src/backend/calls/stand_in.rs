@@ -1,4 +1,5 @@
-//! Methods that only eager tensors have, or that mean something else in a program, and what stands for them there.
+//! Methods that only eager tensors have, or that mean something else in a program, and the calls that stand for them
+//! there.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -10,14 +11,14 @@ use crate::backend::paddle::Paddle;
 
 use sot_core::cpython;
 
-/// What stands for a call of a method in a program.
+/// The result of a call that stands for a method in a program.
 pub(crate) struct StandIn<'py> {
     pub(crate) value: Bound<'py, PyAny>,
-    /// How eager mode makes it from the receiver, whose memory it may share there.
+    /// The call that makes the value from the receiver in eager mode, where it may share the receiver's memory.
     pub(crate) again: Option<Step>,
 }
 
-/// What a method was given besides its receiver.
+/// The arguments of a method call, without the receiver.
 pub(crate) struct MethodArguments<'py> {
     pub(crate) positional: Bound<'py, PyTuple>,
     pub(crate) keywords: Option<Bound<'py, PyDict>>,
@@ -42,10 +43,10 @@ const METHODS: &[(&str, Make)] = &[
     ("view_as", view_as),
 ];
 
-/// Functions of `paddle.tensor.manipulation` that are methods, too.
+/// Functions of `paddle.tensor.manipulation` that exist as methods, too.
 const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
 
-/// Whether something stands for the function.
+/// True if the function has a stand-in.
 pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     let text = |attribute: &str| -> PyResult<String> {
         Ok(callee.getattr_opt(attribute)?.and_then(|text| text.extract().ok()).unwrap_or_default())
@@ -53,17 +54,17 @@ pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(FUNCTIONS.contains(&&*text("__name__")?) && text("__module__")? == "paddle.tensor.manipulation")
 }
 
-/// Whether something stands for the method.
+/// True if the method has a stand-in.
 pub(crate) fn exists(method: &str) -> bool {
     METHODS.iter().any(|(name, _)| *name == method)
 }
 
-/// Whether something stands for the attribute.
+/// True if the attribute has a stand-in.
 pub(crate) fn is_attribute(paddle: &Paddle, name: &str) -> bool {
     paddle.release.eager_attributes.iter().any(|(of, _)| *of == name)
 }
 
-/// The method that stands for `getattr` with these arguments.
+/// Returns the method that stands for `getattr` with these arguments.
 pub(crate) fn of_attribute<'py>(
     paddle: &Paddle,
     callee: &Bound<'py, PyAny>,
@@ -79,7 +80,7 @@ pub(crate) fn of_attribute<'py>(
     Ok(method.map(|(_, method)| PyString::intern(py, method)))
 }
 
-/// What stands for a call of the method; `None` if it stands for itself.
+/// Makes the stand-in for a call of the method; `None` if the method needs none.
 pub(crate) fn of<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
@@ -121,8 +122,8 @@ fn copy<'py>(
     })
 }
 
-/// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was
-/// detached, be it the user's own tensor.
+/// A copy without gradient. A program's own `detach` shares memory without the executor's knowledge: the executor then
+/// computes in place over the detached tensor, which may be the user's own.
 fn detach<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -133,7 +134,7 @@ fn detach<'py>(
     Ok(copy)
 }
 
-/// Of another shape, not of another element type.
+/// Stands for a view of another shape; a view of another element type is refused.
 fn view<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -162,7 +163,7 @@ fn view_as<'py>(
     view(paddle, receiver, &MethodArguments { positional: PyTuple::new(receiver.py(), [shape])?, keywords: None })
 }
 
-/// The arguments of these names as numbers.
+/// Returns an argument, by position or by name, as a number or numbers.
 fn numbers<'py, T: FromPyObjectOwned<'py>>(arguments: &MethodArguments<'py>, at: usize, name: &str) -> PyResult<T> {
     let by_name = arguments.keywords.as_ref().map(|keywords| keywords.get_item(name)).transpose()?.flatten();
     let given = arguments.positional.get_item(at).ok().or(by_name);
@@ -178,7 +179,8 @@ fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     Ok(sizes)
 }
 
-/// Eager mode gives the elements that several places show the gradient of one of them, where it gives them one at all.
+/// Refuses tensors with a gradient: an element that appears in several places gets, in eager mode, the gradient of one
+/// of these places or none.
 fn refuse_gradient(receiver: &Bound<'_, PyAny>) -> PyResult<()> {
     if receiver.getattr(intern!(receiver.py(), "stop_gradient"))?.is_truthy()? {
         return Ok(());
@@ -186,7 +188,7 @@ fn refuse_gradient(receiver: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(refused("a tensor with a gradient whose elements are shown in several places"))
 }
 
-/// The elements with these numbers along an axis.
+/// Selects the elements with these indices along an axis.
 fn taken<'py>(value: &Bound<'py, PyAny>, at: &[i64], axis: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     let (paddle, numpy) = (cpython::import(py, "paddle")?, cpython::import(py, "numpy")?);
@@ -213,7 +215,7 @@ fn narrow<'py>(
     again(paddle, "narrow", receiver, arguments, value)
 }
 
-/// Windows of so many elements along an axis, as a last dimension.
+/// Windows of `size` elements along an axis, as a new last dimension.
 fn unfold<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -236,7 +238,7 @@ fn unfold<'py>(
     again(paddle, "unfold", receiver, arguments, value)
 }
 
-/// The elements that lie so far apart in the memory of a tensor that is laid out row by row.
+/// The elements at the given strides in the memory of a contiguous tensor.
 fn as_strided<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -245,7 +247,7 @@ fn as_strided<'py>(
     let (shape, strides): (Vec<i64>, Vec<i64>) = (numbers(arguments, 0, "shape")?, numbers(arguments, 1, "stride")?);
     let offset: i64 = numbers(arguments, 2, "offset").unwrap_or(0);
     refuse_gradient(receiver)?;
-    // The offset is one in bytes.
+    // The offset is in bytes.
     if offset != 0 || shape.len() != strides.len() || shape.iter().chain(&strides).any(|number| *number < 0) {
         return Err(refused("such strides"));
     }
@@ -261,7 +263,7 @@ fn as_strided<'py>(
     again(paddle, "as_strided", receiver, arguments, value)
 }
 
-/// The value, and the call that makes it in eager mode.
+/// Returns the value with the call that makes it in eager mode.
 fn again<'py>(
     paddle: &Paddle,
     method: &str,
@@ -277,7 +279,7 @@ fn again<'py>(
     Ok(StandIn { value, again: Some(Step::method(receiver.py(), method, &arguments.positional, keywords)) })
 }
 
-/// Where there is but one place to be, only the element type can change.
+/// Stands for `to`. With only one place, only the element type can change.
 fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArguments<'py>) -> PyResult<StandIn<'py>> {
     let py = receiver.py();
     let Some(place) = paddle.only_place.as_ref().map(|place| place.bind(py)) else {
@@ -302,9 +304,9 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArgu
         }
         let of_another = paddle.is_value(&argument);
         let wanted = if of_another { argument.getattr(intern!(py, "dtype"))? } else { argument };
-        // A name of the type is not the type itself, so the tensor is cast.
+        // If the type is given by name, it is not the tensor's type object, so eager mode casts and makes a copy.
         is_copied = !wanted.get_type().is(own.get_type());
-        let cast = receiver.call_method1(intern!(py, "astype"), (wanted,))?; // Refuses what names no element type.
+        let cast = receiver.call_method1(intern!(py, "astype"), (wanted,))?; // Raises for what names no element type.
         if !cast.getattr(intern!(py, "dtype"))?.eq(&own)? {
             return Ok(StandIn { value: cast, again: None });
         }
@@ -315,7 +317,8 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArgu
     Ok(StandIn { value: receiver.clone(), again: None })
 }
 
-/// `_to(device, dtype, blocking)`, which `to` comes to: what it is given has its place.
+/// Stands for `_to(device, dtype, blocking)`, which `to` calls. Unlike those of `to`, its arguments have fixed
+/// positions.
 fn to_by_place<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
@@ -342,7 +345,7 @@ fn to_by_place<'py>(
     to(paddle, receiver, arguments)
 }
 
-/// Whether an argument is the place, or its name.
+/// True if an argument is the place, or its name.
 fn is_place(argument: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> PyResult<bool> {
     let place = place.str()?;
     match argument.extract::<&str>() {

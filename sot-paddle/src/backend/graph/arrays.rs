@@ -1,6 +1,5 @@
-//! Arrays of numpy's that are given anew at each call, as inputs of the graph. As a value such an array is the tensor
-//! that
-//! `paddle.to_tensor` makes of it; what is done with it in other ways than here is refused.
+//! Numpy arrays that are new at each call, as inputs of the graph. As a graph value such an array is the tensor that
+//! `paddle.to_tensor` makes of it. Uses that this module does not know are refused.
 
 use std::collections::HashMap;
 
@@ -19,10 +18,10 @@ use crate::backend::paddle::Paddle;
 /// Functions that copy an array into a tensor.
 const MAKERS: &[&str] = &["tensor", "to_tensor"];
 
-/// To these element types numpy and Paddle bring numbers alike.
+/// Element types to which numpy and Paddle convert numbers in the same way.
 const ALIKE: &[&str] = &["float32", "float64", "int32", "int64"];
 
-/// Whether a statement takes such an array.
+/// True if a statement can take such an array.
 pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match kind {
         CallKind::Api => is_maker(callee)?,
@@ -35,17 +34,17 @@ fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     MAKERS.iter().try_fold(false, |any, name| Ok(any || is_named(callee, name)?))
 }
 
-/// The tensor that eager mode makes of an array.
+/// Returns the tensor that eager mode makes of an array.
 pub(crate) fn tensor_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(array.py(), "paddle")?.call_method1(intern!(array.py(), "to_tensor"), (array,))
 }
 
-/// The values that stand for arrays, by identity, with the element type of the array.
+/// The graph values that stand for arrays, by identity, with the element type of the array.
 #[derive(Default)]
 pub(crate) struct Arrays(HashMap<u64, String>);
 
 impl Arrays {
-    /// Notes a value.
+    /// Notes the value that stands for an array.
     pub(crate) fn insert(
         &mut self,
         paddle: &Paddle,
@@ -57,7 +56,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// Whether a value is one of them.
+    /// True if a value stands for an array.
     pub(crate) fn has(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> bool {
         self.of(paddle, value).is_some()
     }
@@ -68,7 +67,7 @@ impl Arrays {
         self.0.get(&id).map(String::as_str)
     }
 
-    /// Whether any of them is in the arguments of a statement.
+    /// True if the arguments of a statement contain a value that stands for an array.
     pub(crate) fn are_in(
         &self,
         paddle: &Paddle,
@@ -85,7 +84,8 @@ impl Arrays {
         Ok(values.iter().any(|value| self.has(paddle, value)))
     }
 
-    /// The result of a statement that is given one; `None` for any other. To be called in static mode.
+    /// Returns the result of a statement that takes such a value; `None` for any other statement. To be called in
+    /// static mode.
     pub(crate) fn call<'py>(
         &self,
         paddle: &Paddle,
@@ -105,7 +105,7 @@ impl Arrays {
     }
 }
 
-/// An operator between a tensor and an array, of which eager mode makes a tensor.
+/// Applies an operator between a tensor and an array. Eager mode converts the array to a tensor, too.
 fn operator<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyAny>,
@@ -113,7 +113,8 @@ fn operator<'py>(
     array: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let metas = meta::of_value(paddle, tensor)?.zip(meta::of_value(paddle, array)?);
-    // One without dimensions is a number to it; of two types the others are for eager mode to refuse.
+    // Eager mode treats an array without dimensions as a number. With two element types, eager mode decides which
+    // pairs it refuses.
     if metas.is_none_or(|(tensor, array)| array.shape.is_empty() || tensor.dtype != array.dtype) {
         return Err(refused("an operator with an array of another element type, or without dimensions"));
     }

@@ -1,17 +1,18 @@
-//! Where a long program is cut: between operations over which few values go.
+//! Chooses where to cut a long program: between operations where few values cross.
 
 use std::collections::HashMap;
 
 use super::pieces::{Operation, Role};
 
-/// The operation that takes a value last; a result of the program is taken behind all of them.
+/// For each value, the index of the last operation that takes it. A result of the program counts as taken after all
+/// operations.
 pub(super) fn last_taken(operations: &[Operation<'_>], results: &[u64]) -> HashMap<u64, usize> {
     let taken =
         operations.iter().enumerate().flat_map(|(at, operation)| operation.taken.iter().map(move |&id| (id, at)));
     taken.chain(results.iter().map(|&id| (id, operations.len()))).collect()
 }
 
-/// Numbers of operations before which to cut, so that no piece has more than `longest`.
+/// Returns the indices of the operations before which to cut, so that no piece has more than `longest` operations.
 pub(super) fn places(operations: &[Operation<'_>], results: &[u64], longest: usize) -> Vec<usize> {
     let crossing = crossing(operations, &last_taken(operations, results));
     let mut places = Vec::new();
@@ -24,14 +25,14 @@ pub(super) fn places(operations: &[Operation<'_>], results: &[u64], longest: usi
     places
 }
 
-/// The place with the fewest values, the last one of these.
+/// Returns the position that the fewest values cross; of several, the last.
 fn best(crossing: &[Option<usize>], from: usize, to: usize) -> Option<usize> {
     let places = (from..=to).filter_map(|place| crossing[place].map(|values| (values, place)));
     places.min_by_key(|&(values, place)| (values, std::cmp::Reverse(place))).map(|(_, place)| place)
 }
 
-/// How many values go over the place before each operation; `None` where one does that cannot be given to another
-/// program.
+/// For each position before an operation, the number of values that cross it. `None` if one of them cannot be given to
+/// another program.
 fn crossing(operations: &[Operation<'_>], last_taken: &HashMap<u64, usize>) -> Vec<Option<usize>> {
     let mut begin = vec![(0_isize, 0_isize); operations.len() + 2];
     for (at, operation) in operations.iter().enumerate().filter(|(_, operation)| operation.role == Role::Computed) {

@@ -1,6 +1,6 @@
-//! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is
-//! made in eager mode once, and its values become a constant of the program, of which every run gives a tensor of its
-//! own.
+//! Tensors made of Python data, or of arrays made in the trace. The data are known and guarded. The tensor is made
+//! once, in eager mode, and its values become a constant of the program; each run makes a new tensor from the
+//! constant.
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyNotImplementedError;
@@ -23,10 +23,10 @@ use crate::backend::paddle::Paddle;
 /// Functions that make a tensor of Python data, in `paddle.tensor.creation`.
 const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
 
-/// Element types that a program has constants of.
+/// Element types that constants of a program can have.
 const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
 
-/// Operator methods that make a tensor of an array beside them.
+/// Operator methods that convert an array operand to a tensor.
 pub(crate) const OPERATORS: &[&str] = &[
     "__add__",
     "__radd__",
@@ -44,11 +44,11 @@ pub(crate) const OPERATORS: &[&str] = &[
     "__ne__",
 ];
 
-/// More elements than this are not copied into the program.
+/// Maximum number of elements that are copied into the program.
 const MOST: i64 = 4096;
 
-/// The tensor that a call makes of integers of which some are values of the graph; `None` for any other call. To be
-/// called in static mode.
+/// Returns the tensor that a call makes of integers, if some of these are graph values; `None` for any other call. To
+/// be called in static mode.
 pub(crate) fn of_numbers<'py>(
     paddle: &Paddle,
     numbers: &Numbers,
@@ -61,7 +61,7 @@ pub(crate) fn of_numbers<'py>(
     }
     let refused = || SizesMatter::new_err("a tensor made of numbers and of something else");
     let (data, rest) = (args.get_item(0).map_err(|_| refused())?, args.get_slice(1, args.len()));
-    // What else is said of it is its type; a place or a gradient is nothing that a value has.
+    // The only other argument may be the element type. A graph value has neither a place nor a gradient of its own.
     let given = rest.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)).collect::<Vec<_>>();
     let named = kwargs.is_none_or(|kwargs| kwargs.keys().iter().all(|name| name.eq("dtype").unwrap_or(false)));
     let typed = |ty: &Bound<'_, PyAny>| {
@@ -72,7 +72,7 @@ pub(crate) fn of_numbers<'py>(
         return Err(refused());
     }
     let made = callee.call(args, kwargs)?;
-    // Of a single one Paddle makes none.
+    // For a single number, Paddle returns the number's own value, so it is copied.
     let made = if numbers.has(paddle, &made) {
         cpython::import(callee.py(), "paddle")?.call_method1("assign", (made,))?
     } else {
@@ -90,7 +90,8 @@ fn is_made_of_integers(paddle: &Paddle, numbers: &Numbers, data: &Bound<'_, PyAn
     parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
 }
 
-/// The values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager mode.
+/// Returns the values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager
+/// mode.
 pub(crate) fn values<'py>(
     paddle: &Paddle,
     numbers: &Numbers,
@@ -123,8 +124,8 @@ pub(crate) fn values<'py>(
     tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
 }
 
-/// A constant of the program with the numbers of an array; in static mode. Paddle keeps integers as `double`, so those
-/// beyond 2**53 are the sum of two.
+/// Makes a constant of the program with the numbers of an array. To be called in static mode. Paddle keeps integers as
+/// `double`, so numbers beyond 2**53 become the sum of two constants.
 pub(crate) fn constant<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     const CUT: u32 = 10;
     let assign = cpython::import(array.py(), "paddle")?.getattr(intern!(array.py(), "assign"))?;
@@ -142,8 +143,8 @@ pub(crate) fn constant<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     assign.call1((as_array(high)?,))?.add(assign.call1((as_array(low)?,))?)
 }
 
-/// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from
-/// all others.
+/// Returns an array with the numbers of an array made in the trace. Its memory is an object of a type of its own,
+/// which nobody can write to; by this type [`is_array`] recognises such arrays.
 pub(crate) fn known<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let (shape, dtype) = (array.getattr(intern!(py, "shape"))?, array.getattr(intern!(py, "dtype"))?);
@@ -155,7 +156,7 @@ pub(crate) fn known<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     array.get_type().call1((shape, dtype, numbers)).map(Some)
 }
 
-/// The type of what such arrays lie in.
+/// The type of the objects that are the memory of such arrays.
 fn numbers_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || {
@@ -174,12 +175,12 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(base.is_some_and(|base| numbers_type(py).is_ok_and(|numbers| base.get_type().is(numbers))))
 }
 
-/// Whether it is an array that has the numbers of one made in the trace, or one number.
+/// True if the object is such an array, or one numpy number.
 pub(crate) fn is_unchanging(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_array(object)? || numpy::is_value_type(&object.get_type()))
 }
 
-/// Whether an array is in an argument. What lies in one that is not of the trace may change between calls.
+/// True if an argument contains an array. The contents of an array from outside may change between calls.
 fn has_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_any_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
 }
@@ -189,7 +190,7 @@ fn has_unknown_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_unknown || parts(argument)?.iter().any(|part| has_unknown_array(part).unwrap_or(true)))
 }
 
-/// Whether the arrays in a call are known ones in the index of a tensor.
+/// True if the arrays in a call are known arrays in the index of a tensor.
 fn is_index((kind, method): (CallKind, &Bound<'_, PyAny>), args: &Bound<'_, PyTuple>) -> PyResult<bool> {
     if kind == CallKind::Api || !matches!(method.extract::<&str>(), Ok("__getitem__" | "__setitem__")) {
         return Ok(false);
@@ -199,7 +200,7 @@ fn is_index((kind, method): (CallKind, &Bound<'_, PyAny>), args: &Bound<'_, PyTu
     Ok(!has_unknown_array(&index)? && !written.is_some_and(|value| has_array(&value).unwrap_or(true)))
 }
 
-/// Whether it is `paddle.assign` of an array.
+/// True if the call is `paddle.assign` of an array.
 fn copies_array(callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(is_named(callee, "assign")? && args.get_item(0).is_ok_and(|data| is_any_array(&data).unwrap_or(true)))
 }
@@ -208,8 +209,9 @@ fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(cpython::is_subtype(&object.get_type(), small_array::array_type(object.py())?))
 }
 
-/// The arguments of an operator method between a tensor and an array of the trace, with the tensor that eager mode
-/// makes of the array, of its element type; `None` for any other call. To be called in eager mode.
+/// Returns the arguments of an operator method between a tensor and an array of the trace, where the array is replaced
+/// by the tensor of the same element type that eager mode makes of it. `None` for any other call. To be called in
+/// eager mode.
 pub(crate) fn operands<'py>(
     paddle: &Paddle,
     target: &Target,
@@ -225,7 +227,8 @@ pub(crate) fn operands<'py>(
     let data = cpython::import(py, "paddle")?.call_method1("to_tensor", (&array,))?;
     let (own, other) = (meta::of_value(paddle, &tensor)?, meta::of_tensor(paddle, &data)?);
     let elements: i64 = other.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
-    // One without dimensions is a number to it; of two types the others are for eager mode to refuse.
+    // Eager mode treats an array without dimensions as a number. With two element types, eager mode decides which
+    // pairs it refuses.
     if other.shape.is_empty() || own.is_none_or(|own| own.dtype != other.dtype) {
         return Err(refused("is an operator with an array of another element type, or without dimensions"));
     }
@@ -237,7 +240,7 @@ pub(crate) fn operands<'py>(
     PyTuple::new(py, [tensor, constant]).map(Some)
 }
 
-/// Whether an argument is data that the trace knows.
+/// True if an argument consists of data that the trace knows.
 fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     if is_plain(paddle, argument) || is_unchanging(argument)? {
         return Ok(true);
@@ -250,7 +253,7 @@ fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     MAKERS.iter().try_fold(false, |any, name| Ok(any || is_named(callee, name)?))
 }
 
-/// Whether it is the function of `paddle.tensor.creation` of that name.
+/// True if `callee` is the function `name` of `paddle.tensor.creation`.
 pub(crate) fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let is = |attribute: &str, expected: &str| -> PyResult<bool> {
         let text = callee.getattr_opt(attribute)?.and_then(|text| text.extract::<String>().ok());

@@ -1,4 +1,4 @@
-//! `SOT_EXPORT`: hands a finished graph to `sot/_export.py`, which writes it down as a file.
+//! `SOT_EXPORT`: hands a finished graph to `sot/_export.py`, which writes it to a file.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use sot_core::graph::{Exported, Statement, StatementKind};
 
 const MODULE: &str = "sot._export";
 
-/// A symbol, the sizes, the element type, and whether no gradient flows.
+/// A value: symbol, sizes, element type, and `stop_gradient`.
 type Described<'a> = (&'a str, &'a [Option<i64>], &'a str, bool);
 
 pub(crate) fn export(py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {

@@ -1,6 +1,6 @@
-//! Which values of a graph carry gradients. Static mode marks a value by the inputs of its operation alone, eager mode
-//! also by whether the operation has a gradient at all; here the values of a statement are brought in line with eager
-//! mode.
+//! Corrects which values of a graph carry gradients. Static mode decides by the inputs of an operation alone. Eager
+//! mode also asks if the operation has a gradient at all. Here the flags of a statement's values are set as eager mode
+//! would.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Operands of these names say where or how, in all operations, and no gradient flows to them.
+/// Names of operands that give positions or settings, in all operations: no gradient flows to them.
 const POSITIONS: &[&str] =
     &["axis", "condition", "ends", "index", "indices", "mask", "repeats", "shape", "shifts", "starts", "steps"];
 
-/// More operands that eager mode asks for no gradient, by operation and name.
+/// Other operands that no gradient flows to in eager mode, by operation and name.
 const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     ("pd_op.bce_loss", "label"),
     ("pd_op.cross_entropy_with_softmax", "label"),
@@ -24,18 +24,18 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     ("pd_op.sigmoid_cross_entropy_with_logits", "label"),
 ];
 
-/// The values whose flag is right already.
+/// The values whose flag is correct already.
 #[derive(Default)]
 pub(crate) struct Settled(HashSet<u64>);
 
 impl Settled {
-    /// Corrects the flags of the values in `result`, in any nesting, and of the values between them and earlier
+    /// Corrects the flags of the values in `result`, at any depth, and of the values between them and earlier
     /// statements.
     pub(crate) fn settle(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
         meta::values_in(paddle, result)?.iter().try_for_each(|value| self.stops(paddle, value).map(drop))
     }
 
-    /// Whether no gradient flows through `value`, once its flag is right.
+    /// Corrects the flag of `value`, and returns true if no gradient flows through it.
     fn stops(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = value.py();
         if value.getattr(intern!(py, "stop_gradient"))?.is_truthy()? {
@@ -76,7 +76,7 @@ impl Settled {
     }
 }
 
-/// The names of an operation's operands; none where they are not told apart.
+/// The names of an operation's operands; empty if the names are not known.
 pub(crate) struct OperandNames<'a> {
     operation: &'a str,
     names: Vec<String>,
@@ -92,7 +92,7 @@ impl<'a> OperandNames<'a> {
         Ok(OperandNames { operation: name, names: if names.len() == count { names } else { Vec::new() } })
     }
 
-    /// Whether gradients flow to an operand.
+    /// True if gradients flow to the operand at index `at`.
     pub(crate) fn take_gradient(&self, at: usize) -> bool {
         let Some(name) = self.names.get(at) else { return true };
         !POSITIONS.contains(&&**name) && !WITHOUT_GRADIENT.contains(&(self.operation, &**name))

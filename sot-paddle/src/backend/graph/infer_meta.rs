@@ -1,6 +1,6 @@
-//! Operations that static mode describes wrongly: it takes their results for tensors of another element type or shape
-//! than their kernels give, or runs the kernel of another type than eager mode does. What follows in a program would
-//! rest on that.
+//! Refuses operations whose result static mode describes wrongly: with another element type or shape than the kernel
+//! gives, or because it runs the kernel of another type than eager mode does. Later operations of the program would
+//! rest on the wrong meta.
 
 use std::collections::HashSet;
 
@@ -18,23 +18,23 @@ use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
 
-/// What the element type of an operation's first result has to be.
+/// The correct element type of an operation's first result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DtypeRule {
     Bool,
     Int64,
     /// Floating or complex: numbers of other types become `float32`.
     Floating,
-    /// That of the first operand.
+    /// The element type of the first operand.
     Operand,
-    /// Its operands have one, or eager mode would have brought them to one.
+    /// All operands have one element type, or eager mode would have converted them to one.
     OneForAll,
-    /// The shape is not the one described.
+    /// The shape that static mode describes is always wrong.
     OtherShape,
 }
 
-/// Found by comparing what eager mode gives with what static mode says, for all functions and several element types
-/// (`tests/api_table`).
+/// Operations with a wrong description, found by comparing eager mode with static mode for all functions and several
+/// element types (`tests/api_table`).
 const KINDS: [(&str, DtypeRule); 19] = [
     ("pd_op.all", DtypeRule::Bool),
     ("pd_op.any", DtypeRule::Bool),
@@ -57,13 +57,13 @@ const KINDS: [(&str, DtypeRule); 19] = [
     ("pd_op.unique", DtypeRule::Operand),
 ];
 
-/// The operations looked at already, by their results.
+/// The operations that have been checked, by their results.
 #[derive(Default)]
 pub(crate) struct Checked(HashSet<u64>);
 
 impl Checked {
-    /// Looks at what computes the values in `result`, in any nesting. If one is described wrongly that is an error, and
-    /// what the statement has put into the program is taken out again.
+    /// Checks the operations that compute the values in `result`, at any depth. If one is described wrongly, the
+    /// operations that the statement has appended are removed from the program, and the call is an error.
     pub(crate) fn check(
         &mut self,
         paddle: &Paddle,
@@ -83,7 +83,7 @@ impl Checked {
         checked
     }
 
-    /// Looks at all operations behind a value; the first that is described wrongly is the error.
+    /// Checks all operations that lead to a value. The first wrong description is the error.
     fn check_value(
         &self,
         mender: &Mender<'_, '_>,
@@ -124,8 +124,8 @@ impl Checked {
     }
 }
 
-/// Takes the operations with these results out of the program, which would run them, and what uses the results: other
-/// operands have been made of some.
+/// Removes the operations with these results from the program, which would run them, and the operations that use the
+/// results. Such operations exist because operands have been replaced by others made from them.
 fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
@@ -151,7 +151,7 @@ fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u6
     Ok(())
 }
 
-/// What stands for inputs and parameters.
+/// Operations that stand for inputs and parameters; they are never removed.
 const KEPT: [&str; 2] = ["pd_op.data", "builtin.parameter"];
 
 impl DtypeRule {

@@ -1,5 +1,5 @@
-//! Operations that have no kernel for the element type of their operands. Eager mode refuses them; a program takes a
-//! kernel of another library that nobody asked for, or ends the process.
+//! Refuses operations that have no kernel for the element type of their operands. Eager mode raises for them. A
+//! program would choose a kernel of another library, or end the process.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::backend::paddle::meta::dtype_name;
 use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
-/// The element types that not all kernels have.
+/// The element types for which some operations have no kernel.
 const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128"];
 
-/// The element types of an operation's kernels, by its name.
+/// The element types of each operation's kernels.
 type Kernels = HashMap<String, Vec<String>>;
 
-/// Refuses an operation on the CPU whose kernels are those of other floating types.
+/// Refuses an operation on the CPU if it has kernels for `float32`, but not for the type of its floating operands.
 pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
     let Some(first) = sources.first() else { return Ok(()) };
     let py = first.py();
     let mut floating = Vec::new();
     for source in sources.iter().filter(|source| paddle.is_value(source)) {
-        // What bundles tensors has no type of its own.
+        // A list of tensors has no element type of its own.
         let Some(dtype) = source.getattr_opt(intern!(py, "dtype")).ok().flatten() else { return Ok(()) };
         let dtype = dtype_name(&dtype)?;
         if (dtype.contains("float") || dtype.contains("complex")) && !is_constant(source)? {
@@ -34,7 +34,7 @@ pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, P
         }
     }
     let Some(dtype) = floating.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
-    // With mixed precision the types are those that Paddle has cast to, for a device that has the kernels.
+    // With mixed precision, Paddle has cast the operands, for a device that has the kernels.
     if floating.iter().any(|other| other != dtype)
         || state::casts(py, paddle)?
         || !state::expected_place(py, paddle)?.str()?.to_str()?.contains("cpu")
@@ -52,14 +52,14 @@ pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, P
     Ok(())
 }
 
-/// Whether a value is a number that an operation takes, not a tensor of the program's.
+/// True if a value is a number that an operation takes, not a tensor of the program's.
 fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = value.py();
     let operation = value.call_method0(intern!(py, "get_defining_op"))?;
     Ok(!operation.is_none() && operation.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full")
 }
 
-/// Those for the CPU.
+/// The kernels for the CPU.
 fn kernels(py: Python<'_>) -> PyResult<&Kernels> {
     static KERNELS: PyOnceLock<Kernels> = PyOnceLock::new();
     KERNELS.get_or_try_init(py, || {
@@ -67,7 +67,7 @@ fn kernels(py: Python<'_>) -> PyResult<&Kernels> {
         let registered = core.call_method1("_get_registered_phi_kernels", ("function",))?.cast_into::<PyDict>()?;
         let mut kernels = Kernels::new();
         for (name, keys) in registered {
-            // Each is a text such as `(CPU, Undefined(AnyLayout), float32)`.
+            // Each key is a text such as `(CPU, Undefined(AnyLayout), float32)`.
             let of_cpu = keys.extract::<Vec<String>>()?.into_iter().filter(|key| key.starts_with("(CPU,"));
             let types = of_cpu.filter_map(|key| Some(key.rsplit(", ").next()?.trim_end_matches(')').to_owned()));
             kernels.insert(name.extract()?, types.collect());

@@ -1,5 +1,5 @@
-//! What a program does with what it is given, so that programs which do the same are told: as in the layers of a deep
-//! model, which differ in their parameters only.
+//! A description of what a program computes, so that programs which compute the same can share an executor: for
+//! example the layers of a deep model, which differ only in their parameters.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use pyo3::prelude::*;
 
 use crate::backend::numbers::twin;
 
-/// The operations of a program in order, with their attributes and where each finds its operands.
+/// The operations of a program in order, with their attributes and the sources of their operands.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Likeness {
     operations: Vec<Done>,
     results: Vec<Option<usize>>,
-    /// Values in the order in which they come to be.
+    /// Numbers of the values, in the order in which they are made.
     known: Known,
 }
 
-/// Where values are, by what they are known by in the program that was copied: it says nothing of what is done.
+/// Numbers of values by their identity in the original program. The identities are not compared, because they do not
+/// describe what is computed.
 #[derive(Default)]
 struct Known(HashMap<u64, usize>);
 
@@ -35,7 +36,7 @@ enum Done {
 }
 
 impl Likeness {
-    /// An operation with what it takes and gives.
+    /// Adds an operation, with the values that it takes and the values that it makes.
     pub(super) fn add(&mut self, operation: &Bound<'_, PyAny>, taken: &[u64], given: &[u64]) -> PyResult<()> {
         self.operations.push(Done::Operation {
             name: operation.call_method0("name")?.extract()?,
@@ -49,7 +50,7 @@ impl Likeness {
         Ok(())
     }
 
-    /// An input or a parameter.
+    /// Adds an input or a parameter.
     pub(super) fn add_given(&mut self, value: &Bound<'_, PyAny>, id: u64) -> PyResult<()> {
         self.operations.push(Done::Given {
             shape: value.getattr("shape")?.extract()?,
@@ -60,7 +61,7 @@ impl Likeness {
         Ok(())
     }
 
-    /// A value that the program gives.
+    /// Adds a value that is a result of the program.
     pub(super) fn add_result(&mut self, id: u64) {
         self.results.push(self.known.0.get(&id).copied());
     }

@@ -1,4 +1,4 @@
-//! Graphs that are being built, up to the program that is not compiled yet.
+//! Graphs while they are built, up to the program before it is compiled.
 
 pub(crate) mod arrays;
 pub(crate) mod builder;

@@ -1,4 +1,4 @@
-//! Where the outputs of a graph are found when its program has run.
+//! Where the outputs of a graph are found after its program has run.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,16 @@ use crate::backend::paddle::Paddle;
 /// An output of the graph.
 pub(crate) struct Output {
     pub(crate) origin: Origin,
-    /// It is a view of that, made by these calls.
+    /// Calls that make the output as a view of the tensor at `origin`; empty if the output is that tensor.
     pub(crate) steps: Vec<Remade>,
-    /// It takes no part in the gradient of what it is a view of.
+    /// True if the output takes no part in the gradient of the tensor that it is a view of.
     pub(crate) detached: bool,
 }
 
-/// A view that is made again.
+/// One call that makes a view again.
 pub(crate) struct Remade {
     pub(crate) step: Step,
-    /// Where the numbers are that it is made with.
+    /// Where the numbers are found that the call takes.
     pub(crate) numbers: Vec<Origin>,
 }
 
@@ -32,7 +32,7 @@ impl Output {
         self.origin == Origin::Result(index) && self.steps.is_empty()
     }
 
-    /// Where it comes from, if it is just that.
+    /// Returns the origin, if the output is the tensor there, without views or detaching.
     pub(crate) fn as_it_is(&self) -> Option<Origin> {
         (self.steps.is_empty() && !self.detached).then_some(self.origin)
     }
@@ -43,17 +43,17 @@ impl Output {
 pub(crate) enum Origin {
     /// The program's result of this index.
     Result(usize),
-    /// The very tensor that was passed in.
+    /// The tensor that was passed as this input.
     Input(usize),
-    /// The very parameter or buffer.
+    /// This parameter or buffer.
     Parameter(usize),
 }
 
-/// The numbers that each step is made with.
+/// For each step, the numbers that it takes.
 pub(crate) type StepNumbers = Vec<Vec<Py<PyAny>>>;
 
 impl Output {
-    /// The numbers that it was made with, from what the program gave and what the graph was given.
+    /// Returns the numbers that the steps take, from the results of a run and the inputs of the graph.
     pub(crate) fn numbers(&self, results: &Bound<'_, PyAny>, inputs: &[Bound<'_, PyAny>]) -> PyResult<StepNumbers> {
         let find = |origin: &Origin| match *origin {
             Origin::Result(index) => as_number(results.get_item(index)?).map(Bound::unbind),
@@ -73,7 +73,7 @@ impl From<Origin> for Output {
 /// Where values are found, by identity.
 pub(crate) type Known = HashMap<u64, Origin>;
 
-/// The values that are there when the program runs.
+/// Returns the values that exist without running the program: inputs and parameters.
 pub(crate) fn known_values(
     paddle: &Paddle,
     py: Python<'_>,
@@ -90,8 +90,9 @@ pub(crate) fn known_values(
     Ok(known)
 }
 
-/// Adds to the results the values that the program computes (each once), and says where to find every output when it
-/// has run: a view that leaves the graph with its root, or with another view of it, is made again from the root.
+/// Appends the values that the program computes to the results, each once, and returns where every output is found
+/// after a run. A view that leaves the graph together with its root, or with another view of that root, is made again
+/// from the root.
 pub(crate) fn plan_outputs<'py>(
     paddle: &Paddle,
     py: Python<'py>,
@@ -129,7 +130,7 @@ pub(crate) fn plan_outputs<'py>(
     Ok(plan)
 }
 
-/// Where a value is found; a new one becomes a result of the program.
+/// Returns where a value is found. A value that is not known yet becomes a result of the program.
 fn origin_of(
     known: &mut HashMap<u64, Origin>,
     results: &Bound<'_, PyList>,
@@ -145,7 +146,7 @@ fn origin_of(
     Ok(origin)
 }
 
-/// An input that is a number is given as such.
+/// Returns a number: an input that is a Python number as it is, a tensor by its `item()`.
 fn as_number(found: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if found.is_exact_instance_of::<PyInt>() {
         return Ok(found);
@@ -153,7 +154,7 @@ fn as_number(found: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     found.call_method0(intern!(found.py(), "item"))
 }
 
-/// The outputs of a run.
+/// Collects the outputs of a run.
 pub(crate) fn pick<'py>(
     paddle: &Paddle,
     plan: &[Output],

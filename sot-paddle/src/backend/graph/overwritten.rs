@@ -1,13 +1,14 @@
-//! Operations that Paddle runs in place, over their first operand, when nothing needs it afterwards. It does not see
-//! where another operand is the same tensor (also one that only becomes the same when equal operations are made one),
-//! of which the operation reads elements that it has written already. Such an operation is given a copy.
+//! Protects operands from operations that Paddle runs in place. Paddle writes the result over the first operand if
+//! nothing needs that operand afterwards. Paddle does not notice when another operand is the same tensor (or becomes
+//! the same tensor when equal operations are merged), so that the operation reads elements that it has written
+//! already. Such an operation is given a copy.
 
 use pyo3::prelude::*;
 
 use crate::backend::numbers::exact::Mender;
 use crate::backend::paddle::meta;
 
-/// Operations that can be run in place and whose result at one place depends on other places of their operands.
+/// Operations that can run in place and whose result at one position depends on other positions of their operands.
 const MIXING: &[&str] = &[
     "pd_op.addmm",
     "pd_op.baddbmm",
@@ -22,7 +23,7 @@ const MIXING: &[&str] = &[
     "pd_op.set_value_with_tensor_",
 ];
 
-/// Gives a new operation a copy of its first operand where another operand may be that tensor.
+/// Gives a new operation a copy of its first operand, if another operand may be the same tensor.
 pub(crate) fn protect<'py>(
     mender: &Mender<'_, 'py>,
     operation: &Bound<'py, PyAny>,

@@ -1,6 +1,6 @@
-//! Long programs, handed over as several. Paddle's executor sets itself up in time quadratic in a program's length and
-//! runs long programs slower per operation, so a long one is cut where few values cross. A cut is no graph break: each
-//! piece is given what earlier ones computed, and gradients go back the same way.
+//! Long programs, run as several programs (pieces). Paddle's executor sets itself up in time quadratic in the length
+//! of a program, and runs long programs slower per operation. So a long program is cut where few values cross. A cut
+//! is no graph break: later pieces are given what earlier pieces computed, and gradients flow back the same way.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,23 +12,23 @@ use super::cuts;
 use super::likeness::Likeness;
 use crate::backend::paddle::Paddle;
 
-/// More operations than this in one program are cut. Measured with Paddle 3.3: up to here, first and later runs take
-/// time in proportion to the length.
+/// Maximum number of operations in one program that is not cut. Measured with Paddle 3.3: up to this length, the time
+/// of first and later runs is proportional to the length.
 const LONGEST: usize = 600;
 
-/// As many operations as a piece has at most.
+/// Maximum number of operations of a piece.
 const PIECE: usize = 200;
 
-/// Where a piece finds what it is given.
+/// Where an input of a piece comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// An input of the graph.
     Input(usize),
-    /// What a piece before it has computed, by its number among all such values.
+    /// A value that an earlier piece has computed, by its number among all such values.
     Computed(usize),
 }
 
-/// A program with what it is given and gives.
+/// A program with its inputs and results.
 pub(crate) struct Piece<'py> {
     pub(crate) program: Bound<'py, PyAny>,
     pub(crate) sources: Vec<Source>,
@@ -36,19 +36,19 @@ pub(crate) struct Piece<'py> {
     /// Indices of the graph's parameters.
     pub(crate) parameters: Vec<usize>,
     pub(crate) values: Bound<'py, PyList>,
-    /// What it computes for others: the numbers among all such values go on from piece to piece.
+    /// The values that it computes for others. They are numbered consecutively over all pieces.
     pub(crate) results: Bound<'py, PyList>,
-    /// Pieces that are alike do the same with what they are given.
+    /// Equal for pieces that compute the same.
     pub(crate) likeness: Likeness,
 }
 
-/// The pieces of a program, and of each of its results the number among what they compute.
+/// The pieces of a program, and for each result of the program its number among the computed values.
 pub(crate) struct Pieces<'py> {
     pub(crate) pieces: Vec<Piece<'py>>,
     pub(crate) results: Vec<usize>,
 }
 
-/// Cuts a program into pieces; `None` if it is short, or has operations with programs of their own, which see all
+/// Cuts a program into pieces. `None` if it is short, or has operations with subprograms, which can see all values
 /// around them.
 pub(crate) fn pieces<'py>(
     paddle: &Paddle,
@@ -83,12 +83,12 @@ pub(crate) fn pieces<'py>(
     Ok(numbers.map(|results| Pieces { pieces: cutter.pieces, results }))
 }
 
-/// The number in `SOT_PROGRAM_SIZE`.
+/// The number in `SOT_PROGRAM_SIZE`, if it is set.
 fn said_longest() -> Option<usize> {
     std::env::var("SOT_PROGRAM_SIZE").ok().and_then(|size| size.trim().parse().ok()).filter(|size| *size > 0)
 }
 
-/// What a value is known by.
+/// The identity of a value.
 pub(super) fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.call_method0("hash")?.extract()
 }
@@ -97,7 +97,7 @@ fn ids(values: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
     values.iter().map(|value| id(&value)).collect()
 }
 
-/// How an operation comes to be in a piece.
+/// How an operation gets into a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// An input or a parameter: it is given to each piece that takes it.
@@ -115,12 +115,12 @@ pub(super) struct Operation<'py> {
     operands: Vec<Bound<'py, PyAny>>,
     pub(super) taken: Vec<u64>,
     pub(super) given: Vec<u64>,
-    /// Whether its results can be given to another program: a list of tensors cannot.
+    /// True if its results can be given to another program; a list of tensors cannot.
     pub(super) may_cross: bool,
 }
 
 impl<'py> Operation<'py> {
-    /// `None` if it has programs of its own.
+    /// Reads an operation; `None` if it has subprograms.
     fn read(object: Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if object.call_method0("num_regions")?.extract::<usize>()? > 0 {
             return Ok(None);
@@ -134,7 +134,7 @@ impl<'py> Operation<'py> {
         let (mut operands, mut taken) = (Vec::new(), Vec::new());
         for operand in object.call_method0("operands_source")?.try_iter()? {
             let operand = operand?;
-            // An operand that may be left out, and is.
+            // Skips optional operands that are left out.
             if operand.call_method0("initialized")?.is_truthy()? {
                 taken.push(id(&operand)?);
                 operands.push(operand);
@@ -156,13 +156,14 @@ impl<'py> Operation<'py> {
 struct Cutter<'a, 'py> {
     paddle: &'a Paddle,
     operations: &'a [Operation<'py>],
-    /// Which operation gives a value that each piece has anew.
+    /// For each value that pieces make anew (inputs, parameters, constants), the index of its operation.
     renewed: HashMap<u64, usize>,
     inputs: HashMap<u64, usize>,
     parameters: HashMap<u64, usize>,
-    /// The last operation that takes a value; results of the program are taken behind all.
+    /// For each value, the index of the last operation that takes it. Results of the program count as taken after all
+    /// operations.
     last_taken: HashMap<u64, usize>,
-    /// Values that pieces have given, and their numbers.
+    /// The numbers of the values that pieces compute for others.
     computed: HashMap<u64, usize>,
     pieces: Vec<Piece<'py>>,
     pir: Bound<'py, PyAny>,
@@ -239,7 +240,7 @@ impl<'a, 'py> Cutter<'a, 'py> {
         Ok(())
     }
 
-    /// Has the piece know a value that it does not compute.
+    /// Makes a value available in a piece that does not compute it.
     fn supply(
         &self,
         piece: &mut Piece<'py>,

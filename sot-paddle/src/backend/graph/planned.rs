@@ -1,5 +1,5 @@
-//! Programs that are complete and not yet compiled. Compiling splits a program into forward and backward once and keeps
-//! what running it needs.
+//! Programs that are complete and not yet compiled. Compiling splits a program into forward and backward once, and
+//! keeps what is needed to run it.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::backend::run::program_id;
 use crate::backend::run::second_passes::{self, GradientFlow};
 use crate::backend::run::{self, Graph, Statements};
 
-/// A program that is complete and not yet compiled. Parameters are held weakly.
+/// A program that is complete and not yet compiled. It holds its parameters weakly.
 pub(crate) struct Planned {
     pub(crate) paddle: Arc<Paddle>,
-    /// Which inputs are numbers or arrays.
+    /// Inputs that are given as numbers or arrays.
     pub(crate) numbers: Vec<(usize, GivenAs)>,
     pub(crate) program: Py<PyAny>,
     pub(crate) inputs: Py<PyList>,
@@ -39,13 +39,13 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient,
-    /// cannot.
+    /// True if any result can have a gradient. Values that are built without grad mode, or from nothing that needs a
+    /// gradient, have none.
     pub(crate) fn needs_grad(&self, py: Python<'_>) -> PyResult<bool> {
         need_grad(self.results.bind(py))
     }
 
-    /// The graph, ready to run.
+    /// Compiles the graph.
     pub(crate) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
         let parameters = run::live_parameters(py, &self.parameters)?.to_list();
         let results = self.results.bind(py);
@@ -57,7 +57,7 @@ impl Planned {
         Ok(Graph::new(py, &self.paddle, program, given, outputs, flow, (self.writes, self.statements)))
     }
 
-    /// Splits the program into forward and backward and optimizes both; a long one in pieces.
+    /// Splits the program into forward and backward and optimizes both. A long program is cut into pieces first.
     fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
         let py = results.py();
         let training = self.needs_grad(py)?;
@@ -72,20 +72,21 @@ impl Planned {
         if training {
             second_passes::watch(py)?;
         }
-        // Made differentiable inside the trace, where the frame itself begins without grad mode.
+        // The program was made differentiable inside the trace, in a frame that begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
         Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
     }
 
-    /// Whether several programs can stand for this one. With gradients, hooks on a result must see what they see behind
-    /// one program: where a result is computed from another, or parameters belong to some results only, it stays one.
+    /// True if several programs can replace this one. With gradients, hooks on a result must see the same as with one
+    /// program: so the program stays whole if one result is computed from another, or if some parameters belong to
+    /// some results only.
     fn may_be_cut(&self, training: bool) -> bool {
         !training || self.flow.may_be_cut() && self.writes.is_none()
     }
 
-    /// Compiles the pieces. Pieces that are alike share one executor; with gradients each has its own, as it keeps what
-    /// its backward pass reads.
+    /// Compiles the pieces. Pieces that compute the same share one executor. With gradients each piece has its own
+    /// executor, which keeps what its backward pass reads.
     fn chain(&self, pieces: Pieces<'_>, parameters: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
         let py = parameters.py();
         let training = self.needs_grad(py)?;
@@ -118,7 +119,7 @@ impl Planned {
     }
 }
 
-/// Compiles one program: what runs it, and its inputs that no gradient flows to.
+/// Compiles one program. Returns its runner, and the indices of its inputs that no gradient flows to.
 fn prepare(
     paddle: &Paddle,
     program: &Bound<'_, PyAny>,
@@ -150,11 +151,11 @@ fn need_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to
-/// parameters without one.
+/// Keeps the gradients of parameters. Preparing a program sets the kind of its parameters' gradients, which drops
+/// existing gradients, so only parameters without a gradient are prepared.
 fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     const SET_KIND: &str = "_set_grad_type";
-    // Of the class, as the layer would hold itself otherwise; it does not look at the layer.
+    // Taken from the class: the layer would otherwise hold a reference to itself. The function does not use the layer.
     let set_kind = layer.get_type().getattr(SET_KIND)?.unbind();
     let careful = cpython::fastcall(layer.py(), SET_KIND, "", move |py, args| {
         let (parameters, program) = (&args[0], &args[1]);
@@ -175,8 +176,9 @@ fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     layer.setattr(SET_KIND, careful)
 }
 
-/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result
-/// of the program: results are struck off the list of such operands.
+/// Protects results from being overwritten. The executor lets an operation write over an operand that no backward
+/// operation reads, even if that operand is a result of the program. So results are removed from the list of such
+/// operands.
 fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     let names = layer.getattr("program")?.getattr("program_name_attr")?;
     let outputs = names.get_item("fo")?;
@@ -189,8 +191,8 @@ fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The inputs that could have a gradient and get none, as nothing differentiable is computed from them. A program would
-/// give them one of zeros, where eager mode leaves `None`.
+/// Returns the inputs that could have a gradient and get none, because nothing differentiable is computed from them. A
+/// program would give them a gradient of zeros; eager mode leaves `None`.
 fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let program = layer.getattr("program")?;
     let values: Vec<Bound<'_, PyAny>> = program.getattr("x_values")?.extract()?;

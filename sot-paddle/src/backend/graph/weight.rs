@@ -1,4 +1,4 @@
-//! What a call takes in eager mode, in calls of functions in C: it decides whether a graph is worth a program.
+//! The cost of a call in eager mode, in units of a call of a C function. It decides if a graph is worth a program.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -30,8 +30,7 @@ pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>)
     }
 }
 
-/// Whether the code of a function comes to a `return` at once, as it does where one in C is called with the same
-/// arguments.
+/// True if a function's code reaches a `return` at once, because it only calls a C function with the same arguments.
 fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     /// Instructions and their inline caches.
     const AT_ONCE: usize = 32;

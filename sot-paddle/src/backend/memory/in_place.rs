@@ -1,5 +1,5 @@
-//! Operations that change a tensor in place, as operations of a program that give a new value, and which values share
-//! memory in eager mode.
+//! Operations that write to a tensor in place. In a program they become operations that make a new value. Also decides
+//! which values share memory in eager mode.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::backend::paddle::Paddle;
 
 use sot_core::cpython;
 
-/// Those whose name without the underscore is no counterpart, or is another function.
+/// In-place functions without a counterpart: the name without the underscore does not exist, or is another function.
 const NOT_FUNCTIONAL: &[&str] = &[
     "bernoulli_",
     "cauchy_",
@@ -32,22 +32,23 @@ const NOT_FUNCTIONAL: &[&str] = &[
     "where_",
 ];
 
-/// Those that give the tensor another shape or element type, as their counterparts do.
+/// In-place functions that change the shape or element type of the tensor, as their counterparts do.
 const MAKING_ANOTHER: &[&str] =
     &["cast_", "flatten_", "reshape_", "squeeze_", "t_", "transpose_", "unflatten_", "unsqueeze_"];
 
-/// Those that draw random numbers: the operation itself writes over its operand, for the same numbers.
+/// In-place functions that draw random numbers. The in-place operation itself is used, on a copy, so that the numbers
+/// are those of eager mode.
 const RANDOM: &[&str] = &["exponential_", "gaussian_", "random_", "uniform_"];
 
-/// It has no underscore.
+/// The only in-place function without an underscore.
 pub(crate) const INCREMENT: &str = "increment";
 
-/// Functions that change their first argument in place when they are asked to, by this argument.
+/// Functions that write to their first argument if the argument `inplace` is true.
 const ASKED: &[&str] = &["dropout", "silu"];
 const ARGUMENT: &str = "inplace";
 
-/// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin`
-/// ones that bundle values. One too many costs a graph break.
+/// Operations whose result may share memory with their first operand in eager mode, besides [`VIEWS`] and the
+/// `builtin` operations that bundle values. A superfluous entry costs a graph break.
 const SHARING: &[&str] = &[
     "pd_op.broadcast_tensors",
     "pd_op.einsum",
@@ -57,12 +58,13 @@ const SHARING: &[&str] = &[
     "pd_op.view_slice",
 ];
 
-/// Whether the function or method of this name does what that without the underscore does, to its first argument.
+/// True if the in-place function of this name has a counterpart: the function without the underscore makes a new
+/// value.
 pub(crate) fn is_functional(name: &str) -> bool {
     !NOT_FUNCTIONAL.contains(&name)
 }
 
-/// The argument by which the function of this name is asked to change its first one in place, and its position.
+/// Returns the argument by which a function can be asked to write to its first argument, and its position.
 pub(crate) fn asked_by(
     paddle: &Paddle,
     function: &Bound<'_, PyAny>,
@@ -74,12 +76,12 @@ pub(crate) fn asked_by(
     Ok(output_argument::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
 }
 
-/// How often operations have changed a tensor, as autograd counts it, by the identity of the value it has.
+/// Number of writes to a tensor, as autograd counts them, by the identity of the value that the tensor has.
 #[derive(Default)]
 pub(crate) struct Versions(HashMap<u64, usize>);
 
 impl Versions {
-    /// Notes what a call gave the tensor that is its first argument.
+    /// Notes that a call has given the tensor, its first argument, a new value.
     pub(crate) fn note(
         &mut self,
         paddle: &Paddle,
@@ -88,32 +90,33 @@ impl Versions {
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let before = self.of(identity(paddle, &args.get_item(0)?)?);
-        // Paddle does not count this one.
+        // Paddle does not count a write by `exponential_`.
         let is_exponential = scalar::name(callee)?.as_deref() == Some("exponential_");
         let counts = !is_set_value(callee)? && !is_exponential;
         self.0.insert(identity(paddle, result)?, before + usize::from(counts));
         Ok(())
     }
 
-    /// Of the tensor that has this value.
+    /// Returns the version of the tensor that has this value.
     pub(crate) fn of(&self, value: u64) -> usize {
         self.0.get(&value).copied().unwrap_or(0)
     }
 }
 
-/// Tensors that have a gradient of their own and keep it when they are changed where none is recorded (a parameter
-/// under
-/// `no_grad`): no gradient flows through the value they have then, where in eager mode one would begin at the tensor.
+/// Tensors that have a gradient of their own and keep it when they are changed while no gradient is recorded, such as
+/// a parameter changed under `no_grad`. No gradient flows through their new value in the program. In eager mode a
+/// gradient would begin at the tensor.
 #[derive(Default)]
 pub(crate) struct OwnGradients {
-    /// Those values.
+    /// The new values of these tensors.
     changed: HashSet<u64>,
     /// Values that gradients flow to.
     reached: HashSet<u64>,
 }
 
 impl OwnGradients {
-    /// Looks at what a call is given, which no gradient may flow to where it has its own.
+    /// Checks the arguments of a call: no gradient may flow to the new value of a tensor that has a gradient of its
+    /// own.
     pub(crate) fn check(
         &mut self,
         paddle: &Paddle,
@@ -140,7 +143,7 @@ impl OwnGradients {
         Ok(())
     }
 
-    /// Notes what a call gave the tensor that is its first argument.
+    /// Notes the new value that a call has given the tensor, its first argument.
     pub(crate) fn note(
         &mut self,
         paddle: &Paddle,
@@ -158,7 +161,7 @@ impl OwnGradients {
         Ok(())
     }
 
-    /// Whether a tensor that has this value has a gradient of its own.
+    /// True if the tensor with this value has a gradient of its own.
     pub(crate) fn has(&self, value: u64) -> bool {
         self.changed.contains(&value)
     }
@@ -168,25 +171,25 @@ fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
 }
 
-/// Whether it is a method that changes a tensor past autograd, in any mode.
+/// True if the callee is a method that changes a tensor without autograd, in any mode.
 fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     callee.cast::<PyString>().map_or(Ok(false), |method| Ok(matches!(method.to_str()?, "copy_" | "set_value")))
 }
 
-/// `paddle.assign(value, tensor)`, as what changes its first argument.
+/// `paddle.assign(value, tensor)` with the tensor that is written to as the first argument.
 #[pyfunction]
 fn assign_to<'py>(tensor: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(tensor.py(), "paddle")?.call_method1(intern!(tensor.py(), "assign"), (value, tensor))
 }
 
-/// That function.
+/// Returns [`assign_to`] as a Python function.
 pub(crate) fn assignment(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || PyResult::Ok(wrap_pyfunction!(assign_to, py)?.into_any().unbind());
     Ok(FUNCTION.get_or_try_init(py, make)?.bind(py).clone())
 }
 
-/// The value that `args[0]` has after the call, a new one; in static mode.
+/// Returns the value that `args[0]` has after the call, which is a new one. To be called in static mode.
 pub(crate) fn call<'py>(
     paddle: &Paddle,
     callee: &Bound<'py, PyAny>,
@@ -204,8 +207,7 @@ pub(crate) fn call<'py>(
     Ok(value)
 }
 
-/// What has another shape or element type than the tensor had, as some counterparts give it, is no value of that
-/// tensor.
+/// Refuses a result of another shape or element type than the tensor has, which some counterparts give.
 fn refuse_another(callee: &Bound<'_, PyAny>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
     let name = match callee.cast::<PyString>() {
         Ok(method) => method.to_string(),
@@ -253,7 +255,7 @@ fn changed<'py>(
     match method.to_str()? {
         "__setitem__" => {
             refuse_late_mask(paddle, &rest.get_item(0)?)?;
-            // The operation writes over its operand, which others may still read.
+            // The operation writes over its operand, which other operations may still read.
             let copy = api.call_method1("assign", (changed,))?;
             let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
             let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
@@ -292,7 +294,7 @@ fn changed<'py>(
     }
 }
 
-/// `increment(x, value=1.0)`, as an addition. The operation itself writes over its operand.
+/// `increment(x, value=1.0)` as an addition: the operation itself writes over its operand.
 fn increment<'py>(
     paddle: &Paddle,
     args: &Bound<'py, PyTuple>,
@@ -303,7 +305,7 @@ fn increment<'py>(
     let value = match args.get_item(1).ok().or(by_name) {
         None => PyFloat::new(args.py(), 1.0).into_any(),
         Some(value) if paddle.is_value(&value) => return refuse("it is given a tensor"),
-        // It is a `float32` there, whatever the tensor is.
+        // In eager mode the number is a `float32`, whatever the tensor's type is.
         #[expect(clippy::cast_possible_truncation, reason = "what eager mode makes of the number is wanted")]
         Some(value) => match value.cast::<PyFloat>() {
             Ok(number) => PyFloat::new(args.py(), f64::from(number.value() as f32)).into_any(),
@@ -318,7 +320,7 @@ fn increment<'py>(
     api.call_method1("add", (tensor, value))
 }
 
-/// The call without that argument.
+/// Calls the function without the argument that asks for a write in place.
 fn unasked<'py>(
     paddle: &Paddle,
     function: &Bound<'py, PyAny>,
@@ -327,7 +329,7 @@ fn unasked<'py>(
     (argument, at): (&str, usize),
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    // Dropout of whole dimensions refuses to be asked.
+    // Dropout of whole dimensions raises if it is asked to write in place.
     let by_name = kwargs.map(|kwargs| kwargs.get_item("axis")).transpose()?.flatten();
     let axis = output_argument::position(paddle, function, "axis", args.len())?.and_then(|at| args.get_item(at).ok());
     if by_name.or(axis).is_some_and(|axis| !axis.is_none()) {
@@ -344,7 +346,7 @@ fn unasked<'py>(
     function.call(PyTuple::new(py, args)?, kwargs.as_ref())
 }
 
-/// Random numbers in the place of a copy of the first argument.
+/// Writes random numbers to a copy of the first argument.
 fn draw<'py>(
     function: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -353,12 +355,13 @@ fn draw<'py>(
     let py = function.py();
     let copy = cpython::import(py, "paddle")?.call_method1("assign", (args.get_item(0)?,))?;
     let args: Vec<Bound<'_, PyAny>> = std::iter::once(copy).chain(args.iter().skip(1)).collect();
-    // Its decorator keeps it from static programs.
+    // The function's decorator refuses static programs, so it is removed.
     let function = cpython::import(py, "inspect")?.call_method1("unwrap", (function,))?;
     function.call(PyTuple::new(py, args)?, kwargs)
 }
 
-/// What is written, as a tensor: the operation that writes numbers passes on the gradient of what it has written over.
+/// Returns the written value as a tensor, because the operation that writes a number passes on the gradient of the
+/// overwritten numbers.
 fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if paddle.is_value(value) {
         return Ok(value.clone());
@@ -370,8 +373,8 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
 }
 
-/// Refuses an index with a mask that is not its first item. Where one of several dimensions stands, static mode writes
-/// elsewhere, and eager mode where a number is written.
+/// Refuses an index with a mask that is not its first item. Static mode writes to other positions if the mask is one
+/// of several dimensions; eager mode does so if a number is written.
 fn refuse_late_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(items) = index.cast::<PyTuple>() else { return Ok(()) };
     for item in items.iter().skip(1) {
@@ -390,7 +393,7 @@ fn refuse<T>(why: &str) -> PyResult<T> {
     Err(PyNotImplementedError::new_err(why.to_owned()))
 }
 
-/// The value whose memory `value` has, or may have, in eager mode.
+/// Returns the value whose memory `value` shares, or may share, in eager mode.
 pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = value.py();
     let mut value = value.clone();
@@ -418,8 +421,8 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
     }
 }
 
-/// Whether a value is laid out row by row in eager mode, as the results of operations are that share no memory with
-/// their operands.
+/// True if a value is contiguous in eager mode, as are the results of operations that share no memory with their
+/// operands.
 pub(crate) fn is_laid_out(
     paddle: &Paddle,
     views: &Views,
@@ -428,7 +431,7 @@ pub(crate) fn is_laid_out(
 ) -> PyResult<bool> {
     let py = value.py();
     let (id, operation) = (identity(paddle, value)?, value.call_method0(intern!(py, "get_defining_op"))?);
-    // What was changed in place is laid out as it was.
+    // A tensor keeps its layout when it is changed in place.
     if operation.is_none() || versions.0.contains_key(&id) || memory(paddle, views, value)? != id {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! Tensors that share memory, and what writes to them.
+//! Tensors that share memory, and the operations that write to it.
 
 pub(crate) mod in_place;
 pub(crate) mod views;

@@ -1,7 +1,7 @@
-//! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a program
-//! they are values like any other, since what changes one that others share ends the graph. One that leaves the graph
-//! together with what it is a view of is made again from it by the same call in eager mode, so that a later write to
-//! one shows in the other.
+//! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a
+//! program they are values like any other, because a write to memory that other values share ends the graph. A view
+//! that leaves the graph together with the tensor that it is a view of is made again from that tensor, by the same
+//! call in eager mode, so that a later write to one shows in the other.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,7 +16,8 @@ use crate::backend::numbers::sizes::Numbers;
 use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::Paddle;
 
-/// Operations whose result may be a view of their first operand. Making one again that is none costs time only.
+/// Operations whose result may be a view of their first operand. Making a result again that is no view costs time
+/// only.
 pub(crate) const VIEWS: &[&str] = &[
     "builtin.split",
     "pd_op.as_complex",
@@ -47,17 +48,17 @@ pub(crate) struct Step {
     method: Py<PyAny>,
     rest: Py<PyTuple>,
     keywords: Option<Py<PyDict>>,
-    /// Which of several results.
+    /// Index of the view among the results, if the call returns several.
     index: Option<usize>,
-    /// The values among the other arguments, which stand for numbers.
+    /// The graph values among the other arguments that stand for numbers.
     numbers: Vec<Py<PyAny>>,
 }
 
-/// What a value is a view of.
+/// The value that another value is a view of, directly or through other views.
 pub(crate) struct Root<'py> {
     pub(crate) id: u64,
     pub(crate) value: Bound<'py, PyAny>,
-    /// From the root to the value; none if it is no view.
+    /// The calls from the root to the value; empty if the value is no view.
     pub(crate) steps: Vec<Rc<Step>>,
 }
 
@@ -152,8 +153,8 @@ impl Views {
         Ok(())
     }
 
-    /// The value that a view is one of in the end, and the calls that lead from there to it. A value that is no view is
-    /// its own root.
+    /// Returns the value at the start of a chain of views, and the calls that lead from there to `value`. A value
+    /// that is no view is its own root.
     pub(crate) fn root<'py>(&self, value: &Bound<'py, PyAny>, mut id: u64) -> Root<'py> {
         let py = value.py();
         let mut root = Root { id, value: value.clone(), steps: Vec::new() };
@@ -181,12 +182,12 @@ impl Step {
         Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, numbers: Vec::new() }
     }
 
-    /// The values that must be given as numbers to make it again.
+    /// The values whose numbers are needed to make the view again.
     pub(crate) fn numbers(&self) -> &[Py<PyAny>] {
         &self.numbers
     }
 
-    /// The view of `tensor`, in eager mode.
+    /// Makes the view of `tensor`, in eager mode. `numbers` are the values of [`Step::numbers`] in this run.
     pub(crate) fn apply<'py>(
         &self,
         paddle: &Paddle,
@@ -217,7 +218,7 @@ impl Step {
         }
     }
 
-    /// The same for another owner.
+    /// A copy of the step, for another owner.
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Step {
         Step {
             function: self.function.as_ref().map(|function| function.clone_ref(py)),
@@ -230,7 +231,7 @@ impl Step {
     }
 }
 
-/// Whether only views lie between a value and its source.
+/// True if only operations that make views lie between a value and its source.
 fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<bool> {
     let py = value.py();
     let mut value = value.clone();
@@ -244,7 +245,7 @@ fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<b
     Ok(true)
 }
 
-/// Whether an argument is made of numbers, strings, slices, element types and places.
+/// True if an argument consists of numbers, strings, slices, element types and places.
 pub(crate) fn is_plain(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
     if let Ok(slice) = argument.cast::<PySlice>() {
         return ["start", "stop", "step"]

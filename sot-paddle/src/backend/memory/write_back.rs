@@ -1,6 +1,6 @@
-//! Inputs that a graph changes in place. A program gives their new numbers as results, which are written into the
-//! tensors when it has run. That is right where an input shares memory with no other one and its memory is in order;
-//! where not, the statements are called one by one instead, and do what they do in eager mode.
+//! Inputs that a graph writes to. A program returns their new numbers as results, which are copied into the tensors
+//! after the run. That is right if such an input shares memory with no other tensor and is contiguous. Otherwise the
+//! statements are called one by one, and do what they do in eager mode.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,25 +8,25 @@ use pyo3::types::PyTuple;
 
 use crate::backend::paddle::Paddle;
 
-/// What a graph writes.
+/// The writes of a graph to its inputs.
 pub(crate) struct Writes {
     pub(crate) each: Vec<Write>,
-    /// Its statements, called one by one.
+    /// Calls the graph's statements one by one.
     pub(crate) calls: Py<PyAny>,
 }
 
-/// What an input is to have.
+/// A write to one input: the indices of the input and of the result that it gets.
 pub(crate) struct Write {
     pub(crate) input: usize,
     pub(crate) result: usize,
-    /// How many versions of the tensor autograd is to count.
+    /// Number of writes that autograd counts for the tensor.
     pub(crate) versions: usize,
-    /// Whether it has a gradient of its own, which the write is no part of.
+    /// True if the tensor has a gradient of its own, and the write is not recorded for it.
     pub(crate) keeps_gradient: bool,
 }
 
 impl Writes {
-    /// Where what is written is, if it shares no memory with other tensors that the graph is given.
+    /// Returns the memory of the written inputs, if it is shared with no other tensor that the graph is given.
     pub(crate) fn alone(
         &self,
         inputs: &[Bound<'_, PyAny>],
@@ -44,7 +44,7 @@ impl Writes {
         Ok(Some(places))
     }
 
-    /// The inputs of a program whose backward pass may read them when they have been written to.
+    /// Copies the inputs that are written to: the program's backward pass may read their old numbers.
     pub(crate) fn keep_inputs(&self, inputs: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
         for write in &self.each {
             let input = &mut inputs[write.input];
@@ -54,7 +54,7 @@ impl Writes {
         Ok(())
     }
 
-    /// Writes; gives the results, none of which is in the memory written to.
+    /// Writes the results to the inputs. Returns the results, copied where they are in the memory that is written to.
     pub(crate) fn write<'py>(
         &self,
         paddle: &Paddle,
@@ -86,7 +86,7 @@ impl Writes {
     }
 }
 
-/// Numbers are inputs, too.
+/// True for tensors; numbers are inputs, too.
 fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
     object.hasattr(intern!(object.py(), "_is_shared_buffer_with")).unwrap_or(false)
 }
@@ -95,11 +95,11 @@ fn shares_buffer(tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResul
     tensor.call_method1(intern!(tensor.py(), "_is_shared_buffer_with"), (other,))?.is_truthy()
 }
 
-/// Where tensors are, in order, none of which shares memory with another.
+/// The memory of several tensors in order of address. No two of them share memory.
 pub(crate) struct Places(Vec<Memory>);
 
 impl Places {
-    /// `None` where two share some, or one has gaps.
+    /// Returns `None` if two tensors share memory, or one is not contiguous.
     fn of(tensors: &[&Bound<'_, PyAny>]) -> PyResult<Option<Self>> {
         let mut places = Vec::with_capacity(tensors.len());
         for tensor in tensors {
@@ -113,7 +113,7 @@ impl Places {
         Ok((!meet).then_some(Places(places)))
     }
 
-    /// Whether another tensor shares memory with one of them.
+    /// True if another tensor shares memory with one of these.
     fn hold_part_of(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
         let memory = Memory::of(other)?;
         let next = self.0.partition_point(|place| place.end <= memory.start);
@@ -136,8 +136,8 @@ fn is_contiguous(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.call_method0(intern!(tensor.py(), "is_contiguous"))?.is_truthy()
 }
 
-/// From where to where a tensor's numbers are, as far as they are without gaps: memory that other libraries gave has a
-/// buffer for each tensor.
+/// Start and end address of a tensor's numbers, if it is contiguous. Addresses are compared, not buffers, because
+/// tensors in memory from other libraries have a buffer object each.
 struct Memory {
     start: usize,
     end: usize,

@@ -1,7 +1,7 @@
-//! Numbers put back in the place of what a `float32` has made of them. Where an operation takes a number (not a
-//! tensor), static mode hands it a constant of `float32`; the kernel reads a constant of any type. So the constant is
-//! replaced by one that has the number: one of those that the call was given, or one that Paddle's functions are
-//! written with.
+//! Restores numbers that static mode has rounded to `float32`. Where an operation takes a number as an operand, static
+//! mode gives it a constant of `float32`, although the kernel reads a constant of any type. So the constant is
+//! replaced by the exact number: one of the numbers that the call was given, or a number in the source of Paddle's
+//! functions.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -14,20 +14,20 @@ use crate::backend::paddle::meta::dtype_name;
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
 
-/// A number that a program can be given without loss.
+/// A number that a program can have without loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Exact {
     Float(f64),
     Integer(i64),
 }
 
-/// The greatest bounds of `clip` where none is given.
+/// The bounds of `clip` that stand for a missing upper bound.
 const BOUNDS: [i64; 2] = [i32::MAX as i64 - (1 << 7), i64::MAX - (1 << 39)];
 
-/// The square of a smaller number is no infinite `float32`.
+/// The square of a smaller number is a finite `float32`.
 const SMALL_SQUARE: f64 = 1e19;
 
-/// A number of Paddle's own code has at most so many digits. One that has been computed has more.
+/// Maximum number of decimal digits of a number in Paddle's own code. A number that has been computed has more.
 const DIGITS: usize = 6;
 
 impl Exact {
@@ -52,11 +52,12 @@ impl Exact {
     }
 }
 
-/// The number that has become `rounded`; `given` are those of the call. `None`: that is not known.
+/// Returns the exact number that has become `rounded`, or `None` if it is not known. `given` are the numbers of the
+/// call.
 #[expect(clippy::float_cmp, reason = "the numbers are compared bit by bit on purpose")]
 pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
     if name == "pd_op.clip" && rounded.is_infinite() {
-        // The bound that is left out, unless it was computed of a number that is infinite, or becomes so.
+        // The missing bound, unless the bound was computed from a number that is infinite or becomes so.
         let is_left_out = given.iter().all(|number| number.rounded().abs() < SMALL_SQUARE);
         return is_left_out.then(|| Exact::Float(f64::MAX.copysign(rounded)));
     }
@@ -64,7 +65,7 @@ pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
     for &number in given.iter().filter(|number| number.rounded() == rounded) {
         match found {
             Some(other) if other.to_float() != number.to_float() => return None,
-            // Paddle's own zeros and ones cannot be told from such a number.
+            // The rounded number equals one of the common constants of Paddle's own code, so its origin is unknown.
             _ if number.to_float() != rounded && is_common(rounded) => return None,
             _ => found = Some(number),
         }
@@ -79,16 +80,16 @@ pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
     if rounded.is_infinite() || rounded.is_nan() || is_common(rounded) || !is_any_rounded && !uses_all_bits(rounded) {
         return Some(Exact::Float(rounded));
     }
-    // Where a number was rounded, another one may have been computed of it.
+    // If a number of the call was rounded, `rounded` may have been computed from it.
     decimal(rounded).filter(|_| !is_any_rounded).map(Exact::Float)
 }
 
-/// Whether it is one of the small numbers of few bits that code is full of, to which nothing is rounded by chance.
+/// True for the small numbers of few bits that are frequent in code. Other numbers are rarely rounded to one of them.
 fn is_common(number: f64) -> bool {
     number == 0.0 || number.abs() <= 1024.0 && number.to_bits() & ((1 << 44) - 1) == 0
 }
 
-/// The number of few decimal digits that a `float32` stands for.
+/// Returns the number of few decimal digits that a `float32` stands for, if there is one.
 #[expect(clippy::cast_possible_truncation, reason = "the number is a `float32`")]
 fn decimal(rounded: f64) -> Option<f64> {
     let text = format!("{:e}", rounded as f32);
@@ -96,7 +97,7 @@ fn decimal(rounded: f64) -> Option<f64> {
     (digits <= DIGITS).then(|| text.parse().ok()).flatten()
 }
 
-/// Replaces constants by others, in the program under construction.
+/// Replaces operands of operations in the program that is being built.
 pub(crate) struct Mender<'a, 'py> {
     pub(crate) paddle: &'a Paddle,
     pub(crate) target: &'a Target,
@@ -104,7 +105,7 @@ pub(crate) struct Mender<'a, 'py> {
 }
 
 impl<'py> Mender<'_, 'py> {
-    /// Gives `user` the number in the place of the result of `constant`.
+    /// Replaces the result of `constant` by `number` as an operand of `user`.
     pub(crate) fn replace_number(
         &self,
         constant: &Bound<'py, PyAny>,
@@ -120,7 +121,7 @@ impl<'py> Mender<'_, 'py> {
         })
     }
 
-    /// Gives `user` a tensor of these numbers in the place of the result of `constant`.
+    /// Replaces the result of `constant` by a tensor of these numbers as an operand of `user`.
     pub(crate) fn replace_tensor(
         &self,
         constant: &Bound<'py, PyAny>,
@@ -135,8 +136,8 @@ impl<'py> Mender<'_, 'py> {
         })
     }
 
-    /// Gives an operation a copy of its first operand, which it may then write over. A copy of a copy: one that the
-    /// program has made of the same tensor and this one would become the same.
+    /// Gives an operation a copy of its first operand, which it may then write over. The copy is copied again:
+    /// otherwise it would be merged with a copy of the same tensor that the program has made already.
     pub(crate) fn copy_first_operand(&self, operation: &Bound<'py, PyAny>) -> PyResult<()> {
         let operand = operation.call_method1(intern!(self.py, "operand"), (0,))?;
         let source = operand.call_method0(intern!(self.py, "source"))?;
@@ -147,7 +148,7 @@ impl<'py> Mender<'_, 'py> {
         operand.call_method1(intern!(self.py, "set_source"), (made,)).map(drop)
     }
 
-    /// Gives `user` what `make` gives in the place of the result of an operation.
+    /// Replaces the result of `operation` by the value that `make` returns as an operand of `user`.
     pub(crate) fn replace_with(
         &self,
         operation: &Bound<'py, PyAny>,
@@ -162,7 +163,7 @@ impl<'py> Mender<'_, 'py> {
         self.at(("set_insertion_point_after", operation), make)
     }
 
-    /// Has operations made at a place in the program.
+    /// Runs `make` with new operations inserted at a position in the program.
     fn at<T>(&self, (go, operation): (&str, &Bound<'py, PyAny>), make: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let pir = cpython::import(self.py, "paddle.base.libpaddle")?.getattr(intern!(self.py, "pir"))?;
         self.paddle.static_mode.within(self.py, self.target, || {
@@ -188,7 +189,8 @@ impl<'py> Mender<'_, 'py> {
     }
 }
 
-/// An integer as a tensor: of those beyond 2**53 a constant has the nearest `double` only, and the rest is added.
+/// Makes an integer as a tensor. A constant has only the nearest `double` of an integer beyond 2**53, so the rest is
+/// added.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -209,8 +211,8 @@ fn first_result<'py>(operation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
     operation.call_method1(intern!(operation.py(), "result"), (0,))
 }
 
-/// The numbers of a constant tensor of `float32` that Paddle's code has made of Python's; `None` for any other
-/// operation.
+/// Returns the numbers of a constant tensor of `float32` that Paddle's code has made of Python numbers; `None` for any
+/// other operation.
 pub(crate) fn numbers_of(operation: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     let py = operation.py();
     if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.assign_value_" {
@@ -223,7 +225,7 @@ pub(crate) fn numbers_of(operation: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f6
     attributes.as_any().get_item("values")?.extract().map(Some)
 }
 
-/// The error of a number that cannot be put back.
+/// The error for a number that cannot be restored.
 pub(crate) fn refused(name: &str) -> PyErr {
     PyNotImplementedError::new_err(format!("a program would round a number on its way to {name} to float32"))
 }

@@ -1,5 +1,6 @@
-//! Floats that differ from call to call as arguments of statements, in the place of Python's numbers. Each of these
-//! calls is built so that the result is that of the number to the last bit; of all others the number is assumed.
+//! Open floats as arguments of statements: floats that differ from call to call. The calls known here are built so
+//! that their result is the same as with the Python number, to the last bit. For all other calls, the translation
+//! specialises on the number.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use crate::backend::numbers::sizes::Numbers;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Arithmetic of a tensor and a `float`.
+/// Arithmetic methods of a tensor and a `float`.
 const ARITHMETIC: &[&str] = &[
     "__add__",
     "__radd__",
@@ -28,7 +29,7 @@ const ARITHMETIC: &[&str] = &[
 
 const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
 
-/// Methods and functions, with their parameters in order.
+/// Methods and functions that take open floats, with their parameters in order.
 const FUNCTIONS: &[(&str, &[&str])] = &[
     ("clip", &["x", "min", "max"]),
     ("full", &["shape", "fill_value", "dtype"]),
@@ -37,7 +38,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("scale", &["x", "scale", "bias", "bias_after_scale"]),
 ];
 
-/// Whether numbers that are no integers may be given to a statement.
+/// True if a statement can take open floats.
 pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !matches!(kind, CallKind::Method | CallKind::Api) {
         return Ok(false);
@@ -56,7 +57,7 @@ fn is_of_tensors(function: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(module.is_some_and(|module| module.extract::<&str>().is_ok_and(|module| module.starts_with("paddle.tensor."))))
 }
 
-/// The result of a call that such a number is given to; `None` for any other. To be called in static mode.
+/// Returns the result of a call that is given an open float; `None` for any other call. To be called in static mode.
 pub(crate) fn call<'py>(
     paddle: &Paddle,
     numbers: &Numbers,
@@ -77,7 +78,7 @@ pub(crate) fn call<'py>(
     let (tensor, number) = (args.get_item(0)?, args.get_item(1)?);
     let method = PyString::intern(callee.py(), &name);
     if numbers.is_float(paddle, &tensor)? {
-        return Err(unlike_number(&name)); // Two numbers: Python's to compute.
+        return Err(unlike_number(&name)); // Two numbers are for Python to compute.
     }
     if COMPARISONS.contains(&&*name) {
         compare(paddle, &method, &tensor, &number).map(Some)
@@ -98,7 +99,7 @@ fn as_type<'py>(value: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, P
     value.call_method1(intern!(value.py(), "astype"), (dtype,))
 }
 
-/// Eager mode compares with a number of the tensor's type, and integers as `float32`.
+/// Compares as eager mode does: with a number of the tensor's type; integer tensors are compared as `float32`.
 fn compare<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
@@ -112,7 +113,7 @@ fn compare<'py>(
     }
 }
 
-/// An operator between a tensor and a `float` that is a value.
+/// Applies an operator to a tensor and an open `float`.
 fn compute<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
@@ -122,26 +123,26 @@ fn compute<'py>(
     let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
     let Some(meta) = meta else { return Err(unlike_number(method.to_str()?)) };
     let py = tensor.py();
-    // Which also adds nought, in eager mode, too.
+    // `scale` also adds zero, in eager mode, too.
     let scaled = |number| cpython::import(py, "paddle")?.call_method1(intern!(py, "scale"), (tensor, number));
     match method.to_str()? {
         "__mul__" | "__rmul__" => scaled(number.clone()),
         "__truediv__" if paddle.release.divides_by_reciprocal => {
             scaled(scalar::constant(&1.0_f64.into_pyobject(py)?.into_any(), "float64")?.div(number)?)
         }
-        // Eager mode divides a tensor of the other's shape, for which the kernel may be another one, with other
-        // results.
+        // Eager mode makes a tensor of the tensor's shape from the number and divides that. With another shape,
+        // another kernel with other results might run.
         "__rtruediv__" => {
             let full = cpython::import(py, "paddle")?.getattr("full_like")?;
             full.call1((tensor, as_type(number, &meta.dtype)?))?.div(tensor)
         }
-        // The number is one of one dimension there.
+        // In eager mode the number becomes a tensor of one dimension.
         "__floordiv__" if meta.shape.is_empty() => Err(unlike_number("__floordiv__")),
         _ => tensor.call_method1(method, (as_type(number, &meta.dtype)?,)),
     }
 }
 
-/// What each parameter was given.
+/// Returns the argument of each parameter.
 fn bind<'py>(
     name: &str,
     parameters: &[&'static str],
@@ -190,7 +191,7 @@ impl<'py> Call<'_, 'py> {
             "full" | "full_like" => {}
             "lerp" if floating => self.cast_weight(&dtype)?,
             "clip" if floating => self.widen_bounds(&dtype)?,
-            // What is added is rounded to `float32`.
+            // The bias is rounded to `float32`.
             "scale" if floating && (dtype == "float32" || self.given.len() <= 2) => {}
             _ => return Err(unlike_number(self.name)),
         }
@@ -202,7 +203,7 @@ impl<'py> Call<'_, 'py> {
         cpython::import(first.py(), "paddle")?.getattr(self.name)?.call((), Some(&keywords))
     }
 
-    /// Eager mode makes a tensor of the other's type of the number.
+    /// Converts the weight to the tensor's type, as eager mode does.
     fn cast_weight(&mut self, dtype: &str) -> PyResult<()> {
         for (_, weight) in self.given.iter_mut().filter(|(parameter, _)| *parameter == "weight") {
             *weight = as_type(weight, dtype)?;
@@ -210,7 +211,7 @@ impl<'py> Call<'_, 'py> {
         Ok(())
     }
 
-    /// A bound that is known is rounded to `float32` beside one that is a value.
+    /// Makes known bounds constants of `float64`. Beside an open bound, a known bound would be rounded to `float32`.
     fn widen_bounds(&mut self, dtype: &str) -> PyResult<()> {
         if dtype != "float64" {
             return Ok(());
@@ -226,7 +227,7 @@ impl<'py> Call<'_, 'py> {
             }
             bounds += usize::from(self.paddle.is_value(bound));
         }
-        // Without a bound there is the least or greatest number.
+        // A missing bound would become the smallest or largest number.
         if bounds < 2 {
             return Err(unlike_number(self.name));
         }

@@ -1,6 +1,6 @@
-//! Sizes that a program has as a tensor, by `paddle.shape` or made of Python's integers, and what it computes of them.
-//! Where no size is open their numbers are known: shapes made of them are built with the numbers, so that the shape of
-//! what has them is known, too, and branches and `int()` need no break.
+//! Sizes that a program has as a tensor (by `paddle.shape`, or made of Python integers), and what it computes from
+//! them. If no size is open, their numbers are known. Shapes are then built with the numbers, so that the shapes of
+//! results are known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::backend::numbers::sizes;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Functions and methods that take shapes and counts: from which argument on, up to which, and by which names. There a
-/// number does what a tensor with that number does.
+/// Functions and methods that take shapes and counts: name, range of positions (from, to), and keywords. At these
+/// arguments a number has the same effect as a tensor of that number.
 const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("__getitem__", 1, 2, &[]),
     ("adaptive_avg_pool2d", 1, 2, &["output_size"]),
@@ -39,15 +39,15 @@ const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("zeros", 0, 1, &["shape"]),
 ];
 
-/// Questions about sizes, beside [`sizes::OPERATORS`].
+/// Comparisons of sizes, besides [`sizes::OPERATORS`].
 const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
 
-/// The numbers of values, by identity: an `int`, a `bool`, or a list of them.
+/// The known numbers of values, by identity: an `int`, a `bool`, or a list of these.
 #[derive(Default)]
 pub(crate) struct KnownSizes(HashMap<u64, Py<PyAny>>);
 
 impl KnownSizes {
-    /// Notes what is known of the result of a statement.
+    /// Notes the numbers of a statement's result, if they are known.
     pub(crate) fn note(
         &mut self,
         paddle: &Paddle,
@@ -72,7 +72,7 @@ impl KnownSizes {
         Ok(())
     }
 
-    /// Notes the integers that a tensor was made of, given as an array.
+    /// Notes the integers that a tensor was made of, which are given as an array.
     pub(crate) fn note_data(
         &mut self,
         paddle: &Paddle,
@@ -88,8 +88,8 @@ impl KnownSizes {
         Ok(())
     }
 
-    /// The arguments with numbers in the place of such values, where the callee takes shapes; `None` if they are as
-    /// they were.
+    /// Returns the arguments with known values replaced by their numbers, if the callee takes shapes; otherwise
+    /// `None`.
     pub(crate) fn arguments<'py>(
         &self,
         paddle: &Paddle,
@@ -116,7 +116,7 @@ impl KnownSizes {
         Ok(Some((PyTuple::new(callee.py(), positional)?, keywords)))
     }
 
-    /// What a method of a value gives without arguments.
+    /// Returns the result of a method of a value without arguments, if it is known.
     pub(crate) fn answer<'py>(
         &self,
         paddle: &Paddle,
@@ -126,7 +126,8 @@ impl KnownSizes {
         let Some(number) = self.known(paddle, value)?.filter(PyAnyMethods::is_instance_of::<PyInt>) else {
             return Ok(None);
         };
-        // What has a dimension (`size // 2`) is a number to some releases of numpy only, which make these of it.
+        // Only some releases of numpy convert an array with a dimension (`size // 2`) to a number, so these methods
+        // need a value without dimensions.
         let is_bare = meta::of_value(paddle, value)?.is_some_and(|meta| meta.shape.is_empty());
         match method {
             "item" => Ok(Some(number)),
@@ -137,7 +138,7 @@ impl KnownSizes {
         }
     }
 
-    /// The number that is known of a value, or an object with such numbers in it.
+    /// Returns the known number of a value, or an object with its known values replaced by their numbers.
     fn number<'py>(&self, paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(known) = self.known(paddle, object)?.filter(|known| !known.is_instance_of::<PyBool>()) {
             return Ok(known);
@@ -186,19 +187,19 @@ impl KnownSizes {
             return Ok(None);
         }
         let result = left.call_method1(PyString::new(args.py(), name), (right,)).ok();
-        // What a tensor of sizes can hold.
+        // A tensor of sizes holds numbers of 32 bits.
         Ok(result.filter(|result| result.extract::<i32>().is_ok()))
     }
 }
 
-/// The number of a value's elements.
+/// Number of elements of a value, if its sizes are known.
 fn elements_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
     let elements: Option<i64> = meta.shape.into_iter().product();
     elements.map(|elements| Ok(elements.into_pyobject(value.py())?.into_any())).transpose()
 }
 
-/// All sizes of a value, as a list.
+/// All sizes of a value as a list, if they are known.
 fn sizes_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
     let sizes: Option<Vec<i64>> = meta.shape.into_iter().collect();

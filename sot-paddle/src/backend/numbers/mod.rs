@@ -1,4 +1,4 @@
-//! Numbers of Python beside tensors: known ones, and those left open, as values of the graph.
+//! Python numbers beside tensors: known numbers, and open numbers, which are values of the graph.
 
 pub(crate) mod exact;
 pub(crate) mod floats;

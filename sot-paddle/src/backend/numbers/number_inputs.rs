@@ -1,4 +1,4 @@
-//! Inputs of a graph that are numbers or arrays in Python and tensors in the program.
+//! Inputs of a graph that are Python numbers or arrays, and tensors in the program.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -16,19 +16,19 @@ pub(crate) enum GivenAs {
     Array,
 }
 
-/// Makes the tensors.
+/// Makes the tensors of these inputs.
 pub(crate) struct NumberInputs {
-    /// What `paddle.full` comes to, which takes three times as long.
+    /// The C function behind `paddle.full`, which itself takes three times as long.
     full: Py<PyAny>,
     to_tensor: Py<PyAny>,
     shape: Py<PyList>,
     place: Py<PyAny>,
-    /// Which inputs are numbers, and of what type the tensors are; `None` for an array.
+    /// Positions of the inputs, with the element type of the tensor for a number, and `None` for an array.
     each: Vec<(usize, Option<Py<PyAny>>)>,
 }
 
 impl NumberInputs {
-    /// Those of the program's inputs at these positions.
+    /// Prepares the inputs at the positions `at`.
     pub(crate) fn new(paddle: &Paddle, inputs: &Bound<'_, PyList>, at: &[(usize, GivenAs)]) -> PyResult<Self> {
         let py = inputs.py();
         let dtype = |&(at, given): &(usize, GivenAs)| {
@@ -49,7 +49,7 @@ impl NumberInputs {
         self.each.is_empty()
     }
 
-    /// Puts tensors into the place of the numbers and arrays.
+    /// Replaces the numbers and arrays by tensors.
     pub(crate) fn make(&self, inputs: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
         for (at, dtype) in &self.each {
             let py = inputs[*at].py();

@@ -1,7 +1,7 @@
-//! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number for which
-//! eager mode hands over a `double`; beside tensors of other types than the short floating ones the two differ. What
-//! the program has got is looked at when a statement has been built, so that no list of functions is needed. Where the
-//! number can be put back (`exact.rs`) it is; the rest is refused.
+//! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number where
+//! eager mode passes a `double`. The results differ unless the tensors have one of the short floating types. The
+//! operations are checked after a statement has been built, so that no list of functions is needed. If the number can
+//! be restored (`exact.rs`), it is; otherwise the statement is refused.
 
 use std::rc::Rc;
 
@@ -20,10 +20,10 @@ use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::Paddle;
 
-/// Element types whose numbers are `float32`, or come from that.
+/// Element types whose numbers are computed as `float32`.
 const SHORT: &[&str] = &["bfloat16", "bool", "complex64", "float16", "float32"];
 
-/// Numbers of numpy's that eager mode refuses in most places.
+/// Types of numpy numbers that eager mode refuses in most calls.
 const ELSEWHERE: &[&str] = &[
     "bool",
     "bool_",
@@ -40,34 +40,34 @@ const ELSEWHERE: &[&str] = &[
     "uint8",
 ];
 
-/// What refuses numbers that are not finite, for some element types.
+/// Functions that refuse numbers that are not finite, for some element types.
 const CHECKING: &[&str] = &["clamp", "clip", "fill", "full_like"];
 
-/// What takes tensors only where it changes one in place.
+/// Functions that take only tensors in eager mode when they write in place.
 const OF_TENSORS: &[&str] = &["floor_divide_", "floor_mod_", "mod_", "remainder_"];
 
-/// What computes in place with another tensor.
+/// Functions that compute in place with another tensor.
 const ARITHMETIC: &[&str] = &["add_", "div_", "divide_", "mul_", "multiply_", "sub_", "subtract_"];
 
-/// The greatest integer up to which a `double` has all.
+/// The largest integer up to which a `double` represents all integers.
 const LARGEST: u64 = 1 << 53;
 
-/// What a call was given that a `float32` has not.
+/// The numbers of a call, and which of their properties matter because a `float32` cannot represent them.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another question about the numbers of a call")]
 pub(crate) struct Given {
     numbers: Vec<Exact>,
     is_operator: bool,
     rounds: bool,
-    /// Whether a number is beyond what a `float32` can be.
+    /// True if a number exceeds the range of `float32`.
     is_large: bool,
-    /// Whether one is infinite, or none.
+    /// True if a number is infinite or NaN.
     is_no_number: bool,
     is_complex: bool,
 }
 
 impl Given {
-    /// Looks at the numbers in the arguments of a statement. Refuses those that no program keeps as they are.
+    /// Reads the numbers in the arguments of a statement. Refuses numbers that no program can represent.
     pub(crate) fn of(
         paddle: &Paddle,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
@@ -75,7 +75,7 @@ impl Given {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut given = Given::default();
-        // What is made of known numbers is made in eager mode.
+        // A tensor of known numbers is made in eager mode.
         if scalar::name(callee)?.as_deref() == Some("to_tensor") && meta::values_in(paddle, args)?.is_empty() {
             return Ok(given);
         }
@@ -93,7 +93,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Refuses numbers of kinds that a few functions refuse in eager mode only, or take for something else there.
+    /// Refuses numbers that only eager mode refuses, or treats differently, in a few functions.
     fn refuse_by_name(
         &self,
         paddle: &Paddle,
@@ -113,7 +113,7 @@ impl Given {
             Ok(meta::of_value(paddle, &given)?.map(|meta| meta.dtype))
         };
         let refuses = match name {
-            // Beside a float, integers and all short types are computed as in eager mode.
+            // With a float, integer tensors and all short types are computed as in eager mode.
             INCREMENT => {
                 let is_integer = given(1, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>());
                 let refused_in_eager_mode = |dtype: Rc<str>| {
@@ -121,15 +121,15 @@ impl Given {
                 };
                 self.rounds && is_integer || dtype(0)?.is_some_and(refused_in_eager_mode)
             }
-            // Eager mode writes the number as a float32, or as a double.
+            // Eager mode writes the number as a `float32` or as a `double`.
             "__setitem__" => self.rounds && given(2, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>()),
-            // Eager mode brings no tensor to another type in place.
+            // Eager mode converts no tensor to another type in place.
             name if in_place && ARITHMETIC.contains(&name) && dtype(1)?.is_some() => dtype(0)? != dtype(1)?,
             "allclose" | "isclose" | "_allclose" | "_isclose" => {
                 let floats = [given(2, "rtol")?, given(3, "atol")?];
                 floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())
             }
-            // The bound that is left out is beyond all integers there.
+            // In eager mode a missing bound lies beyond all integers.
             "clamp_" | "clip_" => {
                 let has_all = given(1, "min")?.is_some_and(|bound| !bound.is_none())
                     && given(2, "max")?.is_some_and(|bound| !bound.is_none());
@@ -162,7 +162,7 @@ impl Given {
         } else if numpy::is_value_type(&argument.get_type()) {
             match &*cpython::type_name(&argument.get_type()) {
                 "int32" | "int64" => self.note_integer(argument)?,
-                // Which of them an operator takes is decided where it is built.
+                // For operators, the decision is made when the operator is built.
                 other if !self.is_operator && ELSEWHERE.contains(&other) => {
                     return Err(refused(&format!("numpy's {other} is for eager mode to take or refuse")));
                 }
@@ -180,8 +180,8 @@ impl Given {
         Ok(())
     }
 
-    /// Puts numbers that have been rounded back into an operation that is new in the program. Refuses it where they are
-    /// not known, or are no operands.
+    /// Checks an operation that is new in the program, and restores its rounded numbers. Refuses the operation if the
+    /// numbers are not known, or are not operands.
     pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         match name {
             "pd_op.full" => self.check_constant(mender, operation),
@@ -195,7 +195,7 @@ impl Given {
         }
     }
 
-    /// Of an integer that the element type does not have eager mode and a program cut off different bits.
+    /// Refuses an integer that the element type cannot represent: eager mode and a program cut off different bits.
     fn check_range(&self, operation: &Bound<'_, PyAny>) -> PyResult<()> {
         let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
         let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
@@ -205,7 +205,7 @@ impl Given {
         })
     }
 
-    /// A constant, which may be a number that other operations take.
+    /// Checks a constant, which may be a number that other operations take.
     fn check_constant(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = operation.py();
         let attributes = operation.call_method0(intern!(py, "attrs"))?;
@@ -213,10 +213,10 @@ impl Given {
         let dtype = dtype_name(&attributes.get_item("dtype")?)?;
         let Ok(value) = attributes.get_item("value")?.extract::<f64>() else { return Ok(()) };
         if !matches!(shape[..], [] | [1]) || &*dtype != "float32" {
-            // Operators make the constant of a `double` in eager mode, too.
+            // Operators make the constant from a `double` in eager mode, too.
             return if self.is_operator { Ok(()) } else { refuse_overflow(value, &dtype) };
         }
-        // What C++ code has made of a number, and no function of Paddle's.
+        // Constants at this place are made by C++ code from a number, not by a Python function of Paddle's.
         let is_number = shape == [1] && attributes.get_item("place")?.repr()?.to_str()? == "Place(cpu)";
         let result = operation.call_method1(intern!(py, "result"), (0,))?;
         for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
@@ -237,7 +237,8 @@ impl Given {
         Ok(())
     }
 
-    /// A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
+    /// Checks a constant of Paddle's own functions that is cast. In eager mode the constant has the final type from
+    /// the start.
     fn check_cast(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = operation.py();
         let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
@@ -261,7 +262,7 @@ impl Given {
         Ok(())
     }
 
-    /// `number` has gone through `float32`.
+    /// Refuses the operation if `number`, which has been rounded to `float32`, may have lost digits.
     #[expect(clippy::float_cmp, reason = "one and minus one are what they are in each type")]
     fn check_number(&self, number: f64, name: &str) -> PyResult<()> {
         if self.rounds && number != 0.0 && number.abs() != 1.0 || uses_all_bits(number) {
@@ -271,7 +272,7 @@ impl Given {
     }
 }
 
-/// Refuses a constant of an integer type that has no such number: eager mode and a program cut off different bits.
+/// Refuses a constant that its integer type cannot represent: eager mode and a program cut off different bits.
 pub(crate) fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
     let (least, greatest) = match dtype {
         "uint8" => (0.0, 255.0),
@@ -286,12 +287,12 @@ pub(crate) fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a function may refuse a number that is not finite.
+/// True if a function may refuse a number that is not finite.
 pub(crate) fn checks_numbers(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(scalar::name(callee)?.is_some_and(|name| CHECKING.contains(&name.trim_end_matches('_'))))
 }
 
-/// Whether it is `full_like` of a floating tensor, in its own element type: that takes any number.
+/// True if the call is `full_like` of a floating tensor, in the tensor's element type: it takes any number.
 fn fills_floating(
     paddle: &Paddle,
     callee: &Bound<'_, PyAny>,
@@ -313,20 +314,20 @@ fn is_row(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>()
 }
 
-/// Whether an operation computes in another element type than the short ones.
+/// True if an operation computes in another element type than the short ones.
 fn is_wide(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
     let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
     let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
     Ok(!SHORT.contains(&&*dtype))
 }
 
-/// Whether an integer is a `float32`.
+/// True if a `float32` represents the integer exactly.
 pub(crate) fn is_short(number: i64) -> bool {
     let number = number.unsigned_abs();
     number == 0 || (number >> number.trailing_zeros()) < 1 << 24
 }
 
-/// Whether a `float` is none.
+/// True if a `float32` does not represent the number exactly.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::float_cmp,
@@ -336,7 +337,8 @@ pub(crate) fn rounds(number: f64) -> bool {
     number.is_finite() && f64::from(number as f32) != number
 }
 
-/// Whether a `float32` looks like one that another number has been rounded to. The largest one stands for no bound.
+/// True if a `float32` looks like the result of rounding another number. The largest `float32` stands for a missing
+/// bound.
 #[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "the number is a float32 already")]
 pub(crate) fn uses_all_bits(number: f64) -> bool {
     let short = number as f32;

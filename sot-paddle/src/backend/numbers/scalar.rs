@@ -1,5 +1,6 @@
 //! Python numbers beside graph values. Static mode rounds some of them to `float32`, or computes by another formula
-//! than eager mode; here operators with a number are written so that the results are eager mode's to the last bit.
+//! than eager mode. Here operators with a number are built so that the results equal those of eager mode to the last
+//! bit.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -15,11 +16,11 @@ use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Operators whose result on two bools is of another type in eager mode.
+/// Operators whose result on two bools has another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
 
-/// The result, if the call is an operator between a value and a number that static mode computes differently. To be
-/// called in static mode.
+/// Returns the result, if the call is an operator between a value and a number that static mode computes differently
+/// than eager mode. To be called in static mode.
 pub(crate) fn operator_with_number<'py>(
     paddle: &Paddle,
     kind: CallKind,
@@ -63,14 +64,14 @@ pub(crate) fn operator_with_number<'py>(
         "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
         "pow" if !reflected && !is_bool => operands.power().map(Some),
         "mul" if is_bool => operands.value.mul(constant(&operands.number, &operands.dtype)?).map(Some),
-        // Without its sign nought is added.
+        // Static mode adds the negated number, and -0.0 would lose its sign. So zero is subtracted as a constant.
         "sub" if !reflected && operands.is_nought()? => operands.with_constant(operator).map(Some),
         "add" | "sub" | "mul" if operands.are_rounded() => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
 }
 
-/// Refuses what eager mode takes for something else than static mode does.
+/// Refuses numbers that eager mode treats differently than static mode.
 fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_complex = number.is_instance_of::<PyComplex>();
     let alike = tensor.dtype.starts_with("complex")
@@ -83,14 +84,14 @@ fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) 
     Ok(())
 }
 
-/// Numbers of numpy's that operators of a floating tensor take for Python's.
+/// Types of numpy numbers that operators of a floating tensor treat like Python numbers.
 const PLAIN: &[&str] = &["float32", "int64", "int32"];
 
-/// Numbers of numpy's that are indices of tensors as Python's are.
+/// Types of numpy numbers that index a tensor like Python integers.
 const INDICES: &[&str] = &["int64", "int32"];
 
-/// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the
-/// tensor's type, and some numbers are arrays.
+/// Returns the Python number that an operator method uses for a numpy number; `None` if it uses none. For tensors of
+/// other types, numpy's integers get the tensor's type, and some numbers are treated as arrays.
 pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
     let ty = number.get_type();
     if !ty.module().is_ok_and(|module| module == "numpy") {
@@ -105,12 +106,13 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
         PLAIN.contains(&&*name)
             && matches!(&*tensor.dtype, "float32" | "float64")
             && !matches!(operator, "and" | "or" | "xor" | "matmul")
-            // Those that compute with one of one dimension, or in another way than with Python's.
+            // These operators convert the number to a tensor of one dimension, or compute differently than with a
+            // Python number.
             && !(&*name == "float32" && matches!(operator, "truediv" | "pow"))
             && !(&*name == "float32" && operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
     };
     if operator_multiplies(operator) && is_single(number) && is_plain() {
-        return Some(number.clone().unbind()); // Multiplied by a tensor of it: the sign of nought is kept.
+        return Some(number.clone().unbind()); // Multiplies by a tensor of the number, so zero keeps its sign.
     }
     (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
 }
@@ -119,12 +121,12 @@ fn operator_multiplies(method: &str) -> bool {
     matches!(method, "__mul__" | "__rmul__")
 }
 
-/// Whether a number is numpy's `float32`.
+/// True if a number is numpy's `float32`.
 fn is_single(number: &Bound<'_, PyAny>) -> bool {
     numpy::is_value_type(&number.get_type()) && cpython::type_name(&number.get_type()) == "float32"
 }
 
-/// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.
+/// Refuses -0.0: programs share one attribute between equal values, so the sign would be lost.
 pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
         if has_minus_nought(&argument)? {
@@ -141,7 +143,7 @@ fn has_minus_nought(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_nought(part)?))
 }
 
-/// The arguments of `full(shape, "-inf")` with the number that eager mode reads in the text.
+/// Returns the arguments of `full(shape, "-inf")` with the text replaced by the number that eager mode reads in it.
 pub(crate) fn filled_with_text<'py>(
     kind: CallKind,
     callee: &Bound<'py, PyAny>,
@@ -162,7 +164,7 @@ pub(crate) fn filled_with_text<'py>(
     PyTuple::new(callee.py(), given.collect::<Vec<_>>()).map(Some)
 }
 
-/// Makes sure that nought has no sign in the attributes that all programs share.
+/// Makes 0.0 the first zero among the attributes that all programs share, so that zero has no sign there.
 pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
     static KEPT: PyOnceLock<()> = PyOnceLock::new();
     let keep = || -> PyResult<()> {
@@ -178,7 +180,8 @@ pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
     KEPT.get_or_try_init(py, keep).map(drop)
 }
 
-/// The name of a method or function. Other objects are not asked: `nn.Layer` looks for what it lacks in Python.
+/// Returns the name of a method or function. Objects with `__getattr__` are not asked: `nn.Layer` looks up missing
+/// attributes in Python code.
 pub(crate) fn name(callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match callee.cast::<PyString>() {
         Ok(name) => Ok(Some(name.to_string())),
@@ -199,11 +202,11 @@ impl<'py> Operands<'py> {
         if by_reciprocal {
             let number: f64 = self.number.extract()?;
             if self.dtype != "float64" && number != 0.0 {
-                return Ok(None); // Just what static mode does.
+                return Ok(None); // Static mode computes the same.
             }
             let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
             let value = self.as_floating()?.0;
-            // Which adds nought, too, as eager mode does.
+            // `scale` also adds zero, as eager mode does.
             let scaled = (value, constant(&reciprocal, "float64")?);
             return cpython::import(self.value.py(), "paddle")?.call_method1("scale", scaled).map(Some);
         }
@@ -214,7 +217,8 @@ impl<'py> Operands<'py> {
         value.div(constant(&self.number, dtype)?).map(Some)
     }
 
-    /// The number is rounded to half precision, the division is done in single.
+    /// Divides in half precision as eager mode does: the number is rounded to half precision, the division is done in
+    /// single.
     fn divide_half(&self) -> PyResult<Bound<'py, PyAny>> {
         let single = |half: &Bound<'py, PyAny>| half.call_method1("astype", ("float32",));
         let number = constant(&self.number, &self.dtype)?;
@@ -226,7 +230,7 @@ impl<'py> Operands<'py> {
         cpython::import(value.py(), "paddle")?.call_method1("pow", (value, &self.number))
     }
 
-    /// Whether the operator of a tensor of this type and this number is computed in floating point.
+    /// True if the operator with this tensor type and this number is computed in floating point.
     fn yields_floating(&self) -> bool {
         self.dtype.contains("float") || (!self.is_complex() && self.number.is_instance_of::<PyFloat>())
     }
@@ -235,7 +239,7 @@ impl<'py> Operands<'py> {
         self.dtype.starts_with("complex")
     }
 
-    /// Whether static mode rounds the number to `float32`, and eager mode does not.
+    /// True if static mode rounds the number to `float32`, and eager mode does not.
     fn are_rounded(&self) -> bool {
         let rounds = || self.number.extract::<i64>().is_ok_and(|number| !is_short(number));
         self.dtype == "float64" || self.is_integer() && rounds()
@@ -249,7 +253,8 @@ impl<'py> Operands<'py> {
         matches!(&*self.dtype, "uint8" | "int8" | "int16" | "int32" | "int64")
     }
 
-    /// Integers beside a floating-point number are computed as `float32`.
+    /// Returns the value in the floating type in which it is computed; integers beside a float are computed as
+    /// `float32`.
     fn as_floating(&self) -> PyResult<(Bound<'py, PyAny>, &str)> {
         if self.dtype.contains("float") || self.is_complex() {
             Ok((self.value.clone(), &self.dtype))
@@ -258,7 +263,8 @@ impl<'py> Operands<'py> {
         }
     }
 
-    /// Eager mode makes a tensor of one dimension of the number, and so the result is one.
+    /// Computes with a value of one dimension: eager mode makes a one-dimensional tensor of the number, so the result
+    /// has one dimension.
     fn of_one_dimension(&self, callee: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let value = self.value.call_method1("reshape", ([1],))?;
         if let Ok(method) = callee.cast::<PyString>() {
@@ -277,7 +283,7 @@ impl<'py> Operands<'py> {
         match operator {
             "add" => left.add(right),
             "sub" => left.sub(right),
-            // Which adds nought, too, as eager mode does.
+            // `scale` also adds zero, as eager mode does.
             _ => {
                 let number = constant(&self.number, "float64")?;
                 cpython::import(self.value.py(), "paddle")?.call_method1("scale", (&self.value, number))
@@ -286,12 +292,12 @@ impl<'py> Operands<'py> {
     }
 }
 
-/// A graph constant of no dimensions.
+/// Makes a graph constant without dimensions.
 pub(crate) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(number.py(), "paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
 }
 
-/// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
+/// Returns `add` for `operator.add` and for the method `__add__`, `radd` for `__radd__`; `None` for other calls.
 pub(crate) fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match kind {
         CallKind::Object(_) | CallKind::InPlace => Ok(None),

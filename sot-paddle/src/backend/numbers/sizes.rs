@@ -1,5 +1,5 @@
-//! Sizes that are values of the graph, in the place of Python's numbers. Where a statement with one does what it does
-//! with a number is known of few functions, which have their names here.
+//! Open sizes: sizes that are values of the graph, in the place of Python numbers. Only for few functions is it known
+//! that a statement with such a value does the same as with a number; these functions are listed here.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Functions and methods that take sizes in shapes and bounds.
+/// Functions and methods that take sizes, in shapes and bounds.
 const TAKING: &[&str] = &[
     "__getitem__",
     "arange",
@@ -36,11 +36,11 @@ const TAKING: &[&str] = &[
     "zeros",
 ];
 
-/// Operators on numbers, or on a tensor and a number.
+/// Operators between numbers, or between a tensor and a number.
 pub(crate) const OPERATORS: &[&str] =
     &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
-/// Whether sizes may be given to a statement.
+/// True if a statement can take open sizes.
 pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let CallKind::Object(_) = kind {
         return Ok(false);
@@ -54,7 +54,8 @@ pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<b
     })
 }
 
-/// A function that gives the size of a dimension: a number for a tensor, a value for a value.
+/// Returns the function that gives the size of a dimension: as a number for a tensor, as a graph value for a graph
+/// value.
 pub(crate) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
     static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let value_type = paddle.value_type.clone_ref(py);
@@ -72,12 +73,12 @@ pub(crate) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
     Ok(SIZE.get_or_try_init(py, make)?.clone_ref(py))
 }
 
-/// The values that stand for numbers, by identity.
+/// The graph values that stand for numbers, by identity.
 #[derive(Default)]
 pub(crate) struct Numbers(HashSet<u64>);
 
 impl Numbers {
-    /// Notes what the function above has given.
+    /// Notes the result of the function that [`function`] returns.
     pub(crate) fn note(
         &mut self,
         paddle: &Paddle,
@@ -90,7 +91,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// Notes what stands for numbers in a copy of arguments of a statement.
+    /// Notes the values that stand for numbers in a copy of a statement's arguments.
     pub(crate) fn note_alike(
         &mut self,
         paddle: &Paddle,
@@ -104,7 +105,7 @@ impl Numbers {
         pairs.into_iter().try_for_each(|(original, copy)| self.note_alike(paddle, &original, &copy))
     }
 
-    /// Whether any of them is in the arguments of a statement.
+    /// True if the arguments of a statement contain a value that stands for a number.
     pub(crate) fn are_in(
         &self,
         paddle: &Paddle,
@@ -118,7 +119,7 @@ impl Numbers {
         given.map(|argument| self.within(paddle, &argument)).try_fold(false, |any, one| Ok(any || one?))
     }
 
-    /// Whether one that is no integer is among the arguments of a statement.
+    /// True if a value that stands for a float is among the arguments of a statement.
     pub(crate) fn floats_are_in(
         &self,
         paddle: &Paddle,
@@ -142,8 +143,8 @@ impl Numbers {
         }
     }
 
-    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's.
-    /// The same for one that is written to integers.
+    /// Refuses a write to a position that is an open number, because a program does not notice a position outside the
+    /// tensor. Also refuses a write of an open number to a tensor of integers.
     pub(crate) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
             return Ok(());
@@ -162,24 +163,24 @@ impl Numbers {
         Ok(())
     }
 
-    /// Notes a value.
+    /// Notes that a value stands for a number.
     pub(crate) fn insert(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.insert(identity(paddle, value)?);
         Ok(())
     }
 
-    /// Whether a value is one of them.
+    /// True if a value stands for a number.
     pub(crate) fn has(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> bool {
         paddle.is_value(value) && identity(paddle, value).is_ok_and(|id| self.0.contains(&id))
     }
 
-    /// Whether a value is one of them that is no integer.
+    /// True if a value stands for a float.
     pub(crate) fn is_float(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.has(paddle, value) && meta::of_value(paddle, value)?.is_some_and(|meta| &*meta.dtype == "float64"))
     }
 
-    /// The result, if the call is an operator between a value that stands for a number and another value, or a number.
-    /// To be called in static mode.
+    /// Returns the result, if the call is an operator with a value that stands for a number, and another value or a
+    /// number. To be called in static mode.
     pub(crate) fn operator<'py>(
         &mut self,
         paddle: &Paddle,
@@ -209,7 +210,7 @@ impl Numbers {
         let alike = match method.to_str()? {
             "__truediv__" => floating && !paddle.release.divides_by_reciprocal,
             "__floordiv__" | "__mod__" => false,
-            // Where numbers are too large for 32 bits eager mode and a cast do not agree.
+            // For numbers that do not fit into 32 bits, eager mode and a cast give different results.
             _ => floating || &*meta.dtype == "int64",
         };
         if !alike {
@@ -217,7 +218,7 @@ impl Numbers {
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
         if floating && matches!(method.to_str()?, "__mul__" | "__rmul__") {
-            // Which also adds nought, in eager mode, too.
+            // `scale` also adds zero, in eager mode, too.
             return cpython::import(method.py(), "paddle")?.call_method1("scale", (receiver, number)).map(Some);
         }
         receiver.call_method1(method, (number,)).map(Some)

@@ -1,7 +1,8 @@
-//! Sizes left open. Paddle infers shapes with sizes it does not know, but its functions in Python may ask for one and
-//! be told -1. So a statement on a value with such a size is built twice: in a program that is thrown away, with the
-//! sizes of this call, and then in the one that will run. Where both have the same operations, with the same attributes
-//! and results that agree, the sizes have made no difference. All else is refused.
+//! Checks that statements do not depend on open sizes. Paddle infers shapes with unknown sizes, but its Python
+//! functions may read such a size and get -1. So a statement on a value with an open size is built twice: in a program
+//! that is thrown away (the twin), with the sizes of this call, and then in the program that will run. If both have
+//! the same operations, with equal attributes and results that agree, the sizes make no difference. Everything else is
+//! refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,21 +18,21 @@ use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
 
-/// Attributes that are about the making of an operation, or that a builder corrects.
+/// Attributes that only describe how an operation was made, or that the builder corrects.
 const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
 
-/// Operations with a result for each position in a dimension: with an open one Paddle ends the process.
+/// Operations with one result for each index of a dimension. If the dimension is open, Paddle ends the process.
 const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
 
-/// The program with the sizes of this call.
+/// The twin: a program that is built with the sizes of this call.
 pub(crate) struct Twin {
     paddle: Arc<Paddle>,
     target: Target,
-    /// By identity of the values computed from open sizes or from tensors that have them, what they are here.
+    /// The twin's values, by identity of the program's values: for values with open sizes, or computed from them.
     values: HashMap<u64, Py<PyAny>>,
-    /// The same for other values that met one of those.
+    /// The same for other values that are used together with those.
     stand_ins: HashMap<u64, Py<PyAny>>,
-    /// By identity in here, those values.
+    /// The program's values, by identity of the twin's.
     originals: HashMap<u64, Py<PyAny>>,
     inputs: usize,
 }
@@ -54,25 +55,25 @@ impl Twin {
         })
     }
 
-    /// Where its operations go.
+    /// The target for the twin's operations.
     pub(crate) fn target(&self, py: Python<'_>) -> Target {
         self.target.clone_ref(py)
     }
 
-    /// Takes an input of the program, which has open sizes.
+    /// Adds an input of the program that has open sizes.
     pub(crate) fn add_input(&mut self, value: &Bound<'_, PyAny>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let twin = self.data_like(tensor, value)?;
         self.insert(value, &twin)
     }
 
-    /// Takes an input that is a number, and gives what it is here.
+    /// Adds an input that is a number. Returns the twin's value.
     pub(crate) fn add_number<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let twin = self.data_like(value, value)?;
         self.insert(value, &twin)?;
         Ok(twin)
     }
 
-    /// A value of the shape and type of another.
+    /// Makes a twin's value of the shape of `sample` and the type of `value`.
     fn data_like<'py>(&mut self, sample: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = sample.py();
         let name = format!("sot.twin.{}", self.inputs);
@@ -93,7 +94,7 @@ impl Twin {
         Ok(())
     }
 
-    /// Whether an argument is such a value.
+    /// True if an argument contains a value that depends on open sizes.
     pub(crate) fn concerns(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
         for argument in given {
@@ -116,7 +117,7 @@ impl Twin {
         Ok(false)
     }
 
-    /// The arguments as they are here.
+    /// Returns the arguments with the twin's values.
     pub(crate) fn arguments<'py>(
         &mut self,
         args: &Bound<'py, PyTuple>,
@@ -143,7 +144,7 @@ impl Twin {
         })
     }
 
-    /// The operations of a program, without those that stand for its parameters.
+    /// Returns the operations of a program, without those that stand for its parameters.
     pub(crate) fn operations<'py>(py: Python<'py>, target: &Target) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let operations: Vec<Bound<'py, PyAny>> =
             target.main.bind(py).call_method0(intern!(py, "global_block"))?.getattr(intern!(py, "ops"))?.extract()?;
@@ -156,7 +157,7 @@ impl Twin {
         Ok(kept)
     }
 
-    /// Refuses what must not even be tried in the program.
+    /// Refuses operations that must not even be built in the program, because Paddle would end the process.
     pub(crate) fn refuse_dangerous(&self, operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
         for operation in operations {
             if !TAKE_APART.contains(&&*name_of(operation)?) {
@@ -181,7 +182,8 @@ impl Twin {
         Ok(())
     }
 
-    /// Passes if the operations here and those of the program are the same. Their results belong together from then on.
+    /// Refuses the statement unless the twin's operations and the program's are the same. Notes which results
+    /// correspond.
     pub(crate) fn compare(&mut self, here: &[Bound<'_, PyAny>], there: &[Bound<'_, PyAny>]) -> PyResult<()> {
         if here.len() != there.len() {
             return Err(refused("another number of operations"));
@@ -242,7 +244,7 @@ impl Twin {
                 self.insert(there, here)?;
                 continue;
             }
-            // What has no shape, such as a place for scratch memory, is nobody's argument.
+            // A result without a shape, such as a place for scratch memory, is no argument of other statements.
             let (Ok(Some(now)), Ok(Some(open))) =
                 (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
             else {
@@ -272,13 +274,13 @@ fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(operation.call_method0(intern!(operation.py(), "blocks"))?.try_iter()?.next().is_some())
 }
 
-/// Whether all that says what an operation does is the same.
+/// True if two operations have the same relevant attributes.
 fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(attributes_text(here)? == attributes_text(there)?)
 }
 
-/// All that says what an operation does, but for its operands. A text, as Paddle 3.0 cannot compare places; it tells
-/// every two floats apart and finds `nan` in itself.
+/// Returns the attributes of an operation, without its operands, as text. It is a text because Paddle 3.0 cannot
+/// compare places. The text distinguishes any two floats, and `nan` equals itself in it.
 pub(crate) fn attributes_text(operation: &Bound<'_, PyAny>) -> PyResult<String> {
     let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
     let mut texts = Vec::with_capacity(attributes.len());
@@ -292,7 +294,7 @@ pub(crate) fn attributes_text(operation: &Bound<'_, PyAny>) -> PyResult<String> 
     Ok(texts.join(" "))
 }
 
-/// What an object of a plain container type holds.
+/// Returns the items of an object of a plain container type; nothing for other objects.
 pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>() {
         return object.try_iter()?.collect();
@@ -306,7 +308,7 @@ pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, 
     Ok(Vec::new())
 }
 
-/// The object with others in the place of the values in it.
+/// Returns a copy of the object with its graph values replaced.
 pub(crate) fn with_values<'py>(
     paddle: &Paddle,
     object: &Bound<'py, PyAny>,

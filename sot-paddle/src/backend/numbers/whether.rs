@@ -1,6 +1,6 @@
-//! `where` with numbers, or of several shapes. Static mode brings the operands to one shape by adding nought, which
-//! takes the sign from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first,
-//! as eager mode does.
+//! `where` with numbers, or with several shapes. Static mode broadcasts the operands by adding zero, which makes 0.0
+//! of -0.0, and it accepts numbers of types that eager mode refuses. Here the operands are broadcast first, as in
+//! eager mode.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// The result of such a call; `None` for any other. To be called in static mode.
+/// Returns the result of such a call; `None` for any other call. To be called in static mode.
 pub(crate) fn call<'py>(
     paddle: &Paddle,
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
@@ -57,8 +57,8 @@ pub(crate) fn call<'py>(
     module.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), broadcast)?).map(Some)
 }
 
-/// Looks at a new operation: where a function of Paddle's own has called `where` with tensors of several shapes, what
-/// is chosen from is broadcast without adding nought.
+/// Checks a new operation. If one of Paddle's own functions has called `where` with tensors of several shapes, `x` and
+/// `y` are broadcast without adding zero.
 pub(crate) fn keep_sign<'py>(
     mender: &Mender<'_, 'py>,
     operation: &Bound<'py, PyAny>,
@@ -83,7 +83,7 @@ pub(crate) fn keep_sign<'py>(
     Ok(())
 }
 
-/// The operation that has added a value, and its operands; `None` where the value is another operation's.
+/// Returns the addition that has made a value, with its operands; `None` if another operation has made it.
 #[allow(clippy::type_complexity, reason = "an operation and its operands")]
 fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
     let py = value.py();
@@ -95,7 +95,7 @@ fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'p
     Ok(Some((operation, operands)))
 }
 
-/// The condition and what is chosen from.
+/// Returns condition, `x` and `y`.
 fn bind<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -111,7 +111,7 @@ fn shape(meta: &TensorMeta) -> Option<Vec<i64>> {
     meta.shape.iter().copied().collect()
 }
 
-/// The element type of the tensor that is made of a number.
+/// Returns the element type of the tensor that is made of a number.
 fn number_type(paddle: &Paddle, operand: &Bound<'_, PyAny>) -> Option<&'static str> {
     if operand.is_exact_instance_of::<PyFloat>() {
         return Some(paddle.release.where_float);
@@ -119,7 +119,7 @@ fn number_type(paddle: &Paddle, operand: &Bound<'_, PyAny>) -> Option<&'static s
     operand.is_exact_instance_of::<PyInt>().then_some("int64")
 }
 
-/// Whether a number of one type is taken beside a tensor or number of another.
+/// True if a number of one type is accepted beside a tensor or number of another.
 fn are_compatible(own: &str, other: &str) -> bool {
     own == other || own.contains("float") && other.contains("float")
 }

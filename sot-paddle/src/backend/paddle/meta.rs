@@ -1,4 +1,4 @@
-//! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
+//! What a trace assumes about tensors: reads metas of eager tensors and graph values, and tests them at later calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,8 @@ use sot_core::cpython::{self, Getter, Place, Recorder};
 
 use crate::backend::paddle::Paddle;
 
-/// Reads what Paddle says of eager tensors, also where the program has put something else in the type of tensors.
+/// Reads attributes of eager tensors by Paddle's own getters, even if the program has replaced an attribute of the
+/// tensor type.
 pub(crate) struct Facts {
     stop_gradient: Reader,
     dtype: Reader,
@@ -23,7 +24,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Those of this type.
+    /// The readers of this type.
     pub(crate) fn of(tensor_type: &Bound<'_, PyType>) -> PyResult<Self> {
         let reader = |name| Reader::new(tensor_type, name);
         Ok(Facts {
@@ -66,7 +67,7 @@ impl Reader {
     }
 }
 
-/// The meta of an eager tensor; sparse and other tensors without a dense layout are refused.
+/// Returns the meta of an eager tensor. Raises `TypeError` for sparse tensors and others without a dense layout.
 pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     if !paddle.is_tensor(tensor) {
         return Err(PyTypeError::new_err(format!("{} is no tensor", tensor.get_type())));
@@ -78,7 +79,7 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
     meta(facts.shape(tensor)?, &facts.dtype.get(tensor)?, &facts.stop_gradient.get(tensor)?)
 }
 
-/// The meta of a graph value, `None` for any other object.
+/// Returns the meta of a graph value; `None` for any other object.
 pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
     if paddle.is_value(object) {
         let py = object.py();
@@ -90,7 +91,7 @@ pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<O
     }
 }
 
-/// Whether gradients flow, as Paddle spells it.
+/// The gradient flag, with the attribute that Paddle has for it.
 fn gradient(flows: bool) -> GradientFlow {
     GradientFlow { flows, attribute: Some(("stop_gradient", false)) }
 }
@@ -103,7 +104,7 @@ fn meta(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, stop_gradient: &Bound<'_, PyA
     })
 }
 
-/// The values of a program in an object, in any nesting.
+/// The graph values in an object: the object itself, or items of tuples, lists and dicts, at any depth.
 pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if paddle.is_value(object) {
         return Ok(vec![object.clone()]);
@@ -124,7 +125,7 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
 /// `float32` for `paddle.float32`.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     thread_local! {
-        /// The names by Paddle's numbers: it makes the text anew each time, in Python.
+        /// The names by Paddle's number of the type. Paddle makes the text anew each time, in Python.
         static NAMES: RefCell<Vec<(u32, Rc<str>)>> = const { RefCell::new(Vec::new()) };
     }
     let py = dtype.py();
@@ -145,8 +146,8 @@ pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     Ok(name)
 }
 
-/// The dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` and `paddle.jit.marker.dynamic_dims` have
-/// marked.
+/// Returns the dimensions of a tensor that `sot.mark_dynamic`, `sot.mark_static` or `paddle.jit.marker.dynamic_dims`
+/// has marked.
 pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
     let py = tensor.py();
     MarkedDimensions {
@@ -155,7 +156,7 @@ pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> MarkedDimensions {
     }
 }
 
-/// The sizes that a translation made for the tensor may serve, by dimension: `sot.mark_dynamic(t, dim, min=, max=)`.
+/// Ranges of sizes that a translation for the tensor may serve, by dimension: `sot.mark_dynamic(t, dim, min=, max=)`.
 fn marked_ranges(tensor: &Bound<'_, PyAny>) -> Vec<(usize, i64, i64)> {
     mark(tensor, intern!(tensor.py(), "__sot_dim_ranges")).unwrap_or_default()
 }
@@ -164,31 +165,32 @@ fn mark<'py, T: FromPyObjectOwned<'py>>(tensor: &Bound<'py, PyAny>, name: &Bound
     cpython::instance_dict(tensor)?.get_item(name).ok().flatten()?.extract().ok()
 }
 
-/// Stands for a size left open.
+/// Stands for an open size in a shape.
 const OPEN: i64 = -1;
 
-/// Passes for dense tensors of the same type, shape, element type, grad flag and place.
+/// A test for dense tensors of the same type, shape, element type, gradient flag and place.
 pub(crate) struct TensorTest {
     paddle: Arc<Paddle>,
     exact_type: Py<PyType>,
     shape: Vec<i64>,
-    /// The least size that passes where one is left open; `None` where none is.
+    /// Smallest size that passes in open dimensions; `None` if no dimension is open.
     least: Option<i64>,
-    /// Open sizes that are one: functions compare the sizes of a tensor with each other.
+    /// Pairs of open dimensions that must have equal sizes, because functions compare sizes of a tensor with each
+    /// other.
     ties: Vec<(usize, usize)>,
-    /// Open dimensions, and the least and greatest size that passes.
+    /// Open dimensions with the smallest and largest size that passes.
     ranges: Vec<(usize, i64, i64)>,
-    /// Paddle's number of the element type, where it can be read.
+    /// Paddle's number of the element type, if it can be read natively.
     dtype_number: Option<i32>,
     dtype: Py<PyAny>,
     stop_gradient: bool,
-    /// `None` where there is one place only.
+    /// `None` if tensors can have only one place.
     place: Option<Py<PyAny>>,
     text: String,
 }
 
 impl TensorTest {
-    /// The test `tensor`, which has this meta, passes now.
+    /// Makes the test that `tensor`, which has this meta, passes now.
     pub(crate) fn new(
         paddle: &Arc<Paddle>,
         tensor: &Bound<'_, PyAny>,
@@ -263,7 +265,7 @@ impl TensorTest {
         Ok(self.are_related(&shape))
     }
 
-    /// The dimensions of other sizes than they are to have, if nothing else differs.
+    /// The dimensions whose sizes are not the expected ones; none if anything else differs.
     fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         let Facts { stop_gradient, dtype, place, .. } = &self.paddle.facts;
         let alike = crate::backend::has_exact_type(object, &self.exact_type)
@@ -290,7 +292,7 @@ impl TensorTest {
         Ok(self.are_related(&self.paddle.facts.shape(object)?))
     }
 
-    /// Whether open sizes are as they must be.
+    /// True if open sizes that must be equal are equal, and sizes are within their ranges.
     fn are_related(&self, shape: &[i64]) -> bool {
         self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)) && self.out_of_range(shape).next().is_none()
     }
@@ -308,7 +310,7 @@ impl TensorTest {
     }
 }
 
-/// The pairs of open dimensions that have one size.
+/// The pairs of open dimensions that have the same size now.
 fn ties(facts: &Facts, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
     let open: Vec<usize> = (0..meta.shape.len()).filter(|axis| meta.shape[*axis].is_none()).collect();
     if open.len() < 2 {

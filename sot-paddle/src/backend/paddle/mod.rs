@@ -1,5 +1,5 @@
-//! The objects of Paddle the backend uses, looked up once at start, and the check that the installed Paddle is one we
-//! know.
+//! The installed Paddle: the objects of Paddle that the backend uses, looked up once at start, and the check that this
+//! Paddle is supported.
 
 pub(crate) mod meta;
 pub(crate) mod native;
@@ -23,10 +23,10 @@ use crate::backend::paddle::release::Release;
 use crate::backend::paddle::static_mode::StaticMode;
 use crate::backend::paddle::truth::Truth;
 
-/// The oldest Paddle with the program format the backend builds.
+/// The oldest Paddle whose program format the backend can build.
 const OLDEST: (u32, u32) = (3, 0);
 
-/// Paddle's objects, by what they are for.
+/// Paddle's objects, named by their purpose.
 pub(crate) struct Paddle {
     /// What differs between releases.
     pub(crate) release: &'static Release,
@@ -44,15 +44,15 @@ pub(crate) struct Paddle {
     pub(crate) program: Py<PyAny>,
     /// `paddle.static.data`: makes a graph input.
     pub(crate) data: Py<PyAny>,
-    /// Makes a tensor a parameter of the current program.
+    /// Makes a tensor a parameter of the current program: `_convert_into_value`.
     pub(crate) convert_into_value: Py<PyAny>,
-    /// Types of data types and places, and of what comes with them: immutable, compared by `==`.
+    /// Types of data types, places, `finfo` and `iinfo`: immutable objects, compared by `==`.
     plain_types: Vec<Py<PyAny>>,
-    /// The type of data types, if there is one object of each: Paddle 3.0 makes one whenever it is asked.
+    /// The type of data types, if each data type is one object. In Paddle 3.0 each read makes a new object.
     lasting: Option<Py<PyAny>>,
-    /// What each program refers to, by program.
+    /// Records, for each program, the parameters that it refers to.
     pub(crate) recorder: Py<PyAny>,
-    /// In-place results, by program.
+    /// Records, for each program, the results of in-place operations.
     pub(crate) inplace_map: Py<PyAny>,
     /// Splits a program into forward and backward.
     pub(crate) partial_program_layer: Py<PyAny>,
@@ -60,33 +60,33 @@ pub(crate) struct Paddle {
     pub(crate) scope: Py<PyAny>,
     /// `inspect.getattr_static`: an attribute as a class defines it, without binding it.
     getattr_static: Py<PyAny>,
-    /// Whether an operation of a program has a gradient.
+    /// Tells if an operation of a program has a gradient.
     pub(crate) has_vjp: Py<PyAny>,
     /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
     pub(crate) size_type: Py<PyAny>,
-    /// Answers the grad mode.
+    /// Returns the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
     /// Sets the grad mode.
     set_grad_mode: Py<PyAny>,
-    /// Answers the element type of new tensors.
+    /// Returns the element type of new tensors.
     pub(crate) default_dtype: DefaultDtype,
     /// The namespace of `paddle.base.framework`, where the expected place is kept.
     pub(crate) framework: Py<PyDict>,
     /// The place of every tensor, if this Paddle was built for one device only.
     pub(crate) only_place: Option<Py<PyAny>>,
-    /// Reads tensors past Python.
+    /// Reads tensors natively.
     pub(crate) native: Option<Native>,
-    /// Reads what automatic mixed precision computes in past Python.
+    /// Reads the element type of automatic mixed precision natively.
     pub(crate) amp_dtype: Option<AmpDtype>,
-    /// Reads grad mode past Python.
+    /// Reads grad mode natively.
     grad_flag: Option<ThreadFlag>,
-    /// Answers branches on tensors.
+    /// Computes the truth of a tensor natively, for branches.
     pub(crate) truth: Option<Truth>,
-    /// Reads eager tensors.
+    /// Reads attributes of eager tensors.
     pub(crate) facts: Facts,
-    /// What calls rest on.
+    /// The names that Paddle's functions resolve when they are called in eager mode.
     pub(crate) foundations: Foundations,
-    /// What methods of values of a program rest on.
+    /// The names that methods of values of a program resolve when they are called.
     pub(crate) in_programs: Foundations,
 }
 
@@ -145,33 +145,32 @@ impl Paddle {
         Ok(known)
     }
 
-    /// Whether `object` is an eager tensor. By its type: a `__class__` is the program's to answer, which would see that
-    /// it is asked.
+    /// True if `object` is an eager tensor. Decided by its type: reading `__class__` could run code of the program.
     pub(crate) fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
         cpython::is_subtype(&object.get_type(), self.tensor_type.bind(object.py()))
     }
 
-    /// Whether `object` is a value of a graph.
+    /// True if `object` is a value of a graph.
     pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
         crate::backend::has_exact_type(object, &self.value_type)
     }
 
-    /// Whether `object` is a data type or place.
+    /// True if `object` is a data type, a place, or another instance of the plain types.
     pub(crate) fn is_plain_value(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_plain_type(&object.get_type())
     }
 
-    /// Whether there is one object of such a value.
+    /// True if equal values of this kind are always the same object.
     pub(crate) fn is_lasting(&self, value: &Bound<'_, PyAny>) -> bool {
         self.lasting.as_ref().is_some_and(|lasting| value.get_type().is(lasting))
     }
 
-    /// Whether the instances of the class are such values.
+    /// True if the instances of the class are plain values: data types or places.
     pub(crate) fn is_plain_type(&self, class: &Bound<'_, PyType>) -> bool {
         self.plain_types.iter().any(|plain| class.is(plain))
     }
 
-    /// The attribute as `class` defines it, `None` if it does not.
+    /// Returns the attribute as `class` defines it; `None` if the class does not define it.
     pub(crate) fn defined<'py>(
         &self,
         py: Python<'py>,
@@ -182,8 +181,9 @@ impl Paddle {
         Ok((!found.is_none()).then_some(found))
     }
 
-    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the
-    /// layer, which takes longer the longer the program is; without hooks its `forward` does the same.
+    /// Returns the callable that a call of `layer` comes to. In static mode `Layer.__call__` names every operation of
+    /// the program after the layer, which takes the longer the longer the program is. Without hooks, its `forward`
+    /// does the same.
     pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
         for method in ["__call__", "_build_once"] {
@@ -199,12 +199,12 @@ impl Paddle {
         layer.getattr("forward")
     }
 
-    /// Records gradients from here on, or stops.
+    /// Turns grad mode on or off.
     pub(crate) fn set_grad_enabled(&self, py: Python<'_>, on: bool) -> PyResult<()> {
         self.set_grad_mode.bind(py).call1((on,)).map(drop)
     }
 
-    /// Runs `work` with grad mode on, where it is off.
+    /// Runs `work` with grad mode on. Grad mode must be off.
     pub(crate) fn with_grad<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         self.set_grad_enabled(py, true)?;
         let result = work();
@@ -223,7 +223,7 @@ impl Paddle {
         result
     }
 
-    /// Whether gradients are recorded now.
+    /// True if gradients are recorded now.
     pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
         match self.grad_flag {
             Some(flag) => Ok(flag.read()),
@@ -232,7 +232,7 @@ impl Paddle {
     }
 }
 
-/// What `paddle.is_grad_enabled` calls, or that.
+/// The native function that `paddle.is_grad_enabled` calls, or `paddle.is_grad_enabled` itself.
 fn grad_mode(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResult<Py<PyAny>> {
     match core.getattr_opt("_has_grad")? {
         Some(native) => Ok(native.unbind()),
@@ -240,10 +240,10 @@ fn grad_mode(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResu
     }
 }
 
-/// What `paddle.get_default_dtype()` answers.
+/// Reads `paddle.get_default_dtype()`.
 pub(crate) struct DefaultDtype {
     function: Py<PyAny>,
-    /// The class and its attribute the function reads, where they are found.
+    /// The class and its attribute that the function reads, if they are found.
     kept_in: Option<(Py<PyType>, Py<PyString>)>,
 }
 
@@ -261,7 +261,7 @@ impl DefaultDtype {
         Ok(DefaultDtype { function: function.unbind(), kept_in })
     }
 
-    /// Records the memory that the answer rests on; whether it tells.
+    /// Records the memory that the answer rests on; `false` if that memory is not known.
     pub(crate) fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
         self.kept_in.as_ref().is_some_and(|(owner, _)| {
             let owner = recorder.keep(owner.bind(py).as_any());
@@ -269,7 +269,7 @@ impl DefaultDtype {
         })
     }
 
-    /// The answer now.
+    /// Returns the default data type now.
     pub(crate) fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let kept = self.kept_in.as_ref().and_then(|(owner, name)| cpython::type_lookup(owner.bind(py), name.bind(py)));
         kept.map_or_else(|| self.function.bind(py).call0(), Ok)
@@ -292,14 +292,14 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     Ok(types)
 }
 
-/// The type of data types, if a tensor gives the object that is Paddle's attribute.
+/// The type of data types, if the data type of a tensor is the same object as Paddle's attribute.
 fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyAny>>> {
     let known = paddle.getattr("float32")?;
     let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;
     Ok(found.is(&known).then(|| known.get_type().into_any().unbind()))
 }
 
-/// Says what to do if Paddle is missing or too old.
+/// Raises `ImportError`, with the remedy, if Paddle is missing or too old.
 fn check_installed(py: Python<'_>) -> PyResult<()> {
     const REMEDY: &str = "install it with: pip install 'paddlepaddle>=3.0'";
     let paddle = cpython::import(py, "paddle").map_err(|error| {
@@ -326,7 +326,7 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// The one place tensors can have where Paddle knows a single device; tests of the place are then needless.
+/// The only place that tensors can have, if Paddle knows a single device; tests of the place are then not needed.
 fn only_place(paddle: &Bound<'_, PyAny>, core: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     for other in ["is_compiled_with_cuda", "is_compiled_with_xpu", "is_compiled_with_rocm"] {
         if paddle.call_method0(other)?.is_truthy()? {

@@ -1,6 +1,6 @@
-//! Shape and element type of an eager tensor, grad mode, and the state of automatic mixed precision, read past Python,
-//! where the installed Paddle has them where we know them: guards ask for them at each call. What is read is compared
-//! with the attributes once at start; any doubt means that the attributes are used.
+//! Native reads of an eager tensor's shape and element type, of grad mode, and of automatic mixed precision. Guards
+//! need these values at each call. Reading works if the installed Paddle keeps the values where they are expected. The
+//! values are compared with Paddle's attributes once at start; at the least doubt the attributes are used instead.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use sot_core::cpython::{
 /// `phi::DDim::kMaxRank`
 const MAX_RANK: usize = 9;
 const CLASS: &CStr = c"_ZTVN3phi11DenseTensorE";
-/// What autograd keeps for a tensor: `paddle::Tensor` is a shared pointer to the one and a shared pointer to the other.
+/// The autograd data of a tensor. `paddle::Tensor` has a shared pointer to the dense tensor and one to this data.
 const GRADIENT_CLASS: &CStr = c"_ZTVN3egr12AutogradMetaE";
 const GRADIENT_POSITION: usize = 2;
 const DIMS: &CStr = c"_ZNK6paddle6Tensor4dimsEv";
 const DTYPE: &CStr = c"_ZNK6paddle6Tensor5dtypeEv";
-/// What the header must say, because the name of a function does not tell what it returns.
+/// The header must have these declarations, because the symbol of a function does not tell what it returns.
 const HEADER: &str = "include/paddle/phi/api/include/tensor.h";
 const DECLARATIONS: [&str; 2] = ["const common::DDim& dims() const;", "DataType dtype() const;"];
 
@@ -31,7 +31,7 @@ pub(crate) struct Native {
     memory: Option<MetaMemory>,
 }
 
-/// Where tensors keep their metas, for which they need not be asked as long as that memory stays the same.
+/// The memory in which tensors keep their metas. As long as that memory stays the same, the metas are not read again.
 struct MetaMemory {
     dtype: KeptNumber,
     gradients: Embedded,
@@ -88,7 +88,8 @@ impl Native {
         })
     }
 
-    /// Records the memory of a tensor's class, shape, element type and `stop_gradient`; `false` if it does not tell.
+    /// Records the memory of a tensor's class, shape, element type and `stop_gradient`; `false` if that memory is not
+    /// known.
     pub(crate) fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
         let Some(memory) = &self.memory else { return false };
         let Some(tensor) = recorder.held(place, &self.tensors) else { return false };
@@ -98,24 +99,24 @@ impl Native {
         recorder.array(tensor, self.dims)
     }
 
-    /// Whether `tensor` is dense and has this shape and element type.
+    /// True if `tensor` is dense and has this shape and element type.
     pub(crate) fn is(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32) -> bool {
         self.tensors.of(tensor).is_some_and(|held| held.number(self.dtype) == dtype && held.array_is(self.dims, shape))
     }
 
-    /// Whether `tensor` is dense and has this element type and shape, in which any size from `least` on is as good as
-    /// one below zero.
+    /// True if `tensor` is dense and has this element type and shape. A negative size in `shape` stands for any size
+    /// from `least` on.
     pub(crate) fn fits(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32, least: i64) -> bool {
         let fits = |held: Held<'_>| held.number(self.dtype) == dtype && held.array_fits(self.dims, shape, least);
         self.tensors.of(tensor).is_some_and(fits)
     }
 
-    /// Whether `tensor` is dense and of one element.
+    /// True if `tensor` is dense and has one element.
     pub(crate) fn is_single(&self, tensor: &Bound<'_, PyAny>) -> bool {
         self.tensors.of(tensor).is_some_and(|held| held.all(self.dims, |size| size == 1))
     }
 
-    /// Paddle's number of the element type; `None` if the tensor is not dense.
+    /// Returns Paddle's number of the element type; `None` if the tensor is not dense.
     pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
         self.tensors.of(tensor).map(|held| held.number(self.dtype))
     }
@@ -133,14 +134,14 @@ impl Native {
 /// `paddle::imperative::AmpAttrs::amp_dtype_`
 const AMP_DTYPE: &CStr = c"_ZN6paddle10imperative8AmpAttrs10amp_dtype_E";
 
-/// What automatic mixed precision computes in, kept by Paddle for each thread.
+/// The element type of automatic mixed precision, which Paddle keeps for each thread.
 pub(crate) struct AmpDtype {
     kept: ThreadNumber,
     off: i32,
 }
 
 impl AmpDtype {
-    /// Finds it by what `_amp_dtype` of the tracer changes; `None` if anything is not as expected.
+    /// Finds the element type by changing `_amp_dtype` of the tracer; `None` if anything is not as expected.
     pub(crate) fn find(paddle: &Bound<'_, PyModule>, tracer: &Bound<'_, PyAny>) -> Option<AmpDtype> {
         let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
         let kept = ThreadNumber::find(&folder.join("base/libpaddle.so"), AMP_DTYPE)?;
@@ -155,7 +156,7 @@ impl AmpDtype {
         (half? != off?).then_some(AmpDtype { kept, off: off? })
     }
 
-    /// Whether it is off in this thread; `None` if that cannot be read.
+    /// True if mixed precision is off in this thread; `None` if that cannot be read.
     pub(crate) fn is_off(&self) -> Option<bool> {
         self.kept.read().map(|now| now == self.off)
     }
@@ -167,7 +168,7 @@ type Sample<'py> = (Bound<'py, PyAny>, Vec<i64>, &'static str);
 /// `paddle::imperative::Tracer::HasGrad`
 const HAS_GRAD: &CStr = c"_ZNK6paddle10imperative6Tracer7HasGradEv";
 
-/// Finds what tells grad mode; `None` if it does not say the same as `asked` when grad mode is switched by `switch`.
+/// Finds the native flag of grad mode; `None` if it disagrees with `asked` after `switch` has changed grad mode.
 pub(crate) fn grad_flag(
     paddle: &Bound<'_, PyModule>,
     asked: &Bound<'_, PyAny>,

@@ -1,5 +1,5 @@
-//! Paddle 3.0: `_legacy_C_ops.pir_run_program` fills outputs made beforehand and takes the program as a flat list of
-//! names and values behind its arguments.
+//! Paddle 3.0: `_legacy_C_ops.pir_run_program` fills outputs that were made beforehand, and takes the program as a
+//! flat list of names and values after its arguments.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyList, PyTuple};
@@ -7,7 +7,7 @@ use sot_core::cpython;
 
 use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 
-/// This release line.
+/// The table of this release line.
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
     divides_by_reciprocal: true,
@@ -34,7 +34,8 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
     }))
 }
 
-/// This release also merges equal operations that write, so that two updates of one buffer would become one.
+/// Makes the optimized program. This release also merges equal operations that write in place, so two updates of one
+/// buffer would become one; for programs with such operations the merging is switched off.
 fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     const MERGE_EQUAL_OPERATIONS: &str = "FLAGS_enable_cse_in_dy2st";
     let prepare = || layer.getattr("program").map(drop);
@@ -62,7 +63,7 @@ struct Runner30 {
     function: Py<PyAny>,
     empty_tensors: Py<PyAny>,
     outputs: Py<PyList>,
-    /// Values do not keep their program alive.
+    /// Kept because values do not keep their program alive.
     _owner_of_outputs: Py<PyAny>,
     cuda_graph: Py<PyAny>,
     attributes: Vec<Py<PyAny>>,

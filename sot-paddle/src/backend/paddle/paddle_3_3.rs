@@ -6,7 +6,7 @@ use sot_core::cpython;
 
 use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 
-/// This release line.
+/// The table of this release line.
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.dy2static.parameter_recorder",
     divides_by_reciprocal: false,

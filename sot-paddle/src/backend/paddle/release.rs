@@ -1,5 +1,5 @@
-//! What differs between the releases of Paddle, behind one table chosen once at start. A newer Paddle that differs
-//! again is one more file with the same items.
+//! The differences between the releases of Paddle, as one table that is chosen once at start. A newer Paddle that
+//! differs again is one more file with the same items.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -13,34 +13,34 @@ use sot_core::cpython;
 pub(crate) struct Release {
     /// The module whose `_global_parameter_recorder` and `_global_inplace_map` collect what a program refers to.
     pub(crate) recorder_module: &'static str,
-    /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
+    /// True if eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
     /// The element type of the tensor that `where` makes of a `float`.
     pub(crate) where_float: &'static str,
-    /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a
+    /// True if Python methods that are for eager mode only can be followed. Their decorator binds arguments by a
     /// signature.
     pub(crate) follows_eager_methods: bool,
-    /// Attributes that only eager tensors have, and the method without arguments that gives the same.
+    /// Attributes that only eager tensors have, each with the method without arguments that returns the same.
     pub(crate) eager_attributes: &'static [(&'static str, &'static str)],
-    /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.
+    /// The methods of a `PartialProgramLayer` that `optimize` calls and that switch to static mode.
     pub(crate) static_methods: &'static [&'static str],
-    /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.
+    /// Makes the optimized program of a `PartialProgramLayer`. Must run before the program is used.
     pub(crate) optimize: Optimize,
-    /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the
-    /// user's.
+    /// Takes from a `PartialProgramLayer` what is needed to run its program, without anything that holds a tensor of
+    /// the user's.
     pub(crate) runner: MakeRunner,
 }
 
-/// Takes a `PartialProgramLayer`.
+/// A function that takes a `PartialProgramLayer`.
 type Optimize = fn(&Bound<'_, PyAny>) -> PyResult<()>;
 
-/// Takes a `PartialProgramLayer` and the list of its outputs.
+/// A function that takes a `PartialProgramLayer` and the list of its outputs.
 type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>;
 
 /// A program ready to run.
 pub(crate) trait Runner: Send + Sync {
-    /// Runs it: new tensors in the order of the program's outputs. `scopes` is a list of as many as it takes, which
-    /// nobody else uses now.
+    /// Runs the program and returns new tensors, in the order of the program's outputs. `scopes` is a list of
+    /// [`Runner::scopes`] scopes that no other run uses now.
     fn run<'py>(
         &self,
         inputs: &Bound<'py, PyTuple>,
@@ -48,20 +48,21 @@ pub(crate) trait Runner: Send + Sync {
         scopes: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyAny>>;
 
-    /// How many scopes a run takes.
+    /// Number of scopes that a run takes.
     fn scopes(&self) -> usize {
         1
     }
 }
 
-/// The release line of the installed Paddle. What counts is how programs are run, which changed between 3.0 and 3.3.
+/// Returns the release line of the installed Paddle. Decided by the way programs are run, which changed between 3.0
+/// and 3.3.
 pub(crate) fn installed(py: Python<'_>) -> PyResult<&'static Release> {
     let core = cpython::import(py, "paddle.base.core")?;
     let by_attribute_map = core.hasattr("construct_program_attribute_map")?;
     Ok(if by_attribute_map { &paddle_3_3::RELEASE } else { &paddle_3_0::RELEASE })
 }
 
-/// Paddle wants `None` where there are no tensors.
+/// Paddle's run functions take `None` instead of an empty list of tensors.
 pub(crate) fn none_if_empty<'py>(tensors: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
     if tensors.is_empty() {
         tensors.py().None().into_bound(tensors.py())

@@ -1,5 +1,5 @@
 //! The global state that changes what operations do: grad mode, automatic mixed precision, default dtype, device, and
-//! that Paddle is in eager mode at all.
+//! eager or static mode.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::backend::paddle::native::AmpDtype;
 use crate::backend::paddle::Paddle;
 
-/// The state at one moment.
+/// The global state at one moment.
 pub(crate) struct GlobalState {
     paddle: Arc<Paddle>,
     grad: bool,
@@ -25,24 +25,24 @@ pub(crate) struct GlobalState {
     memory: Mutex<StateMemory>,
 }
 
-/// The memory that the last answer rested on, but for what is read past Python.
+/// Snapshot of the memory that the last answer rested on, except for what is read natively.
 #[derive(Default)]
 struct StateMemory {
     note: Option<StateNote>,
-    /// How many notes have not served often.
+    /// Number of snapshots that have served too rarely.
     useless: u8,
 }
 
 struct StateNote {
-    /// The number of the thread: others have states of their own.
+    /// The number of the thread: other threads have states of their own.
     thread: u64,
     snapshot: Snapshot,
-    /// How often it has told.
+    /// Number of times that the snapshot has answered.
     served: u32,
 }
 
-/// A number that no other thread has or had. As each thread has the state that Paddle keeps for it as long as it lives,
-/// the number stands for that state.
+/// A number that no other thread has or had. Paddle keeps one state for each thread as long as the thread lives, so
+/// the number also stands for that state.
 #[inline]
 fn thread_number() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(0);
@@ -57,9 +57,9 @@ fn thread_number() -> u64 {
     })
 }
 
-/// A note that has served so often was worth while.
+/// Number of answers from which on a snapshot was worth its cost.
 const WORTHWHILE: u32 = 8;
-/// After so many useless notes no more are taken: the state is written to all the time.
+/// Maximum number of useless snapshots. Then no more are taken, because the state is written to all the time.
 const MOST_USELESS: u8 = 8;
 
 /// Automatic mixed precision. Its element type is `float32` exactly while it is off, so one read tells that it is off.
@@ -104,7 +104,7 @@ impl GlobalState {
         Ok(holds)
     }
 
-    /// Whether memory tells that mode, default dtype and place are what they were when the state last held.
+    /// True if memory shows that mode, default dtype and place are the same as when the state last held.
     #[inline]
     fn is_as_noted(&self, py: Python<'_>) -> bool {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl GlobalState {
         is_same
     }
 
-    /// Notes the memory that the state rests on: it has held.
+    /// Takes a snapshot of the memory that the state rests on. Called when the state has just held.
     fn note(&self, thread: &Bound<'_, PyDict>) {
         let py = thread.py();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,14 +187,14 @@ impl StateTest for GlobalState {
     }
 }
 
-/// Whether mixed precision casts operands now.
+/// True if mixed precision casts operands now.
 pub(crate) fn casts(py: Python<'_>, paddle: &Paddle) -> PyResult<bool> {
     let amp = Amp::now(&paddle.static_mode.tracer(py)?)?;
     Ok(amp.is_some_and(|amp| !amp.is_off()))
 }
 
 impl Amp {
-    /// `None` in static mode.
+    /// Reads the state of mixed precision; `None` in static mode.
     pub(crate) fn now(tracer: &Bound<'_, PyAny>) -> PyResult<Option<Amp>> {
         if tracer.is_none() {
             return Ok(None);
@@ -223,7 +223,7 @@ impl Amp {
                 && tracer.call_method0(intern!(py, "_get_amp_op_list"))?.eq(&self.lists)?))
     }
 
-    /// Makes the state what it was.
+    /// Sets the tracer back to this state.
     fn restore(&self, tracer: &Bound<'_, PyAny>) -> PyResult<()> {
         tracer.setattr("_amp_level", &self.level)?;
         tracer.setattr("_amp_dtype", &self.dtype)?;
@@ -232,7 +232,7 @@ impl Amp {
     }
 }
 
-/// The device operations run on; `None` until Paddle has chosen it.
+/// The device that operations run on. If Paddle has not chosen it yet, Paddle is asked to choose.
 pub(crate) fn expected_place<'py>(py: Python<'py>, paddle: &Paddle) -> PyResult<Bound<'py, PyAny>> {
     let place = paddle.framework.bind(py).get_item(intern!(py, "_global_expected_place_"))?;
     match place {

@@ -1,5 +1,5 @@
-//! Static mode for the length of one operation: what Paddle's own context managers switch, switched directly and put
-//! back in every case. Only this thread is switched; the module-wide default of new threads stays eager.
+//! Static mode for the duration of one operation. The switches of Paddle's own context managers are set directly, and
+//! always put back. Only this thread is switched: the module-wide default of new threads stays eager.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use sot_core::cpython;
 
 use crate::backend::paddle::static_warnings::{self, Building};
 
-/// The switches, looked up once.
+/// The functions and objects that switch static mode, looked up once.
 pub(crate) struct StaticMode {
     thread_state: Py<PyAny>,
     switch_tracer: Py<PyAny>,
@@ -27,7 +27,7 @@ thread_local! {
     static THREAD_STATE: RefCell<Option<(Py<PyAny>, Py<PyDict>)>> = const { RefCell::new(None) };
 }
 
-/// Where operations go while static mode is on.
+/// The programs and names that operations are appended to while static mode is on.
 pub(crate) struct Target {
     /// The program being built.
     pub(crate) main: Py<PyAny>,
@@ -42,7 +42,7 @@ impl Target {
 }
 
 impl StaticMode {
-    /// Looks the switches up.
+    /// Looks up the functions that switch static mode.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let pir = cpython::import(py, "paddle.pir.core")?;
         let names = cpython::import(py, "paddle.base.unique_name")?;
@@ -59,18 +59,19 @@ impl StaticMode {
         })
     }
 
-    /// An empty program with its own names, so that tracing leaves the names of the user's layers alone.
+    /// Makes an empty program with its own name generator, so that tracing does not change the names of the user's
+    /// layers.
     pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<Target> {
         Ok(Target { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
     }
 
-    /// The tracer of eager mode in this thread, `None` in static mode.
+    /// Returns the tracer of eager mode in this thread; `None` in static mode.
     pub(crate) fn tracer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (state, name) = (self.state(py)?, intern!(py, "_dygraph_tracer_"));
         cpython::dict_get(&state, name).map_or_else(|| self.thread_state.bind(py).getattr(name), Ok)
     }
 
-    /// The attributes of Paddle's thread-local state in this thread; asked for once a thread.
+    /// Returns the attributes of Paddle's thread-local state in this thread. They are looked up once for each thread.
     pub(crate) fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         THREAD_STATE.with(|known| {
             if let Some((of, state)) = &*known.borrow() {
@@ -84,7 +85,7 @@ impl StaticMode {
         })
     }
 
-    /// Runs `work` with static mode on and operations going to `target`.
+    /// Runs `work` in static mode, with operations appended to `target`.
     pub(crate) fn within<T>(&self, py: Python<'_>, target: &Target, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let mut entered = Entered::new(self, py)?;
         entered.switch_tracer()?;
@@ -96,9 +97,9 @@ impl StaticMode {
         result
     }
 
-    /// Runs `work` with `methods` of `layer` stripped of the decorator that switches to static mode, and static mode
-    /// on. The decorator also switches what new threads begin with: one that begins meanwhile would have no tracer, and
-    /// its first operation would read a null pointer.
+    /// Runs `work` in static mode, with `methods` of `layer` stripped of their decorator. The decorator would switch
+    /// to static mode, and would also switch the mode that new threads begin with: a thread that begins meanwhile
+    /// would have no tracer, and its first operation would read a null pointer.
     pub(crate) fn in_this_thread_only<T>(
         &self,
         layer: &Bound<'_, PyAny>,
@@ -121,7 +122,7 @@ impl StaticMode {
     }
 }
 
-/// Static mode as long as this lives. Fields hold what was there before, in the order of switching.
+/// Keeps this thread in static mode while it lives. The fields hold the former values, in the order of switching.
 struct Entered<'a, 'py> {
     switches: &'a StaticMode,
     state: Bound<'py, PyDict>,
@@ -158,7 +159,8 @@ impl<'a, 'py> Entered<'a, 'py> {
 
     fn switch_tracer(&mut self) -> PyResult<()> {
         let py = self.tracer.py();
-        // Written past the object's own `__setattr__`, which would also make static mode the default of new threads.
+        // Written into the dict, not by the object's own `__setattr__`, which would also make static mode the default
+        // of new threads.
         self.state.set_item(intern!(py, "_dygraph_tracer_"), py.None())?;
         self.switches.switch_tracer.bind(py).call1((py.None(),)).map(drop)
     }
@@ -174,7 +176,7 @@ impl<'a, 'py> Entered<'a, 'py> {
         Ok(())
     }
 
-    /// Puts everything back, also if one step fails; the first failure is reported.
+    /// Puts everything back, even if one step fails. Reports the first failure.
     fn leave(&mut self) -> PyResult<()> {
         if std::mem::replace(&mut self.left, true) {
             return Ok(());

@@ -1,5 +1,6 @@
-//! Values of a program warn where a question has no answer in static mode, such as `value.place`. To the user, the code
-//! that asks runs in eager mode: while a statement of a trace is built, these warnings are dropped.
+//! Drops the warnings of values of a program about questions that have no answer in static mode, such as
+//! `value.place`. To the user, the code that asks runs in eager mode. So these warnings are dropped while a statement
+//! of a trace is built.
 
 use std::cell::Cell;
 
@@ -27,7 +28,7 @@ impl Drop for Building {
     }
 }
 
-/// The module `warnings` as the methods of values find it.
+/// Stands for the module `warnings` in the module that defines the methods of values.
 #[pyclass(frozen, module = "sot")]
 struct StaticWarnings {
     warnings: Py<PyAny>,
@@ -48,7 +49,7 @@ impl StaticWarnings {
     }
 }
 
-/// Puts the module in the place of `warnings` where methods of values look it up.
+/// Replaces `warnings` in the module that defines the methods of values.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     let methods = cpython::import(py, "paddle.pir.math_op_patch")?;
     let warnings = methods.getattr("warnings")?;

@@ -1,5 +1,5 @@
-//! The truth of a tensor of one number. `Tensor.__bool__` goes through numpy and half a dozen Python functions, which
-//! takes longer than most operations; where a branch asks, the number is read by Paddle's functions in C.
+//! The truth of a tensor of one element. `Tensor.__bool__` goes through numpy and half a dozen Python functions, which
+//! takes longer than most operations. For a branch, the number is read by Paddle's functions in C.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use sot_core::cpython;
 
 use crate::backend::paddle::Paddle;
 
-/// The methods that the question comes down to in Python, and the module that defines them.
+/// The Python methods that compute the truth of a tensor, and the module that defines them.
 const METHODS: [&str; 3] = ["__bool__", "__nonzero__", "__array__"];
 const DEFINED_IN: &str = "paddle.base.dygraph.tensor_patch_methods";
 
-/// The element types whose numbers Python compares with zero as numpy does.
+/// The element types whose numbers compare with zero in Python as they do in numpy.
 const REAL: [&str; 9] = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
 
-/// What must still be so for the number to decide.
+/// Conditions under which the number alone decides the truth.
 pub(crate) struct Truth {
     methods: [(Py<PyString>, Py<PyAny>); 3],
-    /// Paddle's numbers of the element types.
+    /// Paddle's numbers of the element types in [`REAL`].
     real: Vec<i32>,
 }
 
 impl Truth {
-    /// `None` where tensors answer in another way than they do in the releases we know, or cannot be looked into.
+    /// Returns `None` if tensors compute their truth differently than in known releases, or cannot be read natively.
     pub(crate) fn find(paddle: &Paddle, module: &Bound<'_, PyModule>) -> Option<Truth> {
         let py = module.py();
         let (native, tensor_type) = (paddle.native.as_ref()?, paddle.tensor_type.bind(py));
@@ -43,7 +43,7 @@ impl Truth {
         })
     }
 
-    /// The answer; `None` where only `bool(tensor)` tells.
+    /// Returns the truth; `None` if only `bool(tensor)` can tell.
     fn of(&self, paddle: &Paddle, object: &Bound<'_, PyAny>) -> Option<bool> {
         let py = object.py();
         let native = paddle.native.as_ref()?;
@@ -70,7 +70,7 @@ fn is_unchanged(ty: &Bound<'_, PyType>, (name, method): &(Py<PyString>, Py<PyAny
     cpython::type_lookup(ty, name.bind(ty.py())).is_some_and(|found| found.is(method))
 }
 
-/// A function of an object that gives its truth, or the object itself.
+/// Makes a function that returns the truth of an object, or the object itself if the truth is not known.
 pub(crate) fn function(py: Python<'_>, paddle: &Arc<Paddle>) -> PyResult<Option<Py<PyAny>>> {
     if paddle.truth.is_none() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! A long graph as a chain of programs, run one after another. What one computes is given to later ones as eager
-//! tensors, so that a backward pass goes through them in turn.
+//! A long graph as a chain of programs, run one after another. The values that one program computes are given to
+//! later programs as eager tensors, so that a backward pass goes through the programs in turn.
 
 use std::sync::Arc;
 
@@ -10,31 +10,33 @@ use pyo3::types::{PyList, PyTuple};
 use crate::backend::graph::pieces::Source;
 use crate::backend::paddle::release::Runner;
 
-/// Programs that together are one.
+/// Programs that together compute one graph.
 pub(crate) struct Chain {
     links: Vec<Link>,
-    /// How many scopes a run takes.
+    /// Number of scopes that a run takes.
     scopes: usize,
-    /// Of each result the number of the computed value.
+    /// For each result of the graph, the number of the computed value.
     results: Vec<usize>,
 }
 
 /// One program of a chain.
 pub(crate) struct Link {
-    /// Links that do the same share it.
+    /// Links that do the same share their runner.
     pub(crate) runner: Arc<dyn Runner>,
-    /// Which of the scopes it runs in.
+    /// Index of the scope in which the link runs.
     pub(crate) scope: usize,
     pub(crate) sources: Vec<Source>,
-    /// Those of its inputs that no gradient flows to.
+    /// Indices of the link's inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
     pub(crate) parameters: Vec<usize>,
-    /// Computed values that no later link takes and that are no result: they are let go of.
+    /// Numbers of the computed values that no later link takes and that are no result: they are released after this
+    /// link.
     pub(crate) done_with: Vec<usize>,
 }
 
 impl Chain {
-    /// `links` in the order in which they run, and of each result the number of the computed value.
+    /// `links` are in the order in which they run. `results` has, for each result of the graph, the number of the
+    /// computed value.
     pub(crate) fn new(mut links: Vec<Link>, results: Vec<usize>) -> Self {
         let mut seen: std::collections::HashSet<usize> = results.iter().copied().collect();
         for link in links.iter_mut().rev() {

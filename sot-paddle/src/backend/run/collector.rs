@@ -1,7 +1,8 @@
-//! Paddle's executor frees intermediate results in a thread of its own, and handing each over takes longer than a small
-//! operation, much longer where processors are scarce. A graph whose intermediate results are small gets executors
-//! without that thread, for its runs and for their backward passes: the results are freed together when the run, or its
-//! backward pass, has ended. Executors of other graphs hand them over in batches.
+//! When Paddle's executor frees intermediate results. It does so in a thread of its own, and handing a result over to
+//! that thread takes longer than a small operation, much longer where processors are scarce. A graph whose
+//! intermediate results are small gets executors without that thread, for its runs and for their backward passes: the
+//! results are freed together when the run, or its backward pass, has ended. Executors of other graphs hand results
+//! over in batches.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
@@ -15,27 +16,28 @@ use crate::backend::paddle::Paddle;
 
 use sot_core::cpython;
 
-/// More bytes of results than this in one run are freed before it ends.
+/// Maximum number of bytes of results in one run that may wait for its end; with more, results are freed during the
+/// run.
 const SMALL: i64 = 4 << 20;
 
-/// As many bytes as wait to be freed together, in gigabytes (of 2^30 bytes): 1 MB.
+/// Number of bytes that are freed together, in units of 2^30 bytes: 1 MB.
 const BATCH: f64 = 1.0 / 1024.0;
 
-/// Gigabytes that wait until they are freed together; below zero no executor is made with a collector. Read when one is
-/// made, in its first run.
+/// Paddle's flag for the amount that waits until it is freed together, in units of 2^30 bytes. With a negative value
+/// executors are made without a collector. An executor reads the flag when it is made, in its first run.
 const THRESHOLD: &str = "FLAGS_eager_delete_tensor_gb";
 
 /// How the executors of a program free intermediate results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Collector {
-    /// Not before the end.
+    /// All at the end of the run or backward pass.
     None,
-    /// In another thread, many together.
+    /// During the run, in another thread, many at a time.
     InBatches,
 }
 
 impl Collector {
-    /// The one that suits what a run of `program` computes.
+    /// Chooses the collector by the size of what a run of `program` computes.
     pub(crate) fn of(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(if is_small(paddle, program)? { Collector::None } else { Collector::InBatches })
     }
@@ -48,14 +50,14 @@ impl Collector {
     }
 }
 
-/// Whether what a run of `program` computes is small, all of it together.
+/// True if all results that a run of `program` computes take at most [`SMALL`] bytes together.
 fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut bytes = 0_i64;
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
         for result in operation?.call_method0("results")?.try_iter()? {
             let result = result?;
             if result.call_method0("is_combine")?.is_truthy()? {
-                // A list of tensors, which are the results of the operation that takes it apart.
+                // A list of tensors; its items are counted as results of the operation that takes the list apart.
                 continue;
             }
             let Ok(Some(meta)) = meta::of_value(paddle, &result) else { return Ok(false) };
@@ -68,28 +70,29 @@ fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(bytes <= SMALL)
 }
 
-/// Bytes of one element: the number of bits is part of all names but that of `bool`.
+/// Bytes of one element. All names of element types contain the number of bits, except `bool`.
 fn element_size(dtype: &str) -> i64 {
     dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<i64>().map_or(1, |bits| bits / 8)
 }
 
-/// Runs `work`, in which executors are made with this collector.
+/// Runs `work`; executors that are made in it get this collector.
 pub(crate) fn with<T>(py: Python<'_>, collector: Collector, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _exceptions = cpython::hold_exceptions(py);
     let _stretch = Stretch::new(py, collector)?;
     work()
 }
 
-/// How many threads are in such a stretch, and what the flag was before the first. The flag is read and set with the
-/// lock held, as another thread may run meanwhile; waiting for the lock lets go of the GIL.
+/// Number of open [`Stretch`]es, of all threads, and the value of the flag before the first of them. The flag is read
+/// and set with the lock held, because another thread may run meanwhile. Waiting for the lock releases the GIL.
 static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
 
 thread_local! {
-    // What runs while this thread has the lock, a finalizer say, may run a graph: its executor gets what the flag says.
+    // Code that runs while this thread has the lock, such as a finalizer, may run a graph. Its executor gets the
+    // collector that the flag says.
     static SWITCHING_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Works on the stretches; `None` if this thread is at it already.
+/// Works on the count and the old value; `None` if this thread is in such a call already.
 fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict>>) -> T) -> Option<T> {
     if SWITCHING_HERE.replace(true) {
         return None;
@@ -103,11 +106,11 @@ fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict
     Some(done)
 }
 
-/// As long as it lives, and until the next begins, executors are made with the collector it is for.
+/// While a `Stretch` lives, and until the next one begins, executors are made with its collector.
 pub(crate) struct Stretch(());
 
 impl Stretch {
-    /// `None` where it cannot be begun.
+    /// Sets the flag; `None` if this thread is changing the flag already.
     pub(crate) fn new(py: Python<'_>, collector: Collector) -> PyResult<Option<Self>> {
         let opened = switch(py, |open, before| {
             let paddle = cpython::import(py, "paddle")?;
@@ -125,7 +128,7 @@ impl Stretch {
 
 impl Drop for Stretch {
     fn drop(&mut self) {
-        // It fails only while the interpreter shuts down, when no graph runs any more.
+        // Attaching fails only while the interpreter shuts down, when no graph runs any more.
         Python::try_attach(|py| {
             let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
             let closed = switch(py, |open, before| {

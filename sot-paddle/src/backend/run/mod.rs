@@ -1,6 +1,6 @@
-//! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly;
-//! scopes, in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads
-//! run meanwhile.
+//! Finished graphs and how they run. A call of a graph is one call of Paddle's executor, with everything prepared.
+//! The graph holds its parameters weakly. Scopes, in which the executor keeps a run's variables, are lent to one run
+//! at a time, because Paddle lets other threads run meanwhile.
 
 pub(crate) mod chain;
 pub(crate) mod collector;
@@ -28,7 +28,7 @@ use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
 use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, Tenancy};
 
-/// The Python callable of a graph.
+/// Makes the Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
     let graph = Arc::new(graph);
     cpython::graph_function(py, move |py, args| graph.call(py, args).map(Bound::unbind))
@@ -37,14 +37,14 @@ pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
 /// A finished graph.
 pub(crate) struct Graph {
     paddle: Arc<Paddle>,
-    /// `None` if the outputs are inputs and parameters and nothing is computed.
+    /// `None` if the graph computes nothing: all outputs are inputs or parameters.
     program: Option<Program>,
     inputs: usize,
     parameters: Vec<WeakRef>,
     scopes: Scopes,
-    /// `None` if the outputs are the program's results as they come.
+    /// `None` if the outputs are the program's results, in their order.
     plan: Option<Vec<Output>>,
-    /// What backward passes have to know of it.
+    /// What backward passes need to know about the graph.
     pub(crate) flow: ProgramFlow,
     writes: Option<Writes>,
     statements: Option<Statements>,
@@ -52,9 +52,9 @@ pub(crate) struct Graph {
 
 /// The statements of a graph.
 pub(crate) struct Statements {
-    /// Calls them one by one.
+    /// Calls the statements one by one.
     pub(crate) calls: Py<PyAny>,
-    /// The global state that they begin under.
+    /// The global state under which the first statement was recorded.
     pub(crate) state: Arc<GlobalState>,
 }
 
@@ -62,21 +62,21 @@ pub(crate) struct Statements {
 pub(crate) struct Program {
     /// Calls the executor.
     pub(crate) runner: Box<dyn Runner>,
-    /// Whether a backward pass may follow, for which the scope is kept.
+    /// True if a backward pass may follow; the scope is kept for it.
     pub(crate) training: bool,
     pub(crate) collector: Collector,
-    /// Whether it must run with grad mode on, though it is called with grad mode off.
+    /// True if the program must run with grad mode on, even when the graph is called with grad mode off.
     pub(crate) forces_grad: bool,
-    /// Inputs that no gradient flows to.
+    /// Indices of the inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
-    /// Inputs that are given as numbers.
+    /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
 }
 
-/// What a run is given.
+/// The arguments of one run.
 pub(crate) struct Inputs<'py> {
     pub(crate) for_program: Bound<'py, PyTuple>,
-    /// What its statements take, if that is not the same.
+    /// The arguments for the statements, if these differ from those of the program.
     pub(crate) for_statements: Option<Bound<'py, PyTuple>>,
 }
 
@@ -105,7 +105,7 @@ impl Program {
 }
 
 impl Graph {
-    /// `plan` says where each output is found, `results` how many the program has.
+    /// Makes a graph. `plan` says where each output is found, `results` is the number of results of the program.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
@@ -129,7 +129,7 @@ impl Graph {
         }
     }
 
-    /// Runs it.
+    /// Runs the graph.
     pub(crate) fn call<'py>(
         self: &Arc<Self>,
         py: Python<'py>,
@@ -177,7 +177,7 @@ impl Graph {
         let scope = self.scopes.lend(py)?;
         let run = || program.runner.run(&inputs.for_program, parameters, scope.as_list.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
-        // The first run in a scope makes the executor.
+        // The first run in a scope makes the executor, which takes the collector that is set then.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
         if !program.training {
             let results = run();
@@ -194,7 +194,7 @@ impl Graph {
         Ok((results, Some(past)))
     }
 
-    /// Runs the program again in a scope that it has run in.
+    /// Runs the program again, in a scope in which it has run before.
     pub(crate) fn run_again(
         &self,
         inputs: &Bound<'_, PyTuple>,
@@ -208,9 +208,9 @@ impl Graph {
         results.map(Bound::unbind)
     }
 
-    /// What its statements give when they are called one by one: by index the program's results, and the outputs that
-    /// are made from them.
-    /// `None` where they cannot be called. What they write to are copies.
+    /// Calls the graph's statements one by one and returns a dict: the program's results by index, and under
+    /// [`made_key`] the outputs that are made from them. Returns `None` if the statements cannot be called. Inputs
+    /// that the statements write to are copied first.
     pub(crate) fn call_again(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let py = inputs.py();
         let Some(statements) = &self.statements else { return Ok(py.None()) };
@@ -239,7 +239,7 @@ impl Graph {
         Ok(results.into_any().unbind())
     }
 
-    /// An output that is made, from another tensor than the result, with the numbers of its run.
+    /// Makes output `at` again from another tensor than the result, with the numbers of its run.
     pub(crate) fn make_again(
         &self,
         at: usize,
@@ -257,25 +257,26 @@ impl Graph {
     }
 }
 
-/// The parameters and buffers themselves.
+/// The parameters and buffers as a tuple. Raises `ReferenceError` if one of them no longer exists.
 pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> PyResult<Bound<'py, PyTuple>> {
     cpython::referents(py, parameters)?
         .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
 }
 
-/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so
-/// they are kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a
-/// scope stays with the thread that used it, where the pass has ended when the next forward begins.
+/// The scopes of one graph. They are kept, because a new scope costs a new executor. A scope whose backward pass is
+/// still to come is not lent. Paddle calls a scope reusable a moment before its backward pass has let go of it, so
+/// after training a scope stays with the thread that used it: in that thread the pass has ended when the next forward
+/// begins.
 struct Scopes {
     new_scope: Py<PyAny>,
-    /// How many a run takes.
+    /// Number of scopes that one run takes.
     each: usize,
     awaits_backward: bool,
-    /// Those not lent. The lock is never held over a call into Python, which may switch threads.
+    /// Scopes that are not lent. The lock is never held over a call into Python, which may switch threads.
     idle: Mutex<VecDeque<Scope>>,
 }
 
-/// What one run takes: a scope for each program of the graph, most often one.
+/// What one run takes: one scope for each program of the graph, which is usually one.
 struct Scope {
     as_list: Py<PyList>,
     user: Weak<()>,
@@ -284,7 +285,7 @@ struct Scope {
 }
 
 thread_local! {
-    /// Stands for this thread as long as it lives.
+    /// Stands for this thread: its weak references die with the thread.
     static THIS_THREAD: Arc<()> = Arc::new(());
 }
 
@@ -319,7 +320,8 @@ impl Scopes {
         })
     }
 
-    /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
+    /// Takes a scope back after a run. The scope used last is lent first: its executor is warm, and usually its
+    /// backward pass is done.
     fn take_back(&self, mut scope: Scope) {
         scope.is_new = false;
         if self.awaits_backward {
@@ -334,13 +336,13 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Whether this thread used it last, or one that has ended.
+    /// True if the last user of the scope is this thread or a thread that has ended.
     fn is_with_us(&self) -> bool {
         let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
         ours || self.user.strong_count() == 0
     }
 
-    /// Whether Paddle says that no backward pass needs it any more.
+    /// True if Paddle says that no backward pass needs the scope any more.
     fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
         for scope in self.as_list.bind(py) {
             if !scope.getattr(intern!(py, "_can_reused"))?.is_truthy()? {

@@ -1,20 +1,21 @@
-//! The numbers programs go by in the cache of Paddle's executors. An executor is found by `65 * id + scope address /
-//! 4`, a sum in 64 bits that is never compared with what it was made of, and it stays after its program and its scope
-//! have gone. Numbers given one after another fall together with scopes that lie 260 bytes apart: the one program then
-//! runs the other's executor, in a scope that is no more.
+//! The ids of programs in the cache of Paddle's executors. Paddle finds an executor by the key `65 * id + scope
+//! address / 4`, a 64-bit sum. It never compares id and scope themselves, and the executor stays in the cache after
+//! its program and scope have gone. With consecutive ids, the keys of programs collide whose scopes lie 260 bytes
+//! apart: one program then runs the other's executor, in a scope that no longer exists.
 //!
-//! So the sums are laid out as a Fibonacci sequence (Knuth, The Art of Computer Programming 3, section 6.4): `n` of
-//! them are at least `2^64 / 3n` apart, which up to 80,000 programs is more than all addresses of a process.
+//! So ids are chosen such that `65 * id` are consecutive multiples of 2^64 / golden ratio, as in Fibonacci hashing
+//! (Knuth, The Art of Computer Programming 3, section 6.4): `n` of these products are at least `2^64 / 3n` apart. Up to
+//! 80,000 programs, that is more than the range of all addresses of a process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an id is multiplied by in the sum.
+/// The factor of the id in Paddle's key.
 const FACTOR: u64 = 65;
 
 /// 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number given to no other program of this process.
+/// Returns an id that no other program of this process has.
 pub(crate) fn new() -> i64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     i64::from_ne_bytes(of(NEXT.fetch_add(1, Ordering::Relaxed)).to_ne_bytes())
@@ -25,7 +26,7 @@ const fn of(n: u64) -> u64 {
     n.wrapping_mul(STEP).wrapping_mul(inverse(FACTOR))
 }
 
-/// Of an odd number, by Newton's method, which doubles the number of right bits each time.
+/// Inverse of an odd number modulo 2^64, by Newton's method, which doubles the number of correct bits each time.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut round = 0;

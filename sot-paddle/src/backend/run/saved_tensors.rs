@@ -1,6 +1,6 @@
-//! Hooks on what operations save for their backward pass (`paddle.autograd.saved_tensors_hooks`, which recomputation
-//! without reentrance sets). A program saves nothing that they could see: under them a graph with gradients is called
-//! operation by operation.
+//! Hooks on the tensors that operations save for their backward pass (`paddle.autograd.saved_tensors_hooks`, which
+//! recomputation without reentrance sets). A program saves no tensors that such hooks could see, so while hooks are
+//! set a graph with gradients is called operation by operation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,12 +11,12 @@ use crate::backend::run::second_passes::replace;
 
 static ARE_SET: AtomicBool = AtomicBool::new(false);
 
-/// Whether there are any, for all threads, as Paddle has it.
+/// True if hooks are set. As in Paddle, they are set for all threads.
 pub(crate) fn have_hooks() -> bool {
     ARE_SET.load(Ordering::Relaxed)
 }
 
-/// From here on it is known.
+/// Watches Paddle's functions that set and remove the hooks, so that [`have_hooks`] is right from now on.
 pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     let eager = cpython::import(py, "paddle.base.core")?.getattr("eager")?;
     replace(&eager, "register_saved_tensors_hooks", |function, args| note(function, args, true))?;

@@ -1,4 +1,4 @@
-//! Functions of the library that make or complete classes and do nothing else: they are called for real.
+//! Library functions that do nothing but make or complete a class. They are called while tracing, on the real class.
 
 use std::rc::Rc;
 
@@ -18,13 +18,13 @@ use crate::classes::class::ClassVariable;
 use crate::classes::stand_in;
 use crate::iterators::library;
 
-// What an abstract class has in C.
+// Initialises the C state of an abstract base class.
 builtin! { ABC_INIT = "_abc:_abc_init" => |cx, args| {
     let [class] = args.exactly(cx, "_abc_init")?;
     complete(cx, "_abc", "_abc_init", vec![class])
 } }
 
-// Of two classes only what they derive from counts.
+// `register` depends on nothing but the two classes' bases.
 builtin! { ABC_REGISTER = "_abc:_abc_register" => |cx, args| {
     let [class, subclass] = args.exactly(cx, "_abc_register")?;
     let made = cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made());
@@ -52,17 +52,17 @@ builtin! { PROCESS_DATACLASS = "dataclasses:_process_class" => |cx, args| {
     }
     let slots = args.positional.get(SLOTS).map(|&slots| cx.truth(slots)).transpose()?;
     if let (Some(true), Some(&class)) = (slots, args.positional.first()) {
-        // Another class is made of all that this one holds.
+        // `slots=True` makes a new class from the namespace of this one.
         let class = class_of(cx, class)?.filter(|class| runs_nothing_when_made(class).unwrap_or(false));
         class.ok_or_else(|| refuse("a dataclass with slots whose making runs code of the program"))?;
     }
     complete(cx, "dataclasses", "_process_class", args.positional.clone())
 } }
 
-/// The place of `slots` among the arguments of `dataclasses._process_class`.
+/// The index of `slots` among the arguments of `dataclasses._process_class`.
 const SLOTS: usize = 9;
 
-/// Whether a class like this one can be made without running code of the program.
+/// True if a copy of this class can be made without running code of the program.
 fn runs_nothing_when_made(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let py = class.py();
     if !class.get_type().is(py.get_type::<PyType>()) {
@@ -72,7 +72,7 @@ fn runs_nothing_when_made(class: &Bound<'_, PyType>) -> PyResult<bool> {
     for value in cpython::class_dict(class)?.call_method0("values")?.try_iter()? {
         let ty = value?.get_type();
         let hook = cpython::type_lookup(&ty, &PyString::intern(py, "__set_name__"));
-        // Fields are not in the other class.
+        // `dataclasses` removes fields from the namespace of the new class.
         if !ty.is(&field) && hook.is_some_and(|hook| is_followed(&hook)) {
             return Ok(false);
         }
@@ -95,7 +95,7 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
         Some(module) if !cx.known(module)?.is_some_and(|module| module.is_none()) => module,
         _ => frame::module_of_caller(cx)?,
     };
-    // As they are now.
+    // A copy of the field names, as the program may change the sequence later.
     let fields = match cx.known_str(fields)? {
         Some(_) => fields,
         None => {
@@ -108,7 +108,7 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
             let defaults = cx.unpack_all(defaults)?;
             for &value in &defaults {
                 let lasts = matches!(cx.see(value)?.form(), Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
-                // What is read of the class is what it is at this call.
+                // The class would hold the value from the traced call, also in later calls.
                 if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
                     return Err(refuse("namedtuple() with an object from outside as a default"));
                 }
@@ -131,7 +131,7 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
     }
 } }
 
-/// The function that makes a named tuple.
+/// Returns the function by which a named tuple class is made, both while tracing and in new code.
 fn named_tuple_maker(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static MAKER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || -> PyResult<Py<PyAny>> {
@@ -152,7 +152,7 @@ fn named_tuple_maker(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(MAKER.get_or_try_init(py, make)?.clone_ref(py))
 }
 
-/// A class that one call has made, of which real objects say all that there is.
+/// Returns the variable of a class that a single call of `maker` has made, from known values only.
 fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId>, class: &Bound<'py, PyAny>) -> VarId {
     let made = MadeClass {
         maker: Rc::new(maker),
@@ -165,7 +165,7 @@ fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId
     cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
 }
 
-/// Whether no write since the class was made says that something in it is abstract, or not.
+/// True if no write since the class was made can have changed which of its members are abstract.
 fn is_as_abstract(cx: &OpcodeExecutor<'_>, class: VarId, made: &MadeClass) -> bool {
     let has_no_say = |effect: &Effect| match effect {
         Effect::Contents { container } => *container != class,
@@ -176,8 +176,8 @@ fn is_as_abstract(cx: &OpcodeExecutor<'_>, class: VarId, made: &MadeClass) -> bo
     cx.effects.log().get(made.writes..).is_some_and(|later| later.iter().all(has_no_say))
 }
 
-/// Calls a function that completes a class made in the trace and does nothing else, and that gives the class, another
-/// one made of it, or nothing.
+/// Calls a function whose only effect is to complete a class made in the trace. The function returns that class, a
+/// new class made from it, or `None`.
 fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<VarId>) -> Flow<VarId> {
     let function = library(cx.py, module, name)?;
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
@@ -197,7 +197,7 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
         return Err(refuse(format!("{name}() of values that are not known while tracing")));
     }
     if !(result.is(&object) || result.is_none()) {
-        // Of the first class as it is now: what is written to it from here on, the other one does not have.
+        // The first class in its current state: later writes to it do not affect the new class.
         let now = cx.produce(Rc::new(ClassVariable::of(object.unbind(), (*made).clone())));
         let parts = std::iter::once(now).chain(args.into_iter().skip(1)).collect();
         return Ok(made_by(cx, function, parts, &result));

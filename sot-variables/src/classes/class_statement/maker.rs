@@ -1,4 +1,4 @@
-//! What makes a class, while tracing and in new code.
+//! The function that makes a class, both while tracing and in new code.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -7,7 +7,7 @@ use sot_core::cpython;
 
 use super::{is_followed, is_of_library};
 
-/// The function that makes a class whose hooks were followed already.
+/// Returns the function that makes a class without calling the hooks that the trace has already inlined.
 pub(super) fn maker(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static MAKER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || -> PyResult<Py<PyAny>> {
@@ -64,8 +64,8 @@ fn make_class<'py>(
 #[pyo3(signature = (*_args, **_keywords))]
 fn nothing(_args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) {}
 
-/// Lets no base of a class that is about to be made be told of it, and gives the bases with what they had: C code makes
-/// the class, so nothing of the program runs in between.
+/// Replaces `__init_subclass__` of all bases by a function that does nothing, and returns the replaced hooks for
+/// their restoration. C code makes the class in between, so no code of the program can observe the replacement.
 fn silence<'py>(bases: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyType>, Bound<'py, PyAny>)>> {
     let py = bases.py();
     let mut silenced = Vec::new();

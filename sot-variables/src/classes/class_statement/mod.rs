@@ -1,7 +1,7 @@
-//! Class statements, and other ways to make a class. The body runs in the trace, with a dict as its namespace. Then a
-//! real class is made of real objects that stand for its values (`stand_in`), so that whatever asks a class finds
-//! CPython's own answers; new code makes another one, of the values, where the class leaves the graph.
-//! See `docs/decisions/14-class-statements.md`.
+//! Class statements and `type(name, bases, namespace)`. The class body runs in the trace, with a dict as its
+//! namespace. Then a real class is made while tracing, from real objects that stand for the namespace's values
+//! (`stand_in`), so that CPython answers all questions about the class. Where the class escapes, new code makes
+//! another class from the actual values. See `docs/decisions/14-class-statements.md`.
 
 mod library;
 mod maker;
@@ -24,27 +24,29 @@ use crate::classes::stand_in;
 
 pub use statement::make;
 
-/// How a class was made.
+/// How a class was made in the trace.
 #[derive(Clone)]
 pub struct MadeClass {
-    /// The function that makes it, and of what.
+    /// The function that makes the class; `parts` are its arguments.
     maker: Rc<Py<PyAny>>,
     parts: Vec<VarId>,
     steps: Vec<Step>,
-    /// Whether real objects say all that there is to what was in the namespace.
+    /// True if the real class has the actual values of the namespace, none of which had to be approximated by a
+    /// stand-in.
     exact: bool,
-    /// The number of writes when that was so.
+    /// The number of side effects when `exact` was determined. Later writes may have changed a value of the
+    /// namespace.
     writes: usize,
-    /// What its `__subclasshook__` has said of classes.
+    /// The results of `__subclasshook__`, by class.
     answers: Vec<(Rc<Py<PyAny>>, bool)>,
 }
 
-/// What happened to a class since.
+/// A change of a class after it was made.
 #[derive(Clone)]
 enum Step {
-    /// `class.name = value`, or its deletion.
+    /// `class.name = value`, or `del class.name`.
     Attribute(VarId, Option<VarId>),
-    /// A call that does nothing but to complete the class.
+    /// A call whose only effect is to complete the class.
     Call(Rc<Py<PyAny>>, Vec<VarId>),
 }
 
@@ -53,7 +55,7 @@ fn refuse(what: impl Into<String>) -> Unwind {
 }
 
 impl MadeClass {
-    /// What the class is made of.
+    /// Returns the variables that the class is made of.
     pub fn children(&self) -> Vec<VarId> {
         let steps = self.steps.iter().flat_map(|step| match step {
             Step::Attribute(_, value) => value.iter().copied().collect::<Vec<_>>(),
@@ -62,7 +64,7 @@ impl MadeClass {
         self.parts.iter().copied().chain(steps).collect()
     }
 
-    /// Emits code that makes the class anew.
+    /// Emits code that makes the class and repeats its changes.
     pub fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         cg.making_class(|cg| {
             let make = self.maker.clone_ref(cg.py());
@@ -88,7 +90,7 @@ impl MadeClass {
     }
 }
 
-/// `class.name = value` for a class made in the trace.
+/// Simulates `class.name = value`, or the deletion of the attribute, for a class made in the trace.
 pub fn set_attr(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -116,14 +118,14 @@ pub fn set_attr(
     Ok(())
 }
 
-/// What the `__subclasshook__` of a class made in the trace has said of another.
+/// Returns the remembered result of the `__subclasshook__` of a class made in the trace, for the class `of`.
 pub(crate) fn answer(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_, PyAny>) -> Flow<Option<bool>> {
     let made = cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made());
     let answer = made.and_then(|made| made.answers.iter().find(|(known, _)| known.is(of)).map(|(_, answer)| *answer));
     Ok(answer)
 }
 
-/// Keeps what it has said: it is asked once.
+/// Remembers a result of `__subclasshook__`, which is called once for each class.
 pub(crate) fn remember(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_, PyAny>, answer: bool) -> Flow<()> {
     let Some(payload) = cx.see_as::<ClassVariable>(class)? else { return Ok(()) };
     let (Some(made), Some(object)) = (payload.made(), payload.object()) else { return Ok(()) };
@@ -141,7 +143,7 @@ fn constant_object(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Va
     cx.wrap(&object, tracker)
 }
 
-/// What a variable is, if it is a class.
+/// Returns the class that a variable stands for, if it is a class.
 fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<Bound<'py, PyType>>> {
     let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
     Ok(object.and_then(|object| object.cast_into::<PyType>().ok()))

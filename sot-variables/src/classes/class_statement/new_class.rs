@@ -1,4 +1,4 @@
-//! `type.__new__`, and what the library's metaclasses have in its place.
+//! `type.__new__`, and its replacement for metaclasses of the standard library.
 
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ builtin! { INIT = "type.__init__" => |cx, args| match args.positional.len() {
     _ => Err(refuse("type.__init__() with these arguments")),
 } }
 
-/// `type.__new__(metaclass, name, bases, namespace, **keywords)`
+/// Simulates `type.__new__(metaclass, name, bases, namespace, **keywords)`.
 pub(super) fn new_class(
     cx: &mut OpcodeExecutor<'_>,
     metaclass: VarId,
@@ -77,15 +77,16 @@ pub(super) fn new_class(
     Ok(this)
 }
 
-/// Metaclasses of the standard library that make a class in Python and, but for methods of the program's that
-/// `refuse_own_hooks` looks for, do nothing else: they are called for real.
+/// True for metaclasses of the standard library (`typing`, `enum`), which make a class in Python code. They are
+/// called while tracing, as they do nothing else besides calling those methods of the program that `refuse_own_hooks`
+/// looks for.
 pub(super) fn is_library_metaclass(cx: &mut OpcodeExecutor<'_>, metaclass: VarId) -> Flow<bool> {
     Ok(class_of(cx, metaclass)?.is_some_and(|ty| is_of_library(ty.as_any()) && !ty.is(ty.py().get_type::<PyType>())))
 }
 
 fn refuse_bases(cx: &mut OpcodeExecutor<'_>, metaclass: VarId, bases: &[VarId]) -> Flow<()> {
     for &base in bases {
-        // What is written to it is not there yet.
+        // Writes to the base are still pending side effects.
         if class_of(cx, base)?.is_none() || cx.effects.is_written(base) {
             return Err(refuse("a class with a base that was written to"));
         }
@@ -97,14 +98,14 @@ fn refuse_bases(cx: &mut OpcodeExecutor<'_>, metaclass: VarId, bases: &[VarId]) 
     Ok(())
 }
 
-/// What the body of a class statement has left in its namespace.
+/// The namespace that the body of a class statement has left.
 struct Body {
     entries: Vec<Entry>,
-    /// The cell through which methods find the class.
+    /// `__classcell__`: the cell through which methods find the class.
     cell: Option<VarId>,
-    /// Whether the class as it is while tracing has the values that it will have.
+    /// True if the real class made while tracing has the actual values.
     exact: bool,
-    /// The names of values that are told them, in a function of the program's, and the values.
+    /// Names and values whose `__set_name__` is a function of the program.
     told: Vec<(VarId, VarId)>,
 }
 
@@ -140,7 +141,7 @@ impl Body {
     }
 }
 
-/// The class as it is while tracing, made of stand-ins for what is not known.
+/// Makes the real class that stands for the class while tracing, with stand-ins for unknown values.
 fn make_stand_in<'py>(cx: &mut OpcodeExecutor<'py>, parts: &[VarId]) -> Flow<Bound<'py, PyAny>> {
     let mut exact = true;
     let real = parts.iter().map(|&part| stand_in::of(cx, part, &mut exact)).collect::<Flow<Vec<_>>>()?;
@@ -148,13 +149,13 @@ fn make_stand_in<'py>(cx: &mut OpcodeExecutor<'py>, parts: &[VarId]) -> Flow<Bou
     made.map_err(|error| cx.raise(error))
 }
 
-/// `super(class, class)`
+/// Simulates `super(class, class)`.
 fn library_super(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<VarId> {
     let function = cpython::import(cx.py, "builtins")?.getattr("super")?;
     cx.call_builtin(&function, &CallArgs::positional(vec![class, class]), false)
 }
 
-/// What a class holds under a name, which it is assumed to go on holding.
+/// Returns the class attribute of a name, and guards its identity.
 pub(super) fn held<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, name: &str) -> Flow<Option<Bound<'py, PyAny>>> {
     let of = cx.vars.tracker(class);
     let Some(ty) = class_of(cx, class)? else { return Ok(None) };
@@ -165,11 +166,11 @@ pub(super) fn held<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, name: &str) 
     }))
 }
 
-/// Whether a base has an `__init_subclass__` of the program's, which is followed once the class is there.
+/// True if a base has an `__init_subclass__` of the program. It is called once the class is made.
 fn init_subclass(cx: &mut OpcodeExecutor<'_>, bases: &[VarId]) -> Flow<bool> {
     for &base in bases {
         held(cx, base, "__init_subclass__")?;
-        // One of the library's calls those behind it.
+        // Hooks of the standard library call `super().__init_subclass__`, so the whole MRO counts.
         let order = class_of(cx, base)?.map(|class| class.mro());
         for class in order.iter().flatten() {
             let hook = cpython::class_dict(&class)?.get_item("__init_subclass__");
@@ -181,7 +182,7 @@ fn init_subclass(cx: &mut OpcodeExecutor<'_>, bases: &[VarId]) -> Flow<bool> {
     Ok(false)
 }
 
-/// Methods of the program's that the library's metaclasses call while they make the class.
+/// Methods of the program that metaclasses of the standard library call while they make a class.
 const CALLED: &[&str] = &[
     "__new__",
     "__init__",

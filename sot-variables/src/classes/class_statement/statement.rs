@@ -23,7 +23,7 @@ use crate::iterators::library;
 
 builtin! { BUILD_CLASS = "__build_class__" => |cx, args| build_class(cx, args) }
 
-/// The class statement: `__build_class__(body, name, *bases, metaclass=..., **keywords)`.
+/// Simulates the class statement: `__build_class__(body, name, *bases, metaclass=..., **keywords)`.
 fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [body, name, ref given @ ..] = args.positional[..] else { return Err(refuse("__build_class__() by hand")) };
     let bases = resolve_bases(cx, given)?;
@@ -58,7 +58,7 @@ fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
             cx.call(metaclass, &args)?
         }
     };
-    // A metaclass may give something else, and keep the cell to itself.
+    // A metaclass may return something other than a class, and leave the cell empty.
     if let Some(cell) = cx.see_as::<CellVariable>(cell)? {
         if class_of(cx, class)?.is_some() && cell.contents() != Some(class) {
             return Err(refuse("a class whose metaclass does not set __class__"));
@@ -67,7 +67,8 @@ fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     Ok(class)
 }
 
-/// Bases that are no classes say what takes their place.
+/// Replaces bases that are not classes by the result of their `__mro_entries__`; only objects of `typing` are
+/// supported.
 fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     let mut objects = Vec::with_capacity(given.len());
     let mut all_classes = true;
@@ -94,7 +95,7 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
     if all_classes {
         return Ok(given.to_vec());
     }
-    // What stands for a base depends on the others.
+    // `__mro_entries__` may look at all bases, so they are resolved together.
     let all = library(cx.py, "types", "resolve_bases")?.into_bound(cx.py).call1((PyTuple::new(cx.py, &objects)?,));
     let mut bases = Vec::with_capacity(given.len());
     for base in all.map_err(|error| cx.raise(error))?.try_iter()? {
@@ -105,7 +106,7 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
     Ok(bases)
 }
 
-/// The most derived metaclass.
+/// Returns the most derived metaclass.
 fn winning_metaclass(cx: &mut OpcodeExecutor<'_>, first: VarId, bases: &[VarId]) -> Flow<VarId> {
     let mut winner = first;
     for &base in bases {
@@ -127,7 +128,7 @@ fn winning_metaclass(cx: &mut OpcodeExecutor<'_>, first: VarId, bases: &[VarId])
     Ok(winner)
 }
 
-/// The dict of the class body.
+/// Returns the namespace for the class body, from `__prepare__`.
 fn prepare(
     cx: &mut OpcodeExecutor<'_>,
     metaclass: VarId,
@@ -150,8 +151,8 @@ fn prepare(
     Ok(namespace)
 }
 
-/// The dict of an enumeration's body watches what is written to it; a dict of the trace only gives what was there at
-/// the end.
+/// Breaks the graph for bodies of enumerations that write a name twice, delete a name or branch. The real namespace
+/// of an enumeration observes each write, whereas the trace's dict passes on only the final entries.
 fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
     let Some(parts) = new_function::parts_of_new(cx, body)? else { return Ok(()) };
     let mut written = Vec::new();
@@ -198,7 +199,7 @@ fn put(cx: &mut OpcodeExecutor<'_>, namespace: VarId, name: &str, value: VarId) 
     dict::write(cx, namespace, entries)
 }
 
-/// `type(name, bases, namespace)`
+/// Simulates `type(name, bases, namespace)`.
 pub fn make(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [name, bases, namespace] = args.positional[..] else { return Err(refuse("type() with these arguments")) };
     let ty = cx.py.get_type::<PyType>().into_any();
@@ -211,7 +212,7 @@ pub fn make(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if winner != metaclass {
         return Err(refuse("type() of bases with a metaclass of their own"));
     }
-    // A copy, as the caller may go on with its dict.
+    // Copied, as the caller may change its dict later.
     let copy = dict::expect(cx, namespace)?.copy(cx);
     if let Some(module) = cx.find_global(&Rc::from("__name__"))? {
         let key = cx.string("__module__");

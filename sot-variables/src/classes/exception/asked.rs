@@ -40,7 +40,8 @@ sot_core::builtin! { EXCEPTION = "sys:exception"? => |cx, args| {
     Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
 } }
 
-/// The exception that is being handled, if it can be told that there is one or none.
+/// Returns the exception that is being handled, or `None`. Breaks the graph if a caller outside the trace may be
+/// handling one.
 pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     match cx.stack.handled_exception() {
         None if !cx.nothing_is_handled() => {

@@ -1,4 +1,4 @@
-//! What exceptions are copied by, what makes them without `__init__`, and their notes.
+//! Copying of exceptions (`__reduce__`, `__setstate__`), construction without `__init__`, and notes.
 
 use std::rc::Rc;
 
@@ -14,13 +14,13 @@ use sot_core::variable::VarId;
 use super::layout::keeps_more;
 use super::{is_none, ExceptionVariable};
 
-/// What copies are made of: class, arguments, and attributes if there are any.
+/// Simulates `__reduce__`: class, arguments, and the attributes if the exception has a dict.
 pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let class = object_model::type_variable(cx, this)?;
     let args = cx.get_attr(this, &Rc::from("args"))?;
     let attributes = cx.get_attr(this, &Rc::from("__dict__"))?;
     let mut parts = vec![class, args];
-    // The dict stays when all that was in it is deleted.
+    // The dict still exists when all of its entries have been deleted.
     let is_own = |effect: &Effect| matches!(effect, Effect::Attribute { object, name, .. } if *object == this && !name.starts_with("__"));
     if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
         parts.push(attributes);
@@ -28,7 +28,7 @@ pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     Ok(cx.tuple(parts))
 }
 
-/// Gives an exception the attributes of another.
+/// Simulates `__setstate__`: sets the attributes in the dict `state`.
 pub(super) fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) -> Flow<VarId> {
     if !is_none(cx, state)? {
         let refuse =
@@ -55,7 +55,7 @@ constructors! { new;
     RUNTIME_NEW = "RuntimeError.__new__";
 }
 
-/// `base.__new__(class, ...)`, for classes whose arguments are all that C code keeps.
+/// Simulates `base.__new__(class, ...)` for classes whose C code keeps nothing besides the arguments.
 fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
     let refuse =
         || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception that C code keeps more of");
@@ -68,7 +68,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
     Ok(cx.produce(Rc::new(ExceptionVariable::new(&ty, class, rest.to_vec()))))
 }
 
-/// `add_note(text)`
+/// Simulates `add_note(text)`.
 pub(super) fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
     if cx.known_str(note)?.is_none() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));

@@ -1,4 +1,4 @@
-//! Groups of exceptions: what `except*` splits, and what it leaves to be raised.
+//! Exception groups: splitting them for `except*`, and the exception that is raised again behind the clauses.
 
 use std::rc::Rc;
 
@@ -14,22 +14,22 @@ use sot_core::variable::{Form, VarId};
 use crate::classes::exception::{self, ExceptionVariable};
 use crate::containers::sequence;
 
-/// The attributes that the parts of a group have from it.
+/// Attributes that the parts of a group inherit from the group.
 const INHERITED: [&str; 2] = ["__context__", "__cause__"];
 
-/// `BaseExceptionGroup` and `ExceptionGroup`, where there are any (3.11+).
+/// Returns `BaseExceptionGroup` and `ExceptionGroup`, if the interpreter has them (3.11+).
 fn types(py: Python<'_>) -> Option<[Bound<'_, PyType>; 2]> {
     let builtins = cpython::import(py, "builtins").ok()?;
     let ty = |name: &str| builtins.getattr(name).ok()?.cast_into::<PyType>().ok();
     Some([ty("BaseExceptionGroup")?, ty("ExceptionGroup")?])
 }
 
-/// Whether the class is one of groups that are taken apart as CPython's own are.
+/// True for CPython's own group classes, whose splitting is simulated.
 pub fn is_group_type(ty: &Bound<'_, PyType>) -> bool {
     types(ty.py()).is_some_and(|types| types.iter().any(|own| own.is(ty)))
 }
 
-/// Whether the exception is a group, of whatever class.
+/// True if the exception is a group, also of a class of the program.
 pub fn is_group(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
     let ty = cx.type_of(exception)?;
     let base = types(cx.py).map(|[base, _]| base);
@@ -40,7 +40,7 @@ fn refuse() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedOperation, "a group of exceptions that is taken apart in its own way")
 }
 
-/// The items of `group.exceptions`, for a group made in the trace.
+/// Returns the items of `group.exceptions`, for a group made in the trace.
 pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     let [message, exceptions] = args else { return Err(refuse()) };
     if !matches!(cx.see(*exceptions)?.form(), Form::List | Form::Tuple) {
@@ -58,7 +58,8 @@ pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> 
     }
 }
 
-/// The class of a group of these exceptions, which the more general class gives up for the narrower one.
+/// Returns the class of a group of these exceptions: `BaseExceptionGroup(...)` returns an `ExceptionGroup` if all
+/// members are `Exception`s.
 pub fn class_for<'py>(
     cx: &mut OpcodeExecutor<'py>,
     ty: &Bound<'py, PyType>,
@@ -69,7 +70,7 @@ pub fn class_for<'py>(
     for &member in members {
         let of = cx.type_of(member)?;
         if !of.cast::<PyType>().is_ok_and(|of| of.is_subclass(&ordinary).unwrap_or(false)) {
-            // CPython's own error of a narrow group of others is rare enough.
+            // `ExceptionGroup` with other members: CPython raises a `TypeError`, which is too rare to simulate.
             return if ty.is(&base) { Ok(base) } else { Err(refuse()) };
         }
     }
@@ -82,7 +83,7 @@ fn group(cx: &mut OpcodeExecutor<'_>, message: VarId, members: Vec<VarId>) -> Fl
     exception::make(cx, base.as_any(), vec![message, members])
 }
 
-/// A group of some of the exceptions of another, which counts as raised where that was.
+/// Makes a group of some of the exceptions of `original`. The part has the traceback of the original.
 fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> Flow<Option<VarId>> {
     if members.is_empty() {
         return Ok(None);
@@ -110,7 +111,7 @@ fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> 
     Ok(Some(part))
 }
 
-/// The exceptions of a group that `wanted` accepts, in a group like it, and the others.
+/// Splits a group into the exceptions that `wanted` accepts and the others, each in a group of the same shape.
 fn partition(
     cx: &mut OpcodeExecutor<'_>,
     exception: VarId,
@@ -132,12 +133,12 @@ fn partition(
     Ok([derive(cx, exception, inside)?, derive(cx, exception, outside)?])
 }
 
-/// `group.split(type)`
+/// Simulates `group.split(type)`.
 pub fn split(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
     partition(cx, exception, &mut |cx, exception| cx.exception_matches(exception, pattern))
 }
 
-/// `except*`: what is left of the exception, and what of it is caught.
+/// Simulates `except*`: returns the rest of the exception and the caught part.
 pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
     let matches = cx.exception_matches(exception, pattern)?;
     refuse_groups(cx, pattern)?;
@@ -156,7 +157,7 @@ pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
     Ok([rest, caught])
 }
 
-/// `except*` of a class of groups is an error of the program's.
+/// Raises CPython's `TypeError` if a pattern of `except*` is a class of exception groups.
 fn refuse_groups(cx: &mut OpcodeExecutor<'_>, pattern: VarId) -> Flow<()> {
     let Some([base, _]) = types(cx.py) else { return Ok(()) };
     let classes = if cx.see(pattern)?.form() == Form::Tuple { cx.unpack_all(pattern)? } else { vec![pattern] };
@@ -184,8 +185,8 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
     Ok(())
 }
 
-/// What is raised behind all `except*` clauses: what they have left of the original, in the shape that it has there,
-/// and what they have raised of their own, in a group if that is more than one.
+/// Returns the exception that is raised behind all `except*` clauses. Uncaught exceptions of the original keep their
+/// shape in the group. Exceptions that the clauses have raised are added; several of them are wrapped in a group.
 pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
     let (mut kept, mut raised) = (Vec::new(), Vec::new());
     for &part in left {
@@ -203,7 +204,7 @@ pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]
     group(cx, message, raised).map(Some)
 }
 
-/// A method of a group; `None` if it is not simulated.
+/// Calls a method of a group; `None` if it is not simulated.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: &[VarId]) -> Flow<Option<VarId>> {
     let none_or = |cx: &mut OpcodeExecutor<'_>, part: Option<VarId>| part.unwrap_or_else(|| cx.none());
     match (name, args) {
@@ -227,7 +228,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: 
     }
 }
 
-/// Calls of a group's class.
+/// Returns the positional arguments of a call of a group's class; `None` if there are keywords.
 pub fn arguments(args: &CallArgs) -> Option<&[VarId]> {
     args.keywords.is_empty().then_some(&args.positional[..])
 }

@@ -1,4 +1,4 @@
-//! What C code keeps in an exception, besides what is written to it.
+//! What exceptions keep in C fields, as opposed to their dict.
 
 use pyo3::exceptions::{PyBaseException, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use pyo3::types::{PyString, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 
-/// What C code keeps in each exception.
+/// Attributes that C code keeps in every exception.
 const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__"];
 
-/// Slots of a class of the program's may have the names of what C code keeps: both are there then.
+/// Breaks the graph if a class of the program has a slot with the name of a C field: the exception then has both.
 pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
     for name in KEPT.iter().copied().chain(held_attribute(ty)) {
         let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
@@ -25,7 +25,7 @@ pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
     Ok(())
 }
 
-/// Whether a class in C behind the type keeps something of that name.
+/// True if a C class in the MRO has an attribute of that name.
 fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
     for class in ty.mro() {
         let Ok(class) = class.cast::<PyType>() else { continue };
@@ -36,14 +36,14 @@ fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether C code keeps more in an exception of the class than in any exception.
+/// True if exceptions of the class have more C fields than `BaseException`.
 pub(super) fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
     let base = static_base(ty)?;
     let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
     Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
 }
 
-/// Whether what the class keeps more is its first argument.
+/// True if the only additional C field holds the first argument (`StopIteration.value`, `SystemExit.code`).
 pub(super) fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
     held_attribute(ty).is_some()
 }
@@ -56,7 +56,7 @@ pub(super) fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
     ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
 }
 
-/// The nearest base that was not made by a class statement.
+/// Returns the nearest base that is not a heap type.
 pub(super) fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
     let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
     let base = bases.find(|base| !cpython::is_heap_type(base));

@@ -1,4 +1,4 @@
-//! How exceptions come to be: calls of their classes, whose `__new__` and `__init__` in C are done here.
+//! Construction of exceptions: calls of their classes, with `__new__` and `__init__` in C simulated.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use sot_core::variable::VarId;
 use super::layout::{held_attribute, is_simple_holder, keeps_more, refuse_hiding_slots};
 use super::{group, is_tuple, ExceptionVariable};
 
-/// `class(...)` for an exception class; `None` if its `__new__` is not C code.
+/// Simulates `class(...)` for an exception class. Returns `None` if its `__new__` is not C code.
 pub fn instantiate<'py>(
     cx: &mut OpcodeExecutor<'py>,
     class: VarId,
@@ -55,7 +55,7 @@ fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
     init.is_none_or(|init| cpython::builtin_type_name(init) == "wrapper_descriptor")
 }
 
-/// `ExceptionGroup(message, exceptions)`
+/// Simulates `ExceptionGroup(message, exceptions)`.
 fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
     let given = group::arguments(args).unwrap_or_default().to_vec();
     let members = group::members(cx, &given)?;
@@ -68,14 +68,14 @@ fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, Py
     Ok(cx.produce(Rc::new(payload)))
 }
 
-/// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
+/// Simulates `class(*args)` for an exception class of CPython.
 pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
     let tracker = cx.constant_tracker(class.clone().unbind());
     let class = cx.wrap(class, tracker);
     cx.call(class, &CallArgs::positional(args))
 }
 
-/// An exception whose class keeps more than its arguments: made for real, so its arguments must be known.
+/// Makes a real exception of a class with more C fields. The arguments must be known.
 fn real_instance<'py>(
     cx: &mut OpcodeExecutor<'py>,
     class: VarId,
@@ -96,7 +96,7 @@ fn real_instance<'py>(
     }
 }
 
-/// `__init__` takes what the exception holds out of its arguments.
+/// Sets the attribute that `__init__` in C takes from the first argument.
 pub(super) fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, args: &[VarId]) {
     let Some(name) = held_attribute(ty) else { return };
     let value = match *args {
@@ -107,7 +107,8 @@ pub(super) fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_,
     cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
 }
 
-/// An exception that `class(*args)` has made keeps the tuple that it was given.
+/// Keeps the program's own tuple as `args` of an exception that `class(*args)` has made, so that reads give the same
+/// object.
 pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
     let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
     let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();

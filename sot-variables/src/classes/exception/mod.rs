@@ -1,5 +1,5 @@
-//! Exceptions made in the trace. What `BaseException` keeps in C is kept here; what else is written to an exception,
-//! its cause and context included, is among the side effects, as for any new object.
+//! Exceptions made in the trace. `ExceptionVariable` holds what `BaseException` keeps in C. Everything else that is
+//! written to an exception, including its cause and context, is a side effect, as for any new object.
 
 use std::rc::Rc;
 
@@ -31,7 +31,8 @@ pub mod replica;
 
 sot_core::variable_kind! { "exception" }
 
-/// The interpreter tells an exception what it was about, where its class has a place for it and nothing is there.
+/// Sets attributes that the interpreter adds to an exception while it propagates, such as `name` of a `NameError`.
+/// Does nothing if the class has no such attributes or any of them is set already.
 pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)]) -> Flow<()> {
     let Some(payload) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
     let Some(real) = payload.real(cx.py) else { return Ok(()) };
@@ -52,17 +53,18 @@ pub struct ExceptionVariable {
     ty: Py<PyAny>,
     class: Option<VarId>,
     args: Vec<VarId>,
-    /// A real one made of the same arguments: C code of some classes keeps more than the arguments.
+    /// A real exception with the same arguments, for classes whose C code keeps more than the arguments.
     real: Option<Py<PyAny>>,
-    /// What it was made of, which may be more than its arguments are.
+    /// The arguments of the call that made the exception, which can be more than `args`.
     given: Option<CallArgs>,
     /// The exceptions of a group, as a tuple.
     members: Option<VarId>,
-    /// The tuple of the arguments, once it was asked for.
+    /// The `args` tuple, once the program has read or given it.
     tuple: Option<VarId>,
 }
 
-/// Calls a method that `BaseException` or a class of its family has in C; `None` if it is not one, or not simulated.
+/// Calls a C method of `BaseException` or one of its subclasses. Returns `None` for other methods, and for those not
+/// simulated.
 pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
     let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
     let Some(exception) = cx.see_as::<ExceptionVariable>(this)? else { return Ok(None) };
@@ -101,7 +103,8 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     }
 }
 
-/// A real exception with the arguments, cause and context of one of the trace, if they are known.
+/// Makes a real exception with the arguments, cause and context of one of the trace. Returns `None` if the arguments
+/// are not known.
 pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     let Some(payload) = cx.see_as::<ExceptionVariable>(exception)? else { return cx.materialize(exception) };
     let Some(real) = payload.real_with_args(cx)? else { return Ok(None) };
@@ -116,34 +119,34 @@ pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Opti
 }
 
 impl ExceptionVariable {
-    /// One of a class whose arguments are all that C code keeps.
+    /// Returns an exception of a class whose C code keeps nothing besides the arguments.
     pub fn new(ty: &Bound<'_, PyType>, class: VarId, args: Vec<VarId>) -> Self {
         let ty = ty.clone().into_any().unbind();
         ExceptionVariable { ty, class: Some(class), args, real: None, given: None, members: None, tuple: None }
     }
 
-    /// Its arguments.
+    /// Returns the arguments.
     pub fn args(&self) -> &[VarId] {
         &self.args
     }
 
-    /// The exceptions of a group, as a tuple.
+    /// Returns the exceptions of a group, as a tuple.
     pub fn members(&self) -> Option<VarId> {
         self.members
     }
 
-    /// The real exception made of the same arguments, if there is one.
+    /// Returns the real exception with the same arguments, if there is one.
     pub fn real<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.real.as_ref().map(|real| real.bind(py).clone())
     }
 
-    /// The class.
+    /// Returns the class.
     pub fn python_class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
         Ok(self.ty.bind(py).cast::<PyType>()?.clone())
     }
 
-    /// The variable of a real exception that was made while tracing.
-    /// `given` is what the program made it of.
+    /// Returns the variable of a real exception that was made while tracing. `given` are the arguments of the
+    /// program's call, if the program made the exception.
     pub fn of_real<'py>(
         cx: &mut OpcodeExecutor<'py>,
         real: &Bound<'py, PyAny>,
@@ -169,7 +172,8 @@ impl ExceptionVariable {
         Ok(exception)
     }
 
-    /// The variable of what an import of the program's raises: all that the interpreter would say in it is there.
+    /// Returns the variable of the exception that an import of the program raises, with all attributes that the
+    /// interpreter sets.
     pub fn of_import<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>) -> Flow<VarId> {
         let class = real.get_type().into_any();
         let tracker = cx.constant_tracker(class.clone().unbind());
@@ -185,14 +189,14 @@ impl ExceptionVariable {
         Self::of_real(cx, real, Some(class), Some(CallArgs { positional, keywords }))
     }
 
-    /// Other arguments, and the tuple that the program has of them.
+    /// Replaces the arguments. `tuple` is the program's own `args` tuple, if there is one.
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>, tuple: Option<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
         let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple };
         cx.vars.set(this, Rc::new(payload));
     }
 
-    /// The tuple of the arguments, which is the same from here on.
+    /// Returns the `args` tuple, and keeps it so that later reads give the same object.
     fn read_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
         let tuple = cx.tuple(self.args.clone());
         self.keep_tuple(cx, this, tuple);
@@ -212,7 +216,7 @@ impl ExceptionVariable {
         cx.vars.set(this, Rc::new(payload));
     }
 
-    /// A real exception with the present arguments, made by C code alone.
+    /// Makes a real exception with the current arguments, without running code of the program.
     fn real_with_args<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
         if let Some(real) = &self.real {
             return Ok(Some(real.bind(cx.py).clone()));
@@ -226,7 +230,8 @@ impl ExceptionVariable {
         Ok(Some(real))
     }
 
-    /// A real exception with the text of this one. Exceptions among its arguments say theirs, unless the program does.
+    /// Makes a real exception with the same text. Exceptions among the arguments are converted likewise, unless their
+    /// classes override `__str__` or `__repr__`.
     fn real_for_text<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
         if let Some(real) = self.real_with_args(cx)? {
             return Ok(Some(real));
@@ -249,7 +254,7 @@ impl ExceptionVariable {
         Ok(Some(real))
     }
 
-    /// An attribute that C code keeps.
+    /// Returns an attribute that C code keeps; `None` if `name` is not one.
     fn kept(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let written = cx.effects.attribute(this, name).flatten();
         Ok(match &**name {
@@ -269,7 +274,7 @@ impl ExceptionVariable {
         })
     }
 
-    /// An attribute of a class with C state, read off the real exception.
+    /// Reads an attribute with C state from the real exception.
     fn read(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
         let py = cx.py;
         let refuse = || {
@@ -279,7 +284,8 @@ impl ExceptionVariable {
             )
         };
         let real = self.real.as_ref().ok_or_else(refuse)?.bind(py).clone();
-        // The interpreter gives these to the errors it raises itself; ours may lack them.
+        // The interpreter sets these attributes on errors that it raises itself; the exception made while tracing may
+        // lack them.
         let told = real.is_instance_of::<PyAttributeError>()
             || real.is_instance_of::<PyNameError>()
             || real.is_instance_of::<PyImportError>();
@@ -369,7 +375,7 @@ impl Variable for ExceptionVariable {
             "__suppress_context__" if cx.type_of(given)?.is(cx.py.get_type::<PyBool>()) => {
                 cx.effects.set_attribute(this, name, value);
             }
-            // Giving an exception the traceback that it has is nothing new.
+            // Setting the traceback that the exception already has is no write.
             "__traceback__" if traceback_of(cx, given) == Some(this) => {}
             "__traceback__" if cx.set_traceback(this, given)? => {}
             "__traceback__" => {
@@ -382,7 +388,7 @@ impl Variable for ExceptionVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        // Once it was raised it has a traceback that new code could not give it.
+        // A raised exception has a traceback, which new code could not rebuild.
         if cg.cx().raised.step_of(this).is_some() {
             return Err(cg.cx().plan_to_raise(this));
         }
@@ -412,7 +418,7 @@ impl Variable for ExceptionVariable {
     }
 }
 
-/// Real arguments, of which exceptions are only as good as their texts.
+/// Returns real arguments, in which exceptions of the trace are replaced by real ones of the same text.
 fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Option<Vec<Bound<'py, PyAny>>>> {
     let mut real = Vec::with_capacity(args.len());
     for &arg in args {
@@ -437,7 +443,7 @@ fn says_its_text_in_c(ty: &Bound<'_, PyAny>) -> bool {
     ["__str__", "__repr__"].iter().all(in_c)
 }
 
-/// The exception whose traceback the variable is.
+/// Returns the exception whose traceback the variable is.
 fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
     match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
         Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
@@ -458,7 +464,7 @@ fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
     Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyBaseException>())))
 }
 
-/// Whether the class writes attributes in its own way.
+/// True if the class overrides `__setattr__`.
 fn is_overridden(cx: &OpcodeExecutor<'_>, ty: &Py<PyAny>) -> bool {
     let ty = ty.bind(cx.py).cast::<PyType>();
     let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__setattr__")));

@@ -1,5 +1,5 @@
-//! Real exceptions that say of themselves what those of the trace would: class, text, notes, parts, what they came of,
-//! and where from. The standard library makes its texts of them.
+//! Real exceptions that stand for exceptions of the trace and have the same class name, text, notes, members, cause,
+//! context and traceback. `traceback` and other modules of the standard library format them.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -18,16 +18,16 @@ use sot_core::variable::VarId;
 use super::layout::static_base;
 use super::ExceptionVariable;
 
-/// What a text says of the exceptions it is made of.
+/// The parts of an exception that a formatted text contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// Class and text.
+    /// Class and text only.
     Alone,
-    /// What they came of and where from, too.
+    /// Also the cause or context, and the traceback.
     WithChain,
 }
 
-/// Makes replicas, one for each exception.
+/// Makes replicas, at most one for each exception.
 pub struct Replicas<'py> {
     said: Said,
     made: HashMap<VarId, Bound<'py, PyAny>>,
@@ -39,13 +39,13 @@ fn refuse(what: &str) -> Unwind {
 }
 
 impl<'py> Replicas<'py> {
-    /// None so far.
+    /// Returns a value without replicas yet.
     pub fn new(said: Said) -> Self {
         Replicas { said, made: HashMap::new(), files: Vec::new() }
     }
 
-    /// An argument as the library is to get it: exceptions, their classes and their tracebacks, or what is known
-    /// anyhow.
+    /// Returns an argument for the library function: a replica of an exception, the class of a replica, a real
+    /// traceback, or a value that is known.
     pub fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
         if cx.see_as::<ExceptionVariable>(value)?.is_some() {
             return self.exception(cx, value);
@@ -78,7 +78,7 @@ impl<'py> Replicas<'py> {
         Ok(entry.real(cx.py)?)
     }
 
-    /// The replica of an exception of the trace.
+    /// Returns the replica of an exception of the trace.
     pub fn exception(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Bound<'py, PyAny>> {
         if let Some(made) = self.made.get(&exception) {
             return Ok(made.clone());
@@ -116,7 +116,7 @@ impl<'py> Replicas<'py> {
         Ok(made)
     }
 
-    /// Gives a replica its traceback, and what is shown before it: its cause, or else its context.
+    /// Sets the replica's traceback and the exception that is shown before it: the cause, or else the context.
     fn chain(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId, made: &Bound<'py, PyAny>) -> Flow<()> {
         let entry = cx.raised.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
         let traceback = match entry {
@@ -138,7 +138,7 @@ impl<'py> Replicas<'py> {
         Ok(())
     }
 
-    /// Has the library make its text of the replicas; the lines of source that are in it are assumed to stay.
+    /// Lets the library format the replicas, and guards the source files whose lines the text contains.
     pub fn fold(
         self,
         cx: &mut OpcodeExecutor<'py>,
@@ -155,15 +155,15 @@ impl<'py> Replicas<'py> {
     }
 }
 
-/// Assumes that the lines of files stay.
+/// Guards that the files are unchanged.
 pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<()> {
     let sources = files.into_iter().map(|file| SourceFile::of(cx.py, file)).collect::<PyResult<_>>()?;
     cx.guards.add_state(Box::new(Sources(sources)));
     Ok(())
 }
 
-/// For a name that was not found the library looks for one like it: among the attributes of an object, if that has
-/// those of its type and no others.
+/// Returns what the library needs to suggest a similar name for a missing one. Only supported for an attribute of an
+/// object that has the attributes of its type and no others.
 fn what_suggestions_need<'py>(
     cx: &mut OpcodeExecutor<'py>,
     exception: VarId,
@@ -192,7 +192,7 @@ fn what_suggestions_need<'py>(
     Ok(vec![(part, name), ("obj", object)])
 }
 
-/// An object with the same attributes as a value of one of the simple types.
+/// Returns an object with the same attributes as a value of a simple type; `None` for other types.
 fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     let ty = cx.type_of(value)?;
     if cx.known(value)?.is_some_and(|value| value.is_none()) {
@@ -222,7 +222,7 @@ fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'
     Ok(None)
 }
 
-/// Classes whose texts depend on more than is known here, as they have their attributes in a way of their own.
+/// Breaks the graph for classes that override attribute access: their text depends on more than the replica has.
 fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
     let py = ty.py();
     let syntax_error = py.get_type::<PySyntaxError>();
@@ -245,7 +245,8 @@ fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
     Ok(())
 }
 
-/// An exception of a class of the same name that says what the program's says of it, or fails as that does.
+/// Makes an exception whose class has the same name and whose `__str__` gives the same text, or fails as that of the
+/// program does.
 fn saying<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId, ty: &Bound<'py, PyType>) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     let says = match object_model::call_special(cx, exception, "__str__", &[]) {
@@ -253,7 +254,7 @@ fn saying<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId, ty: &Bound<'py, P
             let text = cx.known_str(text)?.ok_or_else(|| refuse("an exception that is not known while tracing"))?;
             PyString::new(py, &text).getattr("__str__")?
         }
-        // What it raises is dropped by the library, whatever it is.
+        // The library ignores any exception that `__str__` raises.
         Err(Unwind::Raise(_)) => PyTuple::empty(py).call_method0("__iter__")?.getattr("__next__")?,
         Err(unwind) => return Err(unwind),
     };
@@ -271,15 +272,15 @@ fn limit_is_set(py: Python<'_>) -> bool {
     cpython::import(py, "sys").and_then(|sys| sys.hasattr("tracebacklimit")).unwrap_or(true)
 }
 
-/// The files whose lines are in a text are what they were.
+/// Guard: files whose lines are part of a text are unchanged.
 struct Sources(Vec<SourceFile>);
 
-/// Where the lines of a file come from.
+/// The source of a file's lines.
 struct SourceFile {
     name: String,
-    /// Its size and when it was written, if there is such a file.
+    /// Size and modification time, if the file exists.
     written: Option<(u64, SystemTime)>,
-    /// What `linecache` has of it for good.
+    /// The entry of `linecache` that is never refreshed.
     entry: Option<Py<PyAny>>,
 }
 
@@ -300,7 +301,8 @@ fn written(name: &str) -> Option<(u64, SystemTime)> {
     Some((found.len(), found.modified().ok()?))
 }
 
-/// What `linecache` has of a name and takes for good: it knows of no time at which that was written.
+/// Returns the entry of `linecache` for a file, if the entry has no modification time, so that `linecache` never
+/// refreshes it.
 fn entry(py: Python<'_>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     let cache = cpython::import(py, "linecache")?.getattr("cache")?;
     let Some(entry) = cache.cast::<PyDict>()?.get_item(name)? else { return Ok(None) };
@@ -323,13 +325,13 @@ impl StateTest for Sources {
     }
 }
 
-/// Arguments of a function of the library, with replicas of what is of the trace in them.
+/// Returns the arguments for a library function, with replicas for exceptions of the trace.
 pub fn arguments<'py>(
     cx: &mut OpcodeExecutor<'py>,
     replicas: &mut Replicas<'py>,
     args: &CallArgs,
 ) -> Flow<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-    // Classes are those of exceptions among the arguments.
+    // First the exceptions: an argument that is a class must be the class of one of them.
     for arg in args.all() {
         if cx.see_as::<ExceptionVariable>(arg)?.is_some() {
             replicas.exception(cx, arg)?;

@@ -1,4 +1,4 @@
-//! The entries of a dict, and the errors of a key that is none of them.
+//! Entries of dicts, and the errors for missing keys.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::classes::exception;
 use crate::containers::hash_key::HashKey;
 use crate::containers::key_index::KeyIndex;
 
-/// One entry.
+/// An entry of a dict.
 #[derive(Clone)]
 pub struct Entry {
     /// The key.
@@ -21,7 +21,7 @@ pub struct Entry {
     pub value: VarId,
 }
 
-/// Position of a key among entries.
+/// Returns the position of a key among entries.
 pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey) -> Flow<Option<usize>> {
     for (at, entry) in entries.iter().enumerate() {
         if !entry.key.is_apart(key) && entry.key.same(cx, key)? {
@@ -31,7 +31,7 @@ pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey
     Ok(None)
 }
 
-/// Sets a value among entries; a known key keeps its place.
+/// Sets a value among entries. A known key keeps its position.
 pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
     match find(cx, entries, &key)? {
         Some(at) => entries[at].value = value,
@@ -40,25 +40,25 @@ pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc
     Ok(())
 }
 
-/// Entries to which many are added.
+/// Entries with an index of their keys, for adding many entries.
 pub(crate) struct Filling {
     entries: Vec<Entry>,
     index: KeyIndex,
 }
 
 impl Filling {
-    /// Adds to these.
+    /// Starts from these entries.
     pub(crate) fn of(cx: &OpcodeExecutor<'_>, entries: Vec<Entry>) -> Self {
         let index = KeyIndex::of(cx, entries.iter().map(|entry| &entry.key));
         Filling { entries, index }
     }
 
-    /// Position of a key.
+    /// Returns the position of a key.
     pub(crate) fn find(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
         self.index.find(cx, key, |at| &self.entries[at].key)
     }
 
-    /// Sets a value; a known key keeps its place.
+    /// Sets a value. A known key keeps its position.
     pub(crate) fn put(&mut self, cx: &mut OpcodeExecutor<'_>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
         if let Some(at) = self.find(cx, &key)? {
             self.entries[at].value = value;
@@ -79,24 +79,24 @@ impl Filling {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all entries.
     pub(crate) fn finish(self) -> Vec<Entry> {
         self.entries
     }
 }
 
-/// A pair as `items()` gives it.
+/// Returns an entry as a tuple, as `items()` gives it.
 pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
     cx.tuple(vec![entry.key.variable, entry.value])
 }
 
-/// `KeyError(key)`
+/// Makes a `KeyError(key)`.
 pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
     let class = cx.py.get_type::<PyKeyError>().into_any();
     exception::make(cx, &class, vec![key.variable]).map_or_else(|unwind| unwind, Unwind::Raise)
 }
 
-/// `KeyError(text)`
+/// Makes a `KeyError(text)`.
 pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
     cx.raise(PyKeyError::new_err(text.to_owned()))
 }

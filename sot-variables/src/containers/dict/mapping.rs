@@ -1,4 +1,4 @@
-//! What a dict takes from other mappings and from iterables of pairs.
+//! Updating a dict from other mappings and from iterables of pairs.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::builtins::attribute;
 use crate::classes::subclass;
 use crate::containers::hash_key::HashKey;
 
-/// `dict.update(mapping)`: another mapping, or an iterable of pairs.
+/// Simulates `dict.update(mapping)`, for a mapping or an iterable of pairs.
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
         let entries = expect(cx, dict)?.entries.clone();
@@ -27,12 +27,12 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
     };
     match known_pairs(cx, mapping)? {
         Some(pairs) => set(cx, &pairs),
-        // The program may look at the dict meanwhile.
+        // Written pair by pair, as code of the program that iterates may look at the dict meanwhile.
         None => each_pair(cx, mapping, |cx, key, value| set(cx, &[(key, value)])),
     }
 }
 
-/// What a mapping gives when it is asked for its keys; `None` if it cannot be asked.
+/// Returns `mapping.keys()`; `None` if there is no such method.
 fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
     match attribute::find(cx, mapping, &Rc::from("keys"))? {
         Some(keys) => cx.call_keys(keys).map(Some),
@@ -40,7 +40,7 @@ fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
     }
 }
 
-/// `{**mapping}` into a dict: nothing but a mapping will do.
+/// Simulates `{**mapping}`: only mappings are accepted.
 pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     if known_pairs(cx, mapping)?.is_some() {
         return update(cx, dict, mapping);
@@ -59,7 +59,7 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
     write(cx, dict, filling.finish())
 }
 
-/// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
+/// Simulates `f(**dict, **mapping)`: as `update`, but a duplicate key raises a `TypeError`.
 pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
     let py = cx.py;
     let entries = expect(cx, dict)?.entries.clone();
@@ -101,13 +101,13 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
     Ok(of(cx, mapping)?.is_some() || attribute::find(cx, mapping, &Rc::from("keys"))?.is_some())
 }
 
-/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its
-/// base.
+/// Returns the storage of an instance of a dict subclass, if CPython copies its entries without calling methods: then
+/// the subclass must not override the iteration.
 fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
     let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
     let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
     let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
-    // An `OrderedDict` is asked for its keys, as any mapping.
+    // For an `OrderedDict`, CPython calls `keys` and `__getitem__` as for any mapping.
     let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
     for name in asked {
         if !cpython::class_attr(&ty, name)?.is(&base.getattr(*name)?) {
@@ -117,7 +117,7 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
     Ok(Some(storage))
 }
 
-/// A copy of a dict, for which an object of a subclass is asked that has its own way to be iterated.
+/// Returns a copy of a dict. An instance of a subclass that overrides the iteration is iterated.
 pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
     let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(cx, this));
     let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
@@ -128,7 +128,7 @@ pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) ->
     Ok(copy)
 }
 
-/// The entries of a mapping, or of an iterable of pairs.
+/// Returns the entries of a mapping or of an iterable of pairs.
 pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
     if let Some(known) = known_pairs(cx, source)? {
         return Ok(known);
@@ -141,14 +141,14 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
     Ok(found)
 }
 
-/// The entries of a dict, which CPython reads without calling a method.
+/// Returns the entries of a dict that CPython reads without calling methods; `None` for other values.
 fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
     let source = plainly_iterated(cx, source)?.unwrap_or(source);
     let entries = of(cx, source)?;
     Ok(entries.map(|dict| dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect()))
 }
 
-/// Gives `take` the entries of another mapping, or of an iterable of pairs, each before the next one is asked for.
+/// Calls `take` with each pair of a mapping or an iterable of pairs, before the next pair is requested.
 fn each_pair(
     cx: &mut OpcodeExecutor<'_>,
     source: VarId,

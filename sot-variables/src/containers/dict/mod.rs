@@ -1,5 +1,6 @@
-//! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a
-//! dict that outlives the frame gets its final entries item by item, so its own identity and its views stay.
+//! `dict` and `collections.OrderedDict`. Keys are known while tracing, values are variables. A write replaces the
+//! payload. A dict that outlives the frame is updated in place, entry by entry, so its identity and its views are
+//! kept.
 
 use std::rc::Rc;
 
@@ -44,7 +45,7 @@ pub struct DictVariable {
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
     outside: Option<Rc<DictFromOutside>>,
-    /// Where its keys are, once it has been asked.
+    /// Index of the keys, built by the first lookup.
     index: LazyIndex,
 }
 
@@ -52,7 +53,7 @@ fn keys(entries: &[Entry]) -> impl ExactSizeIterator<Item = &Rc<HashKey>> {
     entries.iter().map(|entry| &entry.key)
 }
 
-/// Gives the dict new entries.
+/// Replaces the entries of a dict, and records the side effect.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
     if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
         return attributes.write(cx, &entries);
@@ -66,7 +67,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     Ok(())
 }
 
-/// What a dict holds, if the variable is one.
+/// Returns the contents if the variable is a dict.
 pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<DictVariable>>> {
     match cx.see_as::<InstanceDictVariable>(dict)? {
         Some(attributes) => Ok(Some(Rc::new(attributes.contents(cx)?))),
@@ -74,7 +75,7 @@ pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<Dic
     }
 }
 
-/// What a variable that must be a dict holds.
+/// Returns the contents of a variable that must be a dict; breaks the graph for other variables.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
     if let Some(contents) = of(cx, dict)? {
         Ok(contents)
@@ -84,7 +85,8 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVa
     }
 }
 
-/// A method of `dict` that `OrderedDict` has its own of leaves the order as it was.
+/// Breaks the graph for a method of `dict` that `OrderedDict` overrides: it would leave the separate order of an
+/// `OrderedDict` unchanged.
 pub(crate) fn refuse_method_of_base(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
@@ -101,20 +103,20 @@ pub(crate) fn refuse_method_of_base(
     Ok(())
 }
 
-/// Whether the dict holds the global variables of some code, or is that of all modules: others than the program asks
-/// for come and go.
+/// True if the dict is the globals of some code, or `sys.modules`. Entries that the program does not ask for come and
+/// go in these, so the set of keys is not guarded.
 fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
     let py = dict.py();
     Ok(dict.contains(intern!(py, "__builtins__"))? || cpython::import(py, "sys")?.getattr("modules")?.is(dict))
 }
 
 impl DictVariable {
-    /// A dict of the trace with these entries.
+    /// Returns a dict made in the trace.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
         DictVariable { entries, ordered, outside: None, index: LazyIndex::default() }
     }
 
-    /// A dict as `**kwargs` makes it.
+    /// Returns a dict of keyword arguments, as `**kwargs` makes it.
     pub fn from_keywords(cx: &mut OpcodeExecutor<'_>, keywords: Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>> {
         let mut entries = Vec::with_capacity(keywords.len());
         for (name, value) in keywords {
@@ -124,7 +126,7 @@ impl DictVariable {
         Ok(Rc::new(DictVariable::new(entries, false)))
     }
 
-    /// A dict display.
+    /// Makes a dict for a dict display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
         let mut filling = Filling::of(cx, Vec::with_capacity(items.len()));
         for (key, value) in items {
@@ -134,23 +136,23 @@ impl DictVariable {
         Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), false))))
     }
 
-    /// A copy of the same type, of which an object of a subclass is not asked.
+    /// Returns a copy of the same type. Methods of a subclass are not called.
     pub(crate) fn copy(&self, cx: &mut OpcodeExecutor<'_>) -> VarId {
         cx.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
     }
 
-    /// The value under a key.
+    /// Returns the value of a key, or `None`.
     pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
         let key = HashKey::of(cx, key)?;
         self.get(cx, &key)
     }
 
-    /// The value under a key.
+    /// Returns the value of a key, or `None`.
     pub(crate) fn get(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
         Ok(self.position(cx, key)?.map(|at| self.entries[at].value))
     }
 
-    /// Position of a key.
+    /// Returns the position of a key, or `None`.
     pub(crate) fn position(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
         self.index.find(cx, key, self.entries.len(), |at| &self.entries[at].key)
     }
@@ -172,7 +174,7 @@ impl DictVariable {
         Ok(Rc::new(DictVariable { outside, ..DictVariable::new(entries, ordered) }))
     }
 
-    /// What is behind a proxy.
+    /// Returns the contents of the dict behind a `mappingproxy`.
     pub(crate) fn behind(
         cx: &mut OpcodeExecutor<'_>,
         dict: &Bound<'_, PyDict>,
@@ -191,7 +193,7 @@ impl DictVariable {
         of: TrackerId,
     ) -> Flow<(Vec<Entry>, bool)> {
         let mut entries = Vec::with_capacity(dict.len());
-        // An OrderedDict keeps an order apart from the dict's. No method of a subclass is called.
+        // An OrderedDict keeps an order of its own. Methods of a subclass are not called.
         let ordered_type = ordered_type(cx.py)?;
         let ordered = dict.is_instance(&ordered_type)?;
         let unfit = || {
@@ -204,7 +206,7 @@ impl DictVariable {
         } else {
             dict.keys().iter().collect()
         };
-        // The values by the places of the keys: hashing a key may run code.
+        // Values are read by position, as hashing a key could run code.
         let values: Vec<_> = if ordered { Vec::new() } else { dict.values().iter().collect() };
         for (place, object) in keys.into_iter().enumerate() {
             let key = HashKey::found(cx, &object)?;
@@ -239,7 +241,7 @@ impl DictVariable {
     }
 }
 
-/// `collections.OrderedDict`
+/// Returns `collections.OrderedDict`.
 pub(crate) fn ordered_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     cpython::import(py, "collections")?.getattr("OrderedDict")
 }
@@ -283,7 +285,7 @@ impl Variable for DictVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        // The storage of an object of a subclass is guarded with that object's type.
+        // For the storage of an instance of a subclass, this is the type of the instance.
         let ty = self.object().map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
         let tracker = cx.vars.tracker(this);
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));

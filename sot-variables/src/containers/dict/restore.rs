@@ -1,4 +1,4 @@
-//! How a dict that outlives the frame gets its final entries.
+//! Emits the changes that give a dict which outlives the frame its final entries.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use sot_core::variable::{VarId, Variable};
 use super::{ordered_type, DictVariable, Entry};
 use crate::containers::hash_key::{self, HashKey};
 
-/// So many entries are taken out of a dict one by one.
+/// Maximum number of entries that are removed one by one instead of by `clear`.
 const FEW: usize = 16;
 
-/// A dict that was there before, or the proxy of one.
+/// A dict from outside, or the proxy of one.
 pub(super) struct DictFromOutside {
     pub(super) object: Py<PyAny>,
-    /// The keys it had when the trace first saw it.
+    /// The keys when the trace first looked at the dict.
     keys: Vec<Rc<HashKey>>,
 }
 
@@ -32,10 +32,10 @@ impl DictFromOutside {
 }
 
 impl DictVariable {
-    /// The instructions that give the real dict these entries.
+    /// Emits instructions that give the real dict these entries.
     pub(super) fn restore(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
-        // The C methods: a subclass may have its own, which the trace has followed already.
+        // The C methods of the base are called: overrides in a subclass have been inlined by the trace already.
         let ty = self.python_type(cg.cx());
         let is_subclass = self.object().is_some_and(|object| !object.bind(cg.py()).get_type().is(&ty));
         let mut kept = 0;
@@ -63,9 +63,10 @@ impl DictVariable {
         Ok(())
     }
 
-    /// Takes all entries out of the real dict.
+    /// Emits the removal of all entries of the real dict.
     fn empty(&self, cg: &mut dyn Rebuild<'_>, this: VarId, ty: &Bound<'_, PyAny>, is_subclass: bool) -> Flow<()> {
-        // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
+        // If a key's method clears the dict during an insertion, CPython loses the inserted entry. It does not if the
+        // entries are removed one by one.
         let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.py()).len())?;
         if held > FEW || (self.ordered && is_subclass) {
             return call_method(cg, ty, "clear", [this]);
@@ -73,9 +74,9 @@ impl DictVariable {
         (0..held).try_for_each(|_| call_method(cg, ty, "popitem", [this]))
     }
 
-    /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh
-    /// start: the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled
-    /// anew.
+    /// Returns the smallest edit of the real dict: the keys to delete, and the number of entries that stay in front
+    /// of those to be set. Iterators over the dict can tell such an edit from clearing and refilling. Returns `None`
+    /// if the dict must be refilled.
     fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
         let outside = self.outside.as_ref()?;
         let object = outside.object.bind(py).clone();
@@ -87,7 +88,7 @@ impl DictVariable {
             if self.entries.get(kept).is_some_and(|entry| entry.key.bind(py).is(&key)) {
                 kept += 1;
             } else if !had.contains(&key.as_ptr()) {
-                // Not the program's doing: it came while the trace was made, and stays.
+                // Inserted while the trace was made, but not by the trace: the entry stays.
             } else if key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>() {
                 gone.push(key.unbind());
             } else {
@@ -97,7 +98,7 @@ impl DictVariable {
         Some((gone, kept))
     }
 
-    /// Whether the value is still the one the real dict holds.
+    /// True if the value is still the one that the real dict holds.
     fn is_original(cg: &dyn Rebuild<'_>, this: VarId, entry: &Entry) -> bool {
         let of = cg.cx().vars.tracker(this);
         let key = Key::of(entry.key.bind(cg.py()));
@@ -105,7 +106,7 @@ impl DictVariable {
     }
 }
 
-/// Calls a method of the class for what it does.
+/// Emits a call of a method of the class, and drops the result.
 fn call_method<A: Into<Argument>>(
     cg: &mut dyn Rebuild<'_>,
     ty: &Bound<'_, PyAny>,

@@ -34,7 +34,7 @@ builtin! { THROW = "types:GeneratorType.throw" => |cx, args| {
     outcome(cx, resumed)
 } }
 
-/// What `generator.send()` and its kin give or raise.
+/// Returns the result of `send()`, `throw()` and the like, or raises `StopIteration`.
 fn outcome(cx: &mut OpcodeExecutor<'_>, resumed: Resumed) -> Flow<VarId> {
     match resumed {
         Resumed::Yielded(value) => Ok(value),
@@ -45,7 +45,7 @@ fn outcome(cx: &mut OpcodeExecutor<'_>, resumed: Resumed) -> Flow<VarId> {
     }
 }
 
-/// The exception that `throw(type, value, traceback)` throws, in all its forms.
+/// Returns the exception that `throw(type, value, traceback)` throws, for all forms of its arguments.
 fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId> {
     let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "throw() with these arguments");
     let (&first, rest) = thrown.split_first().ok_or_else(refuse)?;
@@ -55,14 +55,14 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
     };
     let is_class = cx.see(first)?.object().is_some_and(|object| object.bind(cx.py).is_instance_of::<PyType>());
     match value {
-        // Where making it fails, what it fails with is thrown.
+        // If the class raises when it is called, that exception is thrown instead.
         None if is_class => match cx.call(first, &CallArgs::default()) {
-            // What is raised for that is thrown, too, in words of its own.
+            // CPython throws a `TypeError` with a message of its own here.
             Ok(made) if !is_exception(cx, made)? => Err(refuse()),
             Err(Unwind::Raise(exception)) => Ok(exception),
             made => made,
         },
-        // One made outside the function has a traceback, which throwing it changes.
+        // An exception from outside has a traceback, which throwing the exception changes.
         None if cx.see(first)?.form() == Form::Exception => Ok(first),
         Some(value) if is_class && cx.see(value)?.form() == Form::Exception => {
             let fits = cx.exception_matches(value, first)?;

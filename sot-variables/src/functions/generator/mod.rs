@@ -1,5 +1,5 @@
-//! Generators of functions followed into: a suspended frame of the simulation. A frame is copied before it runs on, so
-//! that an abandoned stretch of simulation leaves it as it was.
+//! Generators of functions that the trace has followed: a suspended frame of the simulation. The frame is copied
+//! before it is resumed, so that a rollback finds it unchanged.
 
 mod methods;
 mod rebuilding;
@@ -34,7 +34,7 @@ enum GeneratorState {
     Suspended(Rc<Frame>),
     Running,
     Finished(Option<VarId>),
-    /// It was there before the trace: its frame is CPython's.
+    /// The generator existed before the trace; CPython runs its frame.
     Real(Py<PyAny>),
 }
 
@@ -42,14 +42,14 @@ enum GeneratorState {
 pub struct GeneratorVariable {
     name: Rc<str>,
     qualname: Rc<str>,
-    /// The function that it has its names from, where that is one of the program's or was given others.
+    /// The function that the names come from, if the function was made by the program or was renamed.
     function: Option<VarId>,
-    /// Its code, which one that has ended has, too; of one that was there before the trace nobody asks here.
+    /// The code object; a finished generator has it, too. `None` for a generator from outside.
     code: Option<Rc<Py<PyAny>>>,
     state: GeneratorState,
 }
 
-/// A generator has the names that its function has when it is called.
+/// Gives the generator the names that its function has at the time of the call.
 pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function: VarId) -> Flow<()> {
     let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
     let GeneratorState::Fresh(frame) = &payload.state else { return Ok(()) };
@@ -125,7 +125,7 @@ impl GeneratorVariable {
         Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, code: None, state }))
     }
 
-    /// One of that name that has ended.
+    /// Returns a finished generator of the same name, function and code.
     fn named(&self) -> Self {
         let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
         let (function, code) = (self.function, self.code.clone());
@@ -196,7 +196,7 @@ impl Variable for GeneratorVariable {
 
     fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
         let GeneratorState::Suspended(frame) = &self.state else { return Death::Silent };
-        // The inner generator is closed first.
+        // `close()` closes the inner generator first.
         let inner = delegates_to(cx, frame).filter(|inner| shows_when_closed(cx, *inner));
         let inner_death = match inner {
             Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
@@ -236,7 +236,7 @@ impl Variable for GeneratorVariable {
             return object_model::get_attr(cx, this, name);
         }
         if name.starts_with("gi_") {
-            // Whoever asks sees whether it has been closed.
+            // The state of the generator is observed, so closing it must not be skipped.
             cx.vars.set(this, cx.vars.get(this));
         }
         Ok(Some(match &**name {

@@ -1,4 +1,4 @@
-//! Code that makes a generator of the trace again.
+//! Emits code that rebuilds a generator of the trace.
 
 use pyo3::types::PyString;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -14,7 +14,8 @@ use crate::iterators::{emit_call, rebuild};
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
-/// The arguments a frame that has not run was called with. Those that are cell variables stand in their cells.
+/// Returns the arguments that a frame was called with, which has not run yet. Arguments that are cell variables are
+/// in their cells.
 fn arguments(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Option<Vec<VarId>> {
     let code = &frame.code.code;
     (0..code.total_args())
@@ -29,7 +30,7 @@ fn arguments(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Option<Vec<VarId>> {
         .collect()
 }
 
-/// Emits a call of the generator's function anew.
+/// Emits another call of the generator's function.
 pub(super) fn rebuild_fresh(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Flow<()> {
     let code = &frame.code.code;
     let refuse = || Unwind::fallback(ReasonId::CannotRestore, "a generator made in the function");
@@ -51,7 +52,7 @@ pub(super) fn rebuild_fresh(cg: &mut dyn Rebuild<'_>, frame: &Frame) -> Flow<()>
     emit_call(cg, rebuild::generator, parts)
 }
 
-/// Emits code that makes a generator of that name which has ended.
+/// Emits code that makes a finished generator with the names of `ended`.
 pub(super) fn rebuild_finished(cg: &mut dyn Rebuild<'_>, ended: &GeneratorVariable) -> Flow<()> {
     let py = cg.py();
     let code = ended.code.as_ref().map_or_else(|| py.None(), |code| code.clone_ref(py));
@@ -60,7 +61,7 @@ pub(super) fn rebuild_finished(cg: &mut dyn Rebuild<'_>, ended: &GeneratorVariab
 }
 
 impl GeneratorVariable {
-    /// Assumes that the function goes on to have the names that it has.
+    /// Guards that the function keeps its names.
     pub(super) fn assume_names(&self, cx: &mut OpcodeExecutor<'_>) {
         let Some(function) = self.function else { return };
         let of = cx.vars.tracker(function);
@@ -74,7 +75,7 @@ impl GeneratorVariable {
         }
     }
 
-    /// Gives what has been made the names that the function has.
+    /// Emits code that renames the rebuilt generator, if its function was renamed.
     pub(super) fn restore_names(&self, cg: &mut dyn Rebuild<'_>, this: VarId, frame: &Frame) -> Flow<()> {
         if self.function.is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Generators that go on: `send`, `throw` and `close`, also through `yield from`, and what their frames come to.
+//! Resuming generators: `send`, `throw` and `close`, also through `yield from`.
 
 use std::rc::Rc;
 
@@ -14,15 +14,15 @@ use sot_core::variable::{Form, VarId};
 use super::{copy, expect, set, GeneratorState, GeneratorVariable};
 use crate::classes::exception;
 
-/// What resuming a generator gave.
+/// The outcome of resuming a generator.
 pub enum Resumed {
-    /// It yielded.
+    /// The generator yielded this value.
     Yielded(VarId),
-    /// It returned, now or earlier (then the value is `None`).
+    /// The generator returned this value. If it had ended earlier, the value is `None`.
     Returned(VarId),
 }
 
-/// `generator.send(value)`
+/// Simulates `generator.send(value)`.
 pub fn send(cx: &mut OpcodeExecutor<'_>, generator: VarId, value: VarId) -> Flow<Resumed> {
     let payload = expect(cx, generator)?;
     let frame = match &payload.state {
@@ -49,7 +49,7 @@ fn runs_in_cpython() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, "a generator that was started outside the graph")
 }
 
-/// What a finished generator returned: the value of `yield from`.
+/// Returns the return value of a finished generator, which is the value of `yield from`.
 pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
     Ok(match &expect(cx, generator)?.state {
         GeneratorState::Finished(value) => *value,
@@ -57,7 +57,7 @@ pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Optio
     })
 }
 
-/// `generator.throw(exception)`
+/// Simulates `generator.throw(exception)`.
 pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) -> Flow<Resumed> {
     let payload = expect(cx, generator)?;
     let mut frame = match &payload.state {
@@ -97,8 +97,9 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
     }
 }
 
-/// The outer generator goes on where the inner one has ended: behind its `yield from`, or with its exception. From 3.12
-/// on bytecode tells the two apart; before, the interpreter moves the frame itself.
+/// Resumes the outer generator when the inner one has ended: behind the `yield from` if there is a value, else with
+/// the exception. From 3.12 on bytecode (`CLEANUP_THROW`) tells the two apart; before, the interpreter moves the
+/// frame.
 fn end_delegation(
     cx: &mut OpcodeExecutor<'_>,
     generator: VarId,
@@ -113,7 +114,7 @@ fn end_delegation(
     frame.stack.pop();
     let send = frame.at.0.checked_sub(1).and_then(|at| frame.code.code.instructions.get(at as usize));
     let after = match send.and_then(|send| send.target) {
-        // 3.11 loops over SEND, whose target is behind the loop.
+        // 3.11 loops over SEND, whose target is the instruction behind the loop.
         Some(after) => after,
         None => Label(frame.pc.0 + 1),
     };
@@ -130,7 +131,7 @@ fn end_delegation(
     }
 }
 
-/// What the suspended frame delegates to by `yield from`.
+/// Returns the iterator that the suspended frame delegates to by `yield from` or `await`.
 pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<VarId> {
     let opcodes = Opcodes::get(cx.py);
     let next = frame.code.code.instructions.get(frame.pc.0 as usize)?;
@@ -139,7 +140,8 @@ pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<Var
     frame.stack.last().copied().filter(|_| delegates)
 }
 
-/// Whether closing an iterator does something to it: it is a generator, or may have a method `close` of the program's.
+/// True if closing an iterator may have an effect: it is a generator that has not finished, or may be an object of
+/// the program with a method `close`.
 pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
     match cx.vars.as_kind::<GeneratorVariable>(iterator) {
         Some(generator) => !matches!(generator.state, GeneratorState::Finished(_)),
@@ -147,7 +149,7 @@ pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> boo
     }
 }
 
-/// The generator that the suspended frame delegates to by `yield from`.
+/// Returns the generator that the suspended frame delegates to by `yield from`.
 fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
     let Some(inner) = delegates_to(cx, frame) else { return Ok(None) };
     let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
@@ -158,7 +160,7 @@ fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
     Ok(known.then_some(inner))
 }
 
-/// `generator.close()`: what the generator returned to that.
+/// Simulates `generator.close()`. Returns the value that the generator returned in response.
 pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
     match &expect(cx, generator)?.state {
         GeneratorState::Suspended(_) => {}
@@ -192,7 +194,7 @@ fn is_stop(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
     Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false)))
 }
 
-/// The value a `StopIteration` carries; `None` for other exceptions.
+/// Returns the value that a `StopIteration` carries; `None` for other exceptions.
 pub fn stop_value(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Option<VarId>> {
     if is_stop(cx, exception)? {
         cx.get_attr(exception, &Rc::from("value")).map(Some)
@@ -201,7 +203,7 @@ pub fn stop_value(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Option<
     }
 }
 
-/// What an iterator has done by what its method gives or raises.
+/// Translates the result or exception of an iterator's method to `Resumed`.
 pub fn resumed(cx: &mut OpcodeExecutor<'_>, outcome: Flow<VarId>) -> Flow<Resumed> {
     match outcome {
         Ok(value) => Ok(Resumed::Yielded(value)),
@@ -213,7 +215,7 @@ pub fn resumed(cx: &mut OpcodeExecutor<'_>, outcome: Flow<VarId>) -> Flow<Resume
     }
 }
 
-/// `StopIteration(value)`
+/// Makes a `StopIteration(value)`.
 pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     let class = cx.py.get_type::<PyStopIteration>().into_any();
     let is_none = cx.known(value)?.is_some_and(|value| value.is_none());
@@ -221,7 +223,7 @@ pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> 
 }
 
 fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, mut frame: Frame, exception: VarId) -> Flow<Resumed> {
-    // In the place of what would be sent; handlers count it.
+    // Stands for the value that `send` would push: exception handlers count it in the stack depth.
     let none = cx.none();
     frame.stack.push(none);
     set(cx, generator, GeneratorState::Running);
@@ -253,7 +255,8 @@ fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame
     }
 }
 
-/// An exception leaves the body; `StopIteration` must not look like the end.
+/// Returns the exception that leaves the generator's body. `StopIteration` is replaced by `RuntimeError`, so that it
+/// does not look like the end.
 fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
     if is_stop(cx, exception)? {
         return Ok(cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception));

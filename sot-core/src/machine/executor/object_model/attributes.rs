@@ -47,7 +47,7 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     }
 }
 
-/// Attribute reads go on being made as they are: no `__getattribute__` or `__getattr__` comes.
+/// Guards that reads of the object's attributes keep their rule: no `__getattribute__` or `__getattr__` is added.
 pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     let payload = cx.see(this)?;
     let ty = payload.python_type(cx);
@@ -71,8 +71,8 @@ pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     Ok(())
 }
 
-/// What a lookup has found, or the answer of the `__getattr__` hook: it is asked, too, where a descriptor raises an
-/// `AttributeError`.
+/// Returns the result of a lookup, or that of the `__getattr__` hook. The hook is also called where a descriptor has
+/// raised `AttributeError`.
 pub fn or_hook(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -93,7 +93,7 @@ fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<boo
     Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)))
 }
 
-/// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
+/// Looks an attribute up by the type's own `__getattribute__`, and then by the `__getattr__` hook.
 pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
     let text = cx.string(name);
     if is_python_method(cx, this, "__getattr__")? {
@@ -109,7 +109,7 @@ pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Fl
     }
 }
 
-/// Attribute lookup without the `__getattr__` hook.
+/// Looks an attribute up without the `__getattr__` hook.
 pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     if &**name == "__class__" && !has_own_class(cx, this)? {
         return type_variable(cx, this).map(Some);
@@ -145,7 +145,7 @@ fn is_getset(object: &Bound<'_, PyAny>) -> bool {
     matches!(&*cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
 }
 
-/// What the object's own `__dict__` holds: `None` not there, `Some(None)` deleted in the trace.
+/// Reads the object's own `__dict__`: `None` if the name is not there, `Some(None)` if the trace has deleted it.
 #[allow(clippy::option_option, reason = "found, deleted and never there are three answers")]
 fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<Option<VarId>>> {
     if let Some(written) = cx.effects.attribute(this, name) {
@@ -159,7 +159,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     refuse_two_roads(cx, &dict, true)?;
     let found_of = found_below(cx, this)?;
     if !cx.trackers.is_loadable(of) {
-        // An object made while tracing, which the trace alone has: nothing to guard.
+        // The object was made while tracing, and only the trace has it, so there is nothing to guard.
         let Some(value) = dict.get_item(cpython::interned(cx.py, name))? else { return Ok(None) };
         let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
         return Ok(Some(Some(cx.wrap(&value, tracker))));
@@ -177,8 +177,8 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     }
 }
 
-/// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the
-/// program's.
+/// The tracker of the object in which its attributes are found: its storage, if its class has a `__getattribute__` of
+/// the program.
 pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
     let of = cx.vars.tracker(this);
     let ty = cx.type_of(this)?;
@@ -187,8 +187,8 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
     Ok(if asked { cx.trackers.add(Tracker::Storage { of }) } else { of })
 }
 
-/// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and
-/// written.
+/// Breaks the graph if the `__dict__` of the object is reached as a dict, too, and is written. The trace has only one
+/// record of attributes, which would miss such writes.
 fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
     let Some(met) =
         cx.identities.of(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).form(), Form::Dict | Form::Lazy))
@@ -202,7 +202,7 @@ fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bo
     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
 }
 
-/// `PyObject_GenericSetAttr`: properties are followed, everything else is a write to replay.
+/// `PyObject_GenericSetAttr`: setters of properties are inlined, all other writes are effects.
 pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
     let payload = cx.see(this)?;
     let ty = payload.python_type(cx);
@@ -222,7 +222,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
         guard_identity(cx, &hook, tracker);
         own_hook = !hook.is(&cx.py.get_type::<PyAny>().getattr(hook_name)?);
     }
-    // What a class holds is looked up in many places, and asked of the class itself.
+    // Attributes of a class are looked up in many places, and the class itself must handle their writes.
     let plain = cpython::uses_generic_setattr(ty) || !own_hook;
     if !plain || payload.form() == Form::Class || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
@@ -230,7 +230,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     generic_set_attr(cx, this, name, value)
 }
 
-/// Whether a hook is a method of a type in C that goes by another name there, as in `__setattr__ = dict.__setitem__`.
+/// True if a hook is a method of a C type that has another name there, as in `__setattr__ = dict.__setitem__`.
 fn is_another_slot(hook: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let in_c = matches!(&*cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
     Ok(in_c && !hook.getattr("__name__")?.eq(name)?)
@@ -263,7 +263,8 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     Ok(())
 }
 
-/// Whether what the type holds under the name has done the write itself: a property, or a descriptor of the program's.
+/// Writes through a property or a descriptor of the program that the type has under the name. Returns whether there
+/// was one.
 fn write_through<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -296,7 +297,7 @@ fn write_through<'py>(
         let payload = cx.see(this)?;
         return payload.set_class(cx, this, class).map(|()| true);
     }
-    // What a slot of a class statement holds is known; what C code keeps is not.
+    // The value of a slot from a class statement is known. A value that C code keeps is not.
     let is_slot = is_own_slot(descriptor, name)?;
     if is_slot {
         refuse_other_slot(cx, this, name, descriptor)?;
@@ -310,7 +311,7 @@ fn write_through<'py>(
     Ok(false)
 }
 
-/// Whether it is what `object` has as `__class__`.
+/// True if the descriptor is `object.__dict__['__class__']`.
 fn is_class_of_object(descriptor: &Bound<'_, PyAny>) -> bool {
     let object = descriptor.py().get_type::<PyAny>();
     let own = cpython::type_lookup(&object, &PyString::intern(descriptor.py(), "__class__"));

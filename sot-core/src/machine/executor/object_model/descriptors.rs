@@ -1,6 +1,5 @@
-//! What reading a descriptor of the type gives: bound methods, properties, slots, descriptors of the program's own.
-//! Follows
-//! `Objects/descrobject.c` and `Objects/funcobject.c`.
+//! Binding of descriptors that a type holds: bound methods, properties, slots, and descriptors of the program.
+//! Follows `Objects/descrobject.c` and `Objects/funcobject.c`.
 
 use std::rc::Rc;
 
@@ -18,7 +17,7 @@ use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::machine::variable::VarId;
 use crate::tracker::{Tracker, TrackerId};
 
-/// What reading a class attribute through an instance gives.
+/// Returns the value of a class attribute that is read through an instance.
 pub fn bind_descriptor<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -89,7 +88,7 @@ pub fn bind_descriptor<'py>(
     }
 }
 
-/// CPython's own error for a property without that part.
+/// Returns CPython's own error for a property without a getter, setter or deleter.
 pub(super) fn property_error(
     cx: &mut OpcodeExecutor<'_>,
     this: VarId,
@@ -113,7 +112,7 @@ pub(super) fn property_error(
     cx.raise(error)
 }
 
-/// What a `classmethod` gives for a class.
+/// Binds a `classmethod` to a class.
 pub fn bind_class_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     class: VarId,
@@ -122,7 +121,7 @@ pub fn bind_class_method<'py>(
 ) -> Flow<VarId> {
     let inner = descriptor.getattr("__func__")?;
     if cpython::is_descriptor(&inner) && !inner.is_exact_instance_of::<PyFunction>() {
-        // Whether that is asked in turn depends on the version.
+        // Whether CPython calls the inner descriptor depends on the version.
         let what = cpython::type_name(&inner.get_type());
         return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}")));
     }
@@ -150,16 +149,15 @@ fn bind_user_descriptor<'py>(
     call_special(cx, descriptor, "__get__", &[this, class])
 }
 
-/// Whether it is what a class statement has made for a name in its `__slots__`, under that name: a place that no other
-/// attribute shares.
+/// True if the descriptor was made by a class statement for the same name in its `__slots__`. No other attribute
+/// shares its memory.
 pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
         && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
         && descriptor.getattr("__name__")?.eq(name)?)
 }
 
-/// A slot or a C getter is that of the object under the name, and not one that a class has taken from another class or
-/// gives another name.
+/// Breaks the graph at a slot or C getter that was taken from another class, or that has another name.
 pub(super) fn refuse_other_slot(
     cx: &OpcodeExecutor<'_>,
     this: VarId,
@@ -173,7 +171,7 @@ pub(super) fn refuse_other_slot(
     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
 }
 
-/// Whether a descriptor of C code's is for objects of that type.
+/// True if a C descriptor is for objects of the value's type.
 fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let ty = cx.vars.get(this).python_type(cx);
     let owner = descriptor.getattr("__objclass__")?;
@@ -183,8 +181,8 @@ fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny
     })
 }
 
-/// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by
-/// another name.
+/// Reads a slot or C getter, which runs only C code. The result of a getter may depend on attributes that were
+/// written under other names.
 fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot: bool) -> Flow<VarId> {
     if let Some(Some(written)) = cx.effects.attribute(this, name) {
         return Ok(written);
@@ -204,7 +202,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
     if !found_again || !is_own_slot && cx.effects.is_written(this) {
         return Err(refuse());
     }
-    // Not the program's own way of reading attributes, which has led here.
+    // Not by the `__getattribute__` of the program, which has led here.
     let read = match payload.python_type(cx).cast::<PyType>() {
         Ok(ty) if cpython::is_heap_type(ty) && !cpython::uses_generic_getattr(ty) => {
             cx.py.get_type::<PyAny>().getattr("__getattribute__")?.call1((&object, &**name))
@@ -225,7 +223,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
     }
 }
 
-/// The error for a slot of a class statement that holds nothing: CPython's own, for a new object of the type.
+/// Returns CPython's own error for an empty slot of a class statement, from a new object of the type.
 fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
     let Some(class) = ty.cast::<PyType>().ok().filter(|class| !cpython::has_finalizer(class)) else { return Ok(None) };
     let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));

@@ -1,4 +1,4 @@
-//! What a type holds under a name, and the guards that it stays so.
+//! Lookup of names in types, and the guards that the result stays the same.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::machine::executor::{Name, OpcodeExecutor};
 use crate::machine::variable::VarId;
 use crate::tracker::{Tracker, TrackerId};
 
-/// What the type's method resolution order holds under a name, with the guard that it stays so.
+/// Looks a name up in the method resolution order of the object's type. Adds a guard if the name is missing.
 pub fn lookup<'py>(
     cx: &mut OpcodeExecutor<'py>,
     object: VarId,
@@ -24,7 +24,7 @@ pub fn lookup<'py>(
     lookup_in_type(cx, &ty, of, name)
 }
 
-/// What a type's method resolution order holds under a name; `of` is where the type comes from.
+/// Looks a name up in the method resolution order of a type; `of` is the tracker of the type.
 pub fn lookup_in_type<'py>(
     cx: &mut OpcodeExecutor<'py>,
     ty: &Bound<'py, PyAny>,
@@ -56,8 +56,8 @@ pub fn lookup_in_type<'py>(
     }
 }
 
-/// What the method resolution order of a class made in the trace holds under a name: its own part is known, what its
-/// bases from outside hold is assumed to stay.
+/// Looks a name up in the method resolution order of a class made in the trace. Its own part is known, and what its
+/// bases from outside hold is guarded.
 fn lookup_in_made<'py>(
     cx: &mut OpcodeExecutor<'py>,
     ty: &Bound<'py, PyType>,
@@ -85,7 +85,7 @@ fn lookup_in_made<'py>(
     Ok(found.map(|found| (found, tracker)))
 }
 
-/// What a class (not its metaclass) holds under a name, unbound.
+/// Looks a name up in a class (not its metaclass), without binding the result.
 pub fn lookup_in_class<'py>(
     cx: &mut OpcodeExecutor<'py>,
     class: VarId,
@@ -96,13 +96,13 @@ pub fn lookup_in_class<'py>(
     Ok(lookup_in_type(cx, &object, of, name)?.map(|(found, _)| found))
 }
 
-/// Whether a type's method of that name is a function of Python's.
+/// True if the type's method of that name is a Python function.
 pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let found = lookup(cx, this, &Rc::from(name))?;
     Ok(found.is_some_and(|(found, _)| found.is_exact_instance_of::<PyFunction>()))
 }
 
-/// Whether `x.__class__` need not be the type of `x`: its type says something of its own.
+/// True if `x.__class__` may differ from the type of `x`, because the type defines it or `__getattribute__`.
 pub fn has_own_class(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let ty = cx.type_of(this)?;
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
@@ -122,7 +122,7 @@ pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     Ok(cx.wrap(&ty, tracker))
 }
 
-/// Where the type of a value comes from: the value, or the trace, which knows the type.
+/// Returns the tracker of a value's type: below the value, or constant for a value of the trace.
 pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'py, PyAny>) -> TrackerId {
     let of = cx.vars.tracker(this);
     if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
@@ -132,7 +132,7 @@ pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'p
     }
 }
 
-/// What a class holds stays of its type, and the type as much of a descriptor as it is.
+/// Guards the type of an attribute of a class, and the descriptor methods of that type.
 pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
     if !cx.trackers.is_sourced(tracker) {
         return Ok(());
@@ -150,7 +150,7 @@ pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, Py
     Ok(())
 }
 
-/// The value stays the very object that it is.
+/// Guards the identity of an object.
 pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
     if cx.trackers.is_sourced(tracker) {
         cx.guards.add(tracker, Test::Is(Identity::of(object)));

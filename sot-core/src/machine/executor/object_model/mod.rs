@@ -1,6 +1,6 @@
-//! CPython's object model for values no kind has special rules for: attribute lookup through the type's method
+//! CPython's object model for values whose kind has no special rules: attribute lookup through the type's method
 //! resolution order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and
-//! `Objects/typeobject.c`; runs no Python code, but follows it.
+//! `Objects/typeobject.c`. Python code is not run but simulated.
 
 mod attributes;
 mod descriptors;

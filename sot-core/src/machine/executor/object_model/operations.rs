@@ -66,7 +66,7 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     Ok(true)
 }
 
-/// `len(x)` through `__len__`, whose answer has to be a length.
+/// `len(x)` through `__len__`, whose result must be a valid length.
 pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     cx.claims.answer(this, Answer::Length);
     let answer = call_special(cx, this, "__len__", &[])?;
@@ -114,7 +114,7 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     checked(cx, Answer::Iterator, iterator)
 }
 
-/// Whether an item is the one that is looked for.
+/// True if an item equals the sought one. The order of the operands depends on the version.
 fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow<bool> {
     if LANGUAGE.asks_the_sought_first {
         equal(cx, item, candidate)
@@ -123,7 +123,7 @@ fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow
     }
 }
 
-/// Whether one of `items` is or equals `item`.
+/// `item in items`, by identity or equality.
 pub fn contains_among(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
     for &candidate in items {
         if is_sought(cx, candidate, item)? {
@@ -153,13 +153,14 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
     cx.truth(equal)
 }
 
-/// Whether a value is a NaN, of which only the object itself is equal to it and, from 3.10 on, has its hash.
+/// True if a value is a NaN. A NaN is not equal to itself: containers find it by identity only and, from 3.10 on, its
+/// hash depends on its identity.
 pub fn is_nan(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
 
-/// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to
-/// operands they do not know, which only running them would tell, so they break the graph unless both sides are known.
+/// Calls the special method of one side of a binary operator. A C type without a handler breaks the graph unless both
+/// sides are known, because only running it would tell whether it answers `NotImplemented`.
 pub fn binary(
     cx: &mut OpcodeExecutor<'_>,
     op: BinaryOp,
@@ -171,23 +172,23 @@ pub fn binary(
     call_operator(cx, this, name, other)
 }
 
-/// The in-place special method, if the type has one.
+/// Calls the in-place special method, if the type has one.
 pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
     call_operator(cx, this, &op.inplace(), other)
 }
 
-/// One side of a comparison through the special method.
+/// Calls the special method of one side of a comparison.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
     call_operator(cx, this, op.method(), other)
 }
 
-/// Calls an operator method; `None` where the type has none or it answers `NotImplemented`.
+/// Calls an operator method; `None` if the type has none or it answers `NotImplemented`.
 fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: VarId) -> Flow<Option<VarId>> {
     let Some((descriptor, tracker)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
     if is_object_default(&descriptor, name) {
         guard_identity(cx, &descriptor, tracker);
         if name == "__ne__" {
-            // `object.__ne__` asks `__eq__`.
+            // `object.__ne__` calls `__eq__`.
             cx.claims.take();
             let Some(equal) = call_operator(cx, this, "__eq__", other)? else { return Ok(None) };
             return cx.not(equal).map(Some);
@@ -204,7 +205,7 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
     }
 }
 
-/// Whether the method is how a sequence in C is repeated: the operator asks for a number before.
+/// True if the method repeats a sequence of C. The operator checks first whether the other operand is an integer.
 fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
     let is_sequence = || {
         let owner = descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
@@ -216,13 +217,13 @@ fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
         && is_sequence()
 }
 
-/// Whether the method is `object`'s own: `==` is identity, ordering is not defined.
+/// True if the method is that of `object`, by which `==` is identity and ordering is not defined.
 fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
     let object = descriptor.py().get_type::<PyAny>();
     object.getattr(name).is_ok_and(|default| default.is(descriptor))
 }
 
-/// A real object as the argument of a graph statement: the statement holds for this very object.
+/// Returns a real object as the argument of a graph statement, which holds for this very object only.
 pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&Py<PyAny>>) -> Flow<GraphArgument> {
     let Some(object) = object else {
         let text = cx.text(this);
@@ -250,7 +251,7 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
     Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
 }
 
-/// Methods that an operation may call to see what it was given.
+/// Methods that an operation may call on its arguments.
 const ASKED: [&str; 10] = [
     "__getattribute__",
     "__getattr__",
@@ -264,8 +265,8 @@ const ASKED: [&str; 10] = [
     "__array__",
 ];
 
-/// A method of the program's, and of no library, that the operation may call: it would be called while the statement is
-/// built, and once more when it runs.
+/// Returns a method of the program, not of a library, that an operation may call. It would be called once while the
+/// statement is built, and again when it runs.
 fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
     let ty = object.get_type();
     if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {

@@ -1,6 +1,5 @@
-//! Special methods: found in the type alone, called, and their answers checked as C code checks them. Follows the slots
-//! of
-//! `Objects/typeobject.c`.
+//! Special methods: looked up in the type alone, called, and their results checked as C code does. Follows the slots
+//! of `Objects/typeobject.c`.
 
 use std::rc::Rc;
 
@@ -15,9 +14,9 @@ use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::machine::variable::VarId;
 use crate::resume_point::Answer;
 
-/// A special method, looked up on the type and bound.
+/// Looks a special method up on the type and binds it.
 pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-    // Binding may be the call of a function, too; it is not the one the instruction makes.
+    // Binding may call a function, too, which is not the call that the instruction claims.
     let claim = cx.claims.take();
     let found = find_bound(cx, this, name)?;
     cx.claims.put_back(claim);
@@ -38,7 +37,7 @@ fn find_bound(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Opt
     }
 }
 
-/// Whether the type has a special method; a descriptor is not asked for it.
+/// True if the type has a special method. It is not bound, since that may run code.
 pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let name = Rc::from(name);
     if cx.see(this)?.special(cx, this, &name)?.is_some() {
@@ -47,7 +46,7 @@ pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow
     let Some((descriptor, tracker)) = lookup(cx, this, &name)? else { return Ok(false) };
     if descriptor.is_none() {
         guard_identity(cx, &descriptor, tracker);
-        // Of these CPython says what it means; others it calls.
+        // For these names, `None` has a defined meaning. CPython calls any other method that is `None`.
         let has_meaning =
             matches!(&*name, "__iter__" | "__hash__" | "__contains__" | "__reversed__" | "__class_getitem__");
         if !has_meaning {
@@ -60,7 +59,7 @@ pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow
     Ok(!descriptor.is_none())
 }
 
-/// Calls a special method; a type without it is the user's `TypeError`.
+/// Calls a special method. A type without it raises `TypeError` in the program.
 pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     match find_special(cx, this, &Rc::from(name))? {
         Some(method) => cx.call_instead_of(this, method, &CallArgs::positional(args.to_vec())),
@@ -85,7 +84,7 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
                 "__invert__" => format!("bad operand type for unary ~: '{owner}'"),
                 "__abs__" => format!("bad operand type for abs(): '{owner}'"),
                 "__hash__" => format!("unhashable type: '{owner}'"),
-                // CPython's own words are those of what asked.
+                // CPython's message depends on the operation that needs the method.
                 _ => {
                     let text = format!("a {owner} object, which has no {name}");
                     return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -96,8 +95,8 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
     }
 }
 
-/// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or
-/// makes of an unusual value, is CPython's business.
+/// Calls a special method that converts a value, and checks the type of its result as C code does. Breaks the graph
+/// at a result of another type, or an unusual value, which CPython handles.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     let answer = match name {
         "__str__" => Some(Answer::Str),
@@ -116,7 +115,7 @@ pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[Var
     let ty = cx.type_of(result)?;
     let expected = match name {
         "__float__" => ty.is(cx.py.get_type::<PyFloat>()),
-        // A hash has the size of a pointer, and is never -1.
+        // A hash has the size of a pointer and is never -1.
         "__hash__" => {
             let hash = cx.known(result)?.filter(Bound::is_exact_instance_of::<PyInt>);
             hash.is_some_and(|hash| hash.extract::<isize>().is_ok_and(|hash| hash != -1))
@@ -134,7 +133,7 @@ fn unusual(cx: &mut OpcodeExecutor<'_>, result: VarId, method: &str) -> Flow<Unw
     Ok(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{method} that gives a {ty}")))
 }
 
-/// What C code makes of the answer of a special method.
+/// Checks or converts the result of a special method as C code does.
 pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flow<VarId> {
     match answer {
         Answer::Found => {

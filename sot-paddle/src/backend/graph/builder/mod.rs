@@ -1,9 +1,9 @@
-//! A graph being built: each statement is appended to the program that will run, with static mode on for its length
-//! only. Finishing settles what the program gives and where its outputs are found; what is finished is compiled apart
-//! (`planned.rs`).
+//! A graph while it is built. Each statement is appended to the program that will run, with static mode on only for
+//! that long. `finish` decides which results the program has and where the outputs are found; the finished program is
+//! compiled separately (`planned.rs`).
 //!
-//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace
-//! is honoured by switching the real grad mode for the statements in it.
+//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: for a `no_grad` region inside a
+//! trace, the real grad mode is switched while the region's statements are built.
 
 mod plan;
 mod statements;
@@ -42,27 +42,27 @@ pub(crate) struct PaddleBuilder {
     settled: Settled,
     checked: Checked,
     views: Views,
-    /// Whether Paddle's recorder still holds what the program refers to.
+    /// True while Paddle's recorder holds the parameters that the program refers to.
     recorded: bool,
-    /// The global state of the last statement.
+    /// The global state under which the last statement was built.
     state: Arc<GlobalState>,
-    /// The global states of all statements.
+    /// The different global states of all statements; the first is that at the beginning.
     states: Vec<Arc<GlobalState>>,
-    /// Inputs and the values they are to have in the end.
+    /// Inputs that are written to, with the values that they have at the end.
     writes: Vec<(Py<PyAny>, Py<PyAny>)>,
     versions: Versions,
     own_gradients: OwnGradients,
-    /// Where sizes are left open.
+    /// Built beside the program if sizes are left open.
     twin: Option<Twin>,
     numbers: Numbers,
     known_sizes: KnownSizes,
     arrays: Arrays,
-    /// What runs in the place of the method whose statement is being made.
+    /// The copy that runs instead of the method whose statement is being built: see [`InPrograms`].
     copy: Option<Py<PyAny>>,
 }
 
 impl PaddleBuilder {
-    /// An empty program.
+    /// Begins an empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         scalar::keep_nought(&paddle, py)?;
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
@@ -92,7 +92,7 @@ impl PaddleBuilder {
         self.paddle.static_mode.within(py, &self.target, work)
     }
 
-    /// Notes the state that the next statement obeys.
+    /// Notes the global state under which the next statement is built.
     fn note_state(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.state.check(py) {
             return Ok(());
@@ -106,7 +106,8 @@ impl PaddleBuilder {
         Ok(())
     }
 
-    /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
+    /// Returns the tensors that the program refers to, with their values, and removes them from Paddle's recorder,
+    /// which holds them strongly.
     fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
         self.recorded = false;
         if let Some(twin) = self.twin.take() {
@@ -118,7 +119,7 @@ impl PaddleBuilder {
         Ok(Parameters { tensors, values })
     }
 
-    /// Makes Paddle's recorder let go of what a program refers to.
+    /// Removes what a program refers to from Paddle's recorder.
     fn forget_recorded(&self, py: Python<'_>, target: &Target) -> PyResult<()> {
         for record in [&self.paddle.recorder, &self.paddle.inplace_map] {
             record.bind(py).call_method1(intern!(py, "pop"), (&target.main,))?;
@@ -135,7 +136,8 @@ struct Parameters<'py> {
 impl GraphBuilder for PaddleBuilder {
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
-        // Values are found by name, and a parameter may bear any name: this prefix keeps the two apart.
+        // The executor finds values by name, and a parameter may have any name. This prefix keeps inputs apart from
+        // parameters.
         let name = format!("sot.input.{}.{name}", self.inputs);
         let shape: Vec<i64> = meta.shape.iter().map(|size| size.unwrap_or(-1)).collect();
         let dtype = tensor.getattr(intern!(py, "dtype"))?;
@@ -170,7 +172,7 @@ impl GraphBuilder for PaddleBuilder {
         let value = self.within(py, data)?;
         self.inputs += 1;
         if is_float {
-            // What takes it does not look at it: there is nothing to compare.
+            // Operations that take the number do not depend on its value, so there is nothing to compare.
             self.numbers.insert(&self.paddle, &value)?;
             return Ok(value.unbind());
         }
@@ -299,19 +301,19 @@ impl GraphBuilder for PaddleBuilder {
 impl Drop for PaddleBuilder {
     fn drop(&mut self) {
         if self.recorded {
-            // It fails only while the interpreter shuts down, when nothing is left to release.
+            // Attaching fails only while the interpreter shuts down, when nothing is left to release.
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
 }
 
-/// How many operations a program has.
+/// Returns the number of operations of a program.
 fn count(target: &Target, py: Python<'_>) -> PyResult<usize> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     block.call_method0(intern!(py, "num_ops"))?.extract()
 }
 
-/// Several Python objects may stand for one value; this is what they share.
+/// Returns the identity of a graph value, which is the same for all Python objects that stand for the value.
 pub(crate) fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if !paddle.is_value(value) {
         return Err(PyTypeError::new_err(format!("{} is no value of a graph", value.get_type())));

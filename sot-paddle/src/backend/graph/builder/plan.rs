@@ -1,4 +1,4 @@
-//! What a finished program gives, and where its outputs are found.
+//! Decides which results a finished program has, and where its outputs are found.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::backend::run::Statements;
 use super::{identity, PaddleBuilder};
 
 impl PaddleBuilder {
-    /// Settles what the program gives and where its outputs are found. Its parameters live as long as the second value.
+    /// Decides the program's results and where outputs are found. The second value keeps the program's parameters
+    /// alive.
     pub(super) fn plan<'py>(
         &mut self,
         py: Python<'py>,
@@ -65,7 +66,8 @@ impl PaddleBuilder {
         Ok((planned, parameters.tensors))
     }
 
-    /// The results to be written back. Each leaves the graph as the input that has it in the end.
+    /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input that has
+    /// this value at the end.
     fn plan_writes(&self, known: &mut Known, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
         let py = results.py();
         let mut writes = Vec::new();
@@ -83,7 +85,7 @@ impl PaddleBuilder {
         Ok(writes)
     }
 
-    /// Runs for its effects: with no result asked for, the last one stands in, as a program must have an output.
+    /// Returns the last computed value, for a graph that runs only for its effects: a program must have an output.
     fn last_result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let block = self.target.main.bind(py).call_method0("global_block")?;
         let operations: Vec<Bound<'py, PyAny>> = block.getattr("ops")?.extract()?;
@@ -100,7 +102,7 @@ impl PaddleBuilder {
     }
 }
 
-/// Programs bind parameters by name: two tensors of one name would become one.
+/// Refuses parameters of equal name: programs bind parameters by name, so two tensors of one name would become one.
 fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
     let mut names = std::collections::HashSet::new();
     for tensor in tensors {

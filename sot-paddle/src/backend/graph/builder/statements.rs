@@ -1,4 +1,4 @@
-//! How a statement is appended: once, or twice where sizes are left open.
+//! Appends statements to the program: once, or twice if sizes are left open.
 
 use std::sync::Arc;
 
@@ -69,7 +69,8 @@ impl PaddleBuilder {
         Ok(result)
     }
 
-    /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
+    /// Appends a statement. If values with open sizes are among its arguments, what is appended must not depend on
+    /// these sizes.
     fn append_for_all_sizes<'py>(
         &mut self,
         target: &Target,
@@ -120,7 +121,7 @@ impl PaddleBuilder {
         }
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
-        // Where this fails with numbers for sizes, it may not with the numbers themselves.
+        // If this fails with open numbers, it may succeed with the numbers themselves.
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
         let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
         self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
@@ -219,7 +220,7 @@ impl PaddleBuilder {
             if !result.is(receiver) || method != "__getitem__" {
                 return Ok(result);
             }
-            // An index that takes all of a tensor gives another one in eager mode, a view.
+            // In eager mode, an index that selects all of a tensor returns a new tensor, a view.
             let value = cpython::import(method.py(), "paddle")?.call_method1("assign", (result,))?;
             let again = Step::method(method.py(), "__getitem__", &arguments.positional, None);
             self.views.note_step(&self.paddle, receiver, &value, again)?;

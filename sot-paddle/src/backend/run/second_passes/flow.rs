@@ -1,4 +1,4 @@
-//! How gradients flow through a graph, which eager mode sees operation by operation and a program does not show.
+//! How gradients flow through a graph. Eager mode sees the flow operation by operation; a program does not show it.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use super::through::through;
 use super::watch::expect_apart;
 use crate::backend::graph::outputs::{Origin, Output};
 
-/// How gradients flow from the outputs of a graph to what it is given.
+/// How gradients flow from the outputs of a graph to its inputs and parameters.
 pub(crate) struct GradientFlow {
-    /// Of each output whether gradients come through it from another one.
+    /// For each output, true if the gradient of another output flows through it.
     pub(super) through: Arc<[bool]>,
-    /// Whether two results come from no differentiable operation in common.
+    /// True if two results have no differentiable operation in common.
     apart: bool,
-    /// What only some results come from.
+    /// The inputs and parameters that only some results depend on.
     pub(super) partial: Vec<Partial>,
-    /// What the program makes views of.
+    /// The inputs and parameters that the program makes views of.
     viewed: Vec<ProgramInput>,
 }
 
 impl GradientFlow {
-    /// That of a program that gives `results`, from which `plan` makes `outputs`.
+    /// Finds the flow of a program with these `results`, from which `plan` makes `outputs`.
     pub(crate) fn of(
         program: &Bound<'_, PyAny>,
         (inputs, parameters): (&Bound<'_, PyList>, &Bound<'_, PyList>),
@@ -42,21 +42,21 @@ impl GradientFlow {
         })
     }
 
-    /// Whether backward passes must find the operations one by one: two results come from no differentiable operation
-    /// in common, or one is a view of what the graph is given and others come from it, which is behind the program and
-    /// before it.
+    /// True if each operation must be a node of backward passes. That is so if two results have no differentiable
+    /// operation in common. It is also so if an output is a view of an input and other outputs are computed from that
+    /// view: the view is made outside the program.
     pub(super) fn must_be_replayed(&self, plan: &[Output]) -> bool {
         let is_view_of_given =
             |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
         self.apart || plan.iter().zip(self.through.iter()).any(|(output, &through)| through && is_view_of_given(output))
     }
 
-    /// Whether hooks on the results see the same behind several programs as behind one.
+    /// True if hooks on the results see the same with several programs as with one.
     pub(crate) fn may_be_cut(&self) -> bool {
         !(self.apart || self.through.contains(&true) || !self.partial.is_empty())
     }
 
-    /// What the graph keeps of it once it is a program.
+    /// Returns what the graph keeps of the flow when it becomes a program.
     pub(crate) fn of_program(self, plan: &[Output]) -> ProgramFlow {
         if self.apart {
             expect_apart();
@@ -84,29 +84,29 @@ impl GradientFlow {
     }
 }
 
-/// What backward passes have to know of a program.
+/// What backward passes need to know about a program.
 pub(crate) struct ProgramFlow {
-    /// Results of the program that gradients come through from other outputs.
+    /// Indices of the results that the gradient of another output flows through.
     pub(super) through: Vec<usize>,
-    /// Outputs that are made from results or inputs, if gradients come through one of these.
+    /// Outputs that are made from results or inputs; empty unless a gradient flows through one of them.
     pub(crate) made: Vec<Made>,
-    /// What only some of the program's results come from.
+    /// The inputs and parameters that only some of the program's results depend on.
     pub(super) partial: Vec<Partial>,
-    /// What the program makes views of.
+    /// The inputs and parameters that the program makes views of.
     pub(super) viewed: Vec<ProgramInput>,
     pub(super) chances: Chances,
     pub(crate) random: Random,
 }
 
 impl ProgramFlow {
-    /// Whether it is still worth its while to be a program.
+    /// True while the graph may still run as a program.
     pub(super) fn has_chances(&self) -> bool {
         self.chances.0.load(Ordering::Relaxed) > 0
     }
 }
 
-/// How many passes may leave a program as it is, each at the cost of copies, before the graph is called operation by
-/// operation.
+/// Number of passes that may keep a program for a later pass, each at the cost of copies, before the graph is called
+/// operation by operation.
 #[derive(Debug)]
 pub(super) struct Chances(AtomicU8);
 

@@ -1,12 +1,12 @@
-//! The `stop_gradient` of the gradients that `backward` leaves on leaves. Eager mode's have it off; a program's have it
-//! on, with which further computations begin without gradients.
+//! Corrects `stop_gradient` of the gradients that `backward` leaves on leaves. Eager mode leaves it off. A program
+//! leaves it on, so that computations with the gradient would have no gradient.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Those of a run's inputs or parameters that a pass leaves a new gradient on: one that is there keeps its own flag.
-/// Other tensors are not held: the pass lets go of them while it runs.
+/// Returns the inputs or parameters of a run that a pass will give a new gradient. An existing gradient keeps its own
+/// flag. Other tensors are not held, because the pass releases them while it runs.
 pub(super) fn bare_leaves<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = given.py();
     let mut leaves = Vec::new();
@@ -19,13 +19,14 @@ pub(super) fn bare_leaves<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Boun
     Ok(leaves)
 }
 
-/// The pass is over: the gradients of these leaves are as eager mode leaves them.
+/// Switches `stop_gradient` off for the gradients of these leaves, after the pass.
 pub(super) fn switch_off(py: Python<'_>, leaves: &[Py<PyAny>]) -> PyResult<()> {
     for leaf in leaves {
         let gradient = leaf.bind(py).getattr(intern!(py, "grad"))?;
         if !gradient.is_none() && is_on(&gradient)? {
             gradient.setattr(intern!(py, "stop_gradient"), false)?;
-            // What was asked for is another handle of the same memory: Paddle makes the flags when they are first set.
+            // `grad` returns another handle of the same memory. Paddle makes a handle's flags when they are first set,
+            // so this handle is stored.
             leaf.bind(py).setattr(intern!(py, "grad_"), gradient)?;
         }
     }

@@ -1,7 +1,7 @@
-//! Inputs that have been computed with gradients before the graph, and that only some of its results come from: a total
-//! that each step adds to, a state that is kept. A backward pass from another result does not come to them in eager
-//! mode. A program gives them zeros, which go on to what computed them, and there may meet an earlier run that a pass
-//! has let go of.
+//! Inputs with a history: inputs that were computed with gradients before the graph, and that only some of its results
+//! depend on, such as a running total or a kept state. In eager mode, a backward pass from another result does not
+//! reach them. A program gives them zeros, which flow on to the operations that computed them, and may reach an
+//! earlier run that a pass has released.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,10 +10,10 @@ use sot_core::cpython::WeakRef;
 use super::reach::{Partial, ProgramInput};
 use crate::backend::paddle::Paddle;
 
-/// What of a graph may be such an input.
+/// The inputs and buffers of a graph that may have a history.
 pub(crate) struct Histories {
     inputs: Vec<usize>,
-    /// Buffers: a parameter has no history.
+    /// Buffers only: a parameter has no history.
     buffers: Vec<WeakRef>,
 }
 
@@ -34,7 +34,7 @@ impl Histories {
         Ok(Histories { inputs, buffers })
     }
 
-    /// Whether one of those has been computed with gradients in this call.
+    /// True if one of these inputs or buffers has been computed with gradients in this call.
     pub(crate) fn are_there(&self, py: Python<'_>, inputs: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         for input in self.inputs.iter().filter_map(|&at| inputs.get(at)) {
             if has_history(input)? {

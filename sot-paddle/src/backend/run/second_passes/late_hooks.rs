@@ -1,6 +1,7 @@
-//! Hooks that come to results of a program when it has run, where others of its results are computed from these. Paddle
-//! would have them see what comes from outside alone. They are called as the graph's statements have it instead, which
-//! are called one by one for that when a backward pass has come to all results (`sot/_late_hooks.py`).
+//! Hooks that are registered on results after a program has run, where other results are computed from these. Paddle
+//! would call them with the gradient from outside the program only. Instead they are called with the gradient that
+//! flows through the graph's statements, which are called one by one for that when a backward pass has reached all
+//! results (`sot/_late_hooks.py`).
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +16,11 @@ use super::watch::give_up_programs;
 use super::{locked, made, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
-/// Whether there may be hooks on results that nothing outside needs.
+/// True if there may be hooks on results that no output outside depends on.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// What a backward pass is given, outputs first and weights there: with results that hooks are on beside the outputs,
-/// if it comes to their programs.
+/// Returns the arguments of a backward pass (outputs at index 0, weights at `weights`), with results that have late
+/// hooks added to the outputs, if the pass reaches their programs.
 pub(super) fn with_roots<'a, 'py>(
     py: Python<'py>,
     args: &'a [Bound<'py, PyAny>],
@@ -36,22 +37,22 @@ pub(super) fn with_roots<'a, 'py>(
     Ok(Cow::Owned(args))
 }
 
-/// Whether hooks are to be called for it where it comes to a program: not when that is made from statements.
+/// True if a pass calls late hooks when it reaches a program. Not so if its gradients are computed from statements.
 fn goes_through(pass: Pass) -> bool {
     pass.hooks == Hooks::Called && pass.kind != PassKind::StopsAtPrograms
 }
 
-/// Those of one run.
+/// The late hooks of one run.
 #[derive(Default)]
 pub(crate) struct LateHooks {
     /// `sot._late_hooks.LateHooks`. The lock is never held over a call into Python.
     hooks: Mutex<Option<Py<PyAny>>>,
-    /// Whether statements must be called for them.
+    /// True if the run's statements must be called again for the hooks.
     call_again: AtomicBool,
 }
 
 impl LateHooks {
-    /// Whether statements must be called again.
+    /// True if the run's statements must be called again.
     pub(super) fn call_again(&self) -> bool {
         self.call_again.load(Ordering::Relaxed)
     }
@@ -60,7 +61,7 @@ impl LateHooks {
         locked(&self.hooks).as_ref().map(|hooks| hooks.bind(py).clone())
     }
 
-    /// A pass has come to a result with a gradient.
+    /// Records the gradient with which a pass has reached a result.
     pub(super) fn take_down(&self, pass: Pass, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
         if !self.call_again() || !goes_through(pass) {
             return Ok(());
@@ -69,7 +70,8 @@ impl LateHooks {
         hooks.call_method1("take_down", (pass.id, pass.kind == PassKind::Frees, at, gradient)).map(drop)
     }
 
-    /// What is to go on from a result in the place of what has come, when a pass has come to all results.
+    /// Returns the gradient that goes on from a result instead of the one that has arrived, once a pass has reached
+    /// all results.
     pub(super) fn instead(&self, py: Python<'_>, at: usize) -> PyResult<Option<Py<PyAny>>> {
         match self.get(py).filter(|_| self.call_again() && with_running(|pass| goes_through(*pass))) {
             Some(hooks) => hooks.call_method1("instead", (at,)).map(|instead| Some(instead.unbind())),
@@ -79,7 +81,7 @@ impl LateHooks {
 }
 
 impl PastRun {
-    /// What is given the hooks that come to its results. `None` if a pass has let go of it.
+    /// Returns the object that collects hooks on the results of this run. `None` if a pass has released the run.
     pub(super) fn late_hooks<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let known = self.late.get(py);
         let Some(graph) = self.graph().filter(|_| known.is_none()) else { return Ok(known) };
@@ -129,7 +131,8 @@ impl PastRun {
         Ok(Some(hooks))
     }
 
-    /// Statements are to be called again. Gives the outputs that were made and are alive.
+    /// Prepares the run for calling its statements again. Returns the outputs that were made from results and are
+    /// alive.
     fn prepare<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.late.call_again.store(true, Ordering::Relaxed);
         ARE_WAITING.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Outputs of a graph that are made in eager mode when its program has run: views of the program's results. In eager
-//! mode what comes to others may come through them.
+//! Outputs that are made in eager mode after the program has run: views of the program's results. In eager mode the
+//! gradients of other outputs may flow through them.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::backend::graph::outputs::StepNumbers;
 
 /// How an output is made.
 pub(crate) struct Made {
-    /// The index among the outputs.
+    /// Its index among the outputs.
     pub(crate) place: usize,
-    /// The program's result that it is made from; else it is made from what the program is given.
+    /// The index of the program's result that it is made from; `None` if it is made from an input.
     pub(crate) root: Option<usize>,
-    /// Whether gradients come through it from another output.
+    /// True if the gradient of another output flows through it.
     pub(crate) is_through: bool,
 }
 
-/// One that was made.
+/// An output that was made in one run.
 pub(super) struct MadeOutput {
     pub(super) place: usize,
     pub(super) root: usize,
     pub(super) is_through: bool,
     pub(super) tensor: WeakRef,
-    /// The numbers that it was made with.
+    /// The numbers that its steps take in this run.
     pub(super) numbers: StepNumbers,
 }
 
 impl PastRun {
-    /// Notes the outputs that were made, if gradients come through one of them.
+    /// Notes the outputs that were made, if gradients flow through one of them.
     pub(crate) fn note_made(
         self: &Arc<Self>,
         made: &[Made],
@@ -62,7 +62,7 @@ impl PastRun {
                 roots.push(root);
             }
         }
-        // What is given to the program then, which is known when a pass has come to all of its results.
+        // The gradient that the program gets for these results is known when a pass has reached all of them.
         for at in roots {
             let run = Arc::clone(self);
             hook(&results.get_item(at)?, move |gradient| run.late.instead(gradient.py(), at))?;
@@ -75,13 +75,13 @@ impl PastRun {
         self.made.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether gradients come through the output from another one.
+    /// True if the gradient of another output flows through this one.
     pub(super) fn is_through(&self, place: usize) -> bool {
         self.made().iter().any(|made| made.place == place && made.is_through)
     }
 }
 
-/// Stands for an output that is made, where results are known by their indices.
+/// The key that stands for a made output where results are identified by their indices.
 pub(crate) fn key(place: usize) -> usize {
     usize::MAX - place
 }

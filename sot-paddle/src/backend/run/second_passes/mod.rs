@@ -1,14 +1,14 @@
-//! Backward passes through graphs. A program is one node of the backward pass, which eager mode's many operations are
-//! not, and lacks three things:
+//! Backward passes through graphs. In a backward pass a program is one node, where eager mode has a node for each
+//! operation. So a program lacks three things:
 //!
-//! - *Second gradients.* To them the backward pass of a program is a constant, and what flows through it is left out
-//!   without a word.
-//! - *A second pass.* Once one has run, the program's memory is freed or another run's. Passes through two results that
-//!   have no operation in common, and that eager mode keeps apart, are a second pass to it.
-//! - *Hooks and gradients inside.* What one result is of another shows nowhere.
+//! - *Second gradients.* The backward pass of a program is a constant to them: gradients that should flow through it
+//!   are silently left out.
+//! - *A second pass.* Once a pass has run, the program's memory is freed or used by another run. Passes through two
+//!   results that have no operation in common are independent in eager mode; to a program they are two passes.
+//! - *Hooks and gradients inside.* The gradient of one result with respect to another is not visible.
 //!
-//! [`strategy`] decides whether a graph is called operation by operation, which has all of it, or is a program. The
-//! others serve programs:
+//! [`strategy`] decides whether a graph is called operation by operation, which has all three, or runs as a program.
+//! The other modules serve programs:
 //!
 //! | module | |
 //! |---|---|
@@ -17,10 +17,10 @@
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
-//! | `unreached`, `gradient_flags` | what `backward` leaves on leaves: gradients that are none, and their `stop_gradient` |
+//! | `unreached`, `gradient_flags` | what `backward` leaves on leaves that no gradient reaches; flags of gradients |
 //!
-//! What Paddle cannot do with a program is made from the run's statements, called one by one
-//! (`sot/_second_passes.py`). Where that is impossible, the pass is an error that says what to do.
+//! What Paddle cannot do with a program is computed from the run's statements, called one by one
+//! (`sot/_second_passes.py`). Where that is impossible, the pass raises an error that says what to do.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -53,10 +53,10 @@ pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
 pub(crate) use watch::{are_everywhere, register, reset, watch};
 
-/// What is called in the place of a function: it is given that function and the arguments.
+/// A function that is called in the place of another one: it is given that function and the arguments.
 pub(crate) type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
 
-/// Puts `instead` in the place of a function.
+/// Replaces the function `name` of `module` by `instead`.
 pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -> PyResult<()> {
     let function = module.getattr(name)?.unbind();
     let watched = move |py: Python<'_>, args: &[Bound<'_, PyAny>]| instead(function.bind(py), args).map(Bound::unbind);
@@ -71,20 +71,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a backward pass may come to it.
+/// True if a backward pass may reach the tensor.
 fn takes_hook(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is = |name| result.getattr(name)?.is_truthy();
     Ok(!is(intern!(result.py(), "stop_gradient"))? && !is(intern!(result.py(), "is_leaf"))?)
 }
 
-/// Calls `on_pass` with the gradient whenever a backward pass comes to the tensor; what it gives takes the gradient's
-/// place.
+/// Calls `on_pass` with the gradient whenever a backward pass reaches the tensor. The gradient that `on_pass`
+/// returns, if any, replaces it.
 fn hook<'py>(
     tensor: &Bound<'py, PyAny>,
     on_pass: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
 ) -> PyResult<Hook<'py>> {
     let py = tensor.py();
-    // Paddle calls it in the middle of its own work: no handler of a signal raises there.
+    // Paddle calls the hook in the middle of its own work, so no signal handler may raise there.
     let hook = cpython::fastcall(py, "hook", "", move |py, gradient| {
         let _signals = cpython::defer_signals(py);
         Ok(on_pass(&gradient[0])?.unwrap_or_else(|| py.None()))
@@ -93,7 +93,7 @@ fn hook<'py>(
     Ok(Hook { tensor: tensor.clone(), id })
 }
 
-/// A hook on a tensor, by Paddle's number.
+/// A hook on a tensor, with the number by which Paddle removes it.
 struct Hook<'py> {
     tensor: Bound<'py, PyAny>,
     id: Bound<'py, PyAny>,

@@ -1,5 +1,5 @@
-//! Gradients that are asked for by some tensors, which `paddle.grad` gives: where a program stands in the way, they are
-//! made from its statements.
+//! `paddle.grad`: gradients with respect to given tensors. If a program stands in the way, they are computed from its
+//! statements.
 
 use std::sync::{Arc, Weak};
 
@@ -12,9 +12,9 @@ use super::results::{self, ResultOf};
 use super::watch::{flag, refuse_program, run, ERROR_BY_RESULT};
 use super::{late_hooks, made, module, past_run, rehearsal, unreached, Hook, PastRun};
 
-/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have
-/// one, whether they are by the inputs only, whether some of those may not be reached, and what no gradient goes
-/// through.
+/// Replaces the function behind `paddle.grad`. `args`: outputs, inputs, weights, whether the graph is kept, whether
+/// the gradients have gradients (`create_graph`), whether only the inputs get gradients, whether some inputs may be
+/// unreached, and the tensors that no gradient flows through.
 pub(super) fn run_partial_grad<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -29,7 +29,7 @@ pub(super) fn run_partial_grad<'py>(
                 hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at, place });
             }
-            // The pass for gradients that are to have some goes no further than to it.
+            // A pass for gradients with gradients stops at this result.
             Some(ResultOf::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
             Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
             Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
@@ -84,8 +84,8 @@ pub(super) fn run_partial_grad<'py>(
     })
 }
 
-/// Views that were made from results of the run are to keep what comes to them, in passes that go no further than to
-/// programs, for what stands for them.
+/// Makes views of the run's results hold back the gradients that reach them, in passes that stop at programs; the
+/// statements' results use these gradients instead.
 fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
     match run.upgrade() {
         Some(run) if !run.made().is_empty() => match run.late_hooks(py)? {
@@ -96,16 +96,16 @@ fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
     }
 }
 
-/// A result of a program that a gradient is asked for by, and its place among all inputs.
+/// A result of a program with respect to which a gradient is asked for, and its index among all inputs.
 struct Wanted {
     run: Weak<PastRun>,
     at: usize,
     place: usize,
 }
 
-/// What no gradient goes through.
+/// The tensors that no gradient flows through.
 struct Stopped<'py> {
-    /// Results of programs that have several.
+    /// Results of programs with several results.
     results: Vec<(Weak<PastRun>, usize)>,
     others: Vec<Bound<'py, PyAny>>,
 }
@@ -138,8 +138,9 @@ impl<'py> Stopped<'py> {
     }
 }
 
-/// Gradients by results of programs that have several, or that do not go through some: from their statements, called
-/// one by one. `inputs` are the others. `None` if that cannot be.
+/// Computes gradients with respect to results of programs with several results, or gradients that do not flow through
+/// such results, from statements that are called one by one. `inputs` are the other tensors. `None` if that is
+/// impossible.
 fn by_results<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -182,7 +183,7 @@ fn by_results<'py>(
     }
     let given = PyTuple::new(py, &first[..3])?;
     let asked = (count, flag(args, 4)?, flag(args, 6)?, passed.has_hooks(py));
-    // What is asked for in `args` is in the rest of `first`, but for second gradients.
+    // The arguments for the second call: `first` has the same flags as `args`, except for second gradients.
     first[4] = args[4].clone();
     let made = again(function, &first, &passed.kept, |module, up_to_programs| {
         module.call_method1("by_results", (up_to_programs, given, gradients, places, (by_result, no_gradients), asked))
@@ -190,9 +191,8 @@ fn by_results<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs,
-/// inputs and weights.
-/// `kept` are the runs that it stops at.
+/// Does `work`, which is given a function that runs a pass up to programs: `function` with `args`, except for outputs,
+/// inputs and weights. `kept` are the runs that this pass stops at.
 fn again<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -207,7 +207,7 @@ fn again<'py>(
             hooks.extend(run.vary_inputs(py)?);
         }
     }
-    // It keeps the graph, and some inputs may not be reached.
+    // The pass keeps the graph, and some inputs may be unreached.
     let mut rest = args[3..].to_vec();
     (rest[0], rest[3]) = (yes(py), yes(py));
     let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
@@ -229,8 +229,8 @@ fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
     PyBool::new(py, true).to_owned().into_any()
 }
 
-/// What Python sees of them: the number of the run, what calls its statements again, the result's index and the
-/// gradient.
+/// Converts gradients that have reached programs for Python: number of the run, function that calls its statements
+/// again, index of the result, gradient.
 fn as_list(py: Python<'_>, met: Vec<Met>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for Met { run, result, gradient } in met {

@@ -1,4 +1,4 @@
-//! The backward passes that are running, and what each has met.
+//! The backward passes that are running, and what each has reached.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,56 +12,56 @@ use super::unreached::Partly;
 use super::PastRun;
 use crate::backend::run::collector::{Collector, Stretch};
 
-/// A backward pass that is running.
+/// A backward pass.
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
     pub(super) id: u64,
     pub(super) kind: PassKind,
-    /// Whether it went through a program.
+    /// True if it has reached a program.
     pub(super) through_program: bool,
-    /// Whether another one went through a program before it.
+    /// True if it has reached a run that another pass has gone through before.
     pub(super) is_second: bool,
-    /// The error that it was stopped with before one.
+    /// The error with which it was stopped at a program.
     pub(super) stopped: Option<&'static str>,
     pub(super) hooks: Hooks,
 }
 
-/// Whether a pass calls hooks. Where gradients are made several times, one pass of these does.
+/// Whether a pass calls hooks. If gradients are computed several times, only one of the passes calls hooks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hooks {
     Called,
     Muted,
-    /// At least one was to be called.
+    /// Muted, and at least one hook would have been called.
     MutedSome,
 }
 
-/// What a pass does with what it goes through.
+/// What a pass does with the graph that it goes through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PassKind {
-    /// Lets go of it.
+    /// Releases the graph.
     Frees,
-    /// Leaves it as it is, and does not say that it is for another pass.
+    /// Keeps the graph, without saying that another pass follows.
     Leaves,
-    /// Keeps it for another pass.
+    /// Keeps the graph for another pass.
     Keeps,
-    /// Keeps it; what comes to a program is taken down and goes no further.
+    /// Keeps the graph. Gradients that reach a program are recorded and go no further.
     StopsAtPrograms,
 }
 
 impl PassKind {
-    /// Whether another pass is to come.
+    /// True if another pass follows.
     pub(super) fn is_for_another(self) -> bool {
         matches!(self, PassKind::Keeps | PassKind::StopsAtPrograms)
     }
 
-    /// Whether another pass may come.
+    /// True if another pass may follow.
     pub(super) fn may_be_followed(self) -> bool {
         self != PassKind::Frees
     }
 }
 
 impl Pass {
-    /// One that began before passes were looked at.
+    /// A pass that began before passes were watched.
     pub(super) const UNKNOWN: Pass = Pass {
         id: 1,
         kind: PassKind::Frees,
@@ -76,7 +76,7 @@ impl Pass {
         Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
     }
 
-    /// One after which the gradients are made again if it meets a program.
+    /// A pass without hooks: if it reaches a program, the gradients are computed again.
     pub(super) fn mute(kind: PassKind) -> Self {
         Pass { hooks: Hooks::Muted, ..Pass::new(kind) }
     }
@@ -85,17 +85,17 @@ impl Pass {
 /// A pass while it runs.
 pub(super) struct Running {
     pub(super) pass: Pass,
-    /// That in which it makes executors with the collector of the last program.
+    /// While it lives, executors are made with the collector of the last program that the pass reached.
     pub(super) stretch: Option<Stretch>,
-    /// What programs have been given, as it was.
+    /// `sot._second_passes.Kept` of the tensors that programs were given, by identity.
     pub(super) given: Option<Py<PyDict>>,
     /// The runs of programs that it has gone through and keeps.
     pub(super) kept: Vec<Arc<PastRun>>,
-    /// The leaves without a gradient that the runs it has come to were given.
+    /// Leaves without a gradient among the inputs and parameters of the runs that it has reached.
     pub(super) leaves: Vec<Py<PyAny>>,
-    /// What has come to programs and went no further.
+    /// Gradients that have reached programs and went no further.
     pub(super) met: Vec<Met>,
-    /// The programs that it has come to from some of their results.
+    /// Runs that it has reached from some of their results.
     pub(super) partly: Vec<Partly>,
 }
 
@@ -112,13 +112,13 @@ impl Running {
         }
     }
 
-    /// Whether there are hooks that it has not called, or that are on what it has not come to.
+    /// True if there are hooks that the pass has not called, or hooks on results that it has not reached.
     pub(super) fn has_hooks(&self, py: Python<'_>) -> bool {
         self.pass.hooks == Hooks::MutedSome || self.kept.iter().any(|run| run.late.get(py).is_some())
     }
 }
 
-/// The gradient that has come to a result of a program.
+/// A gradient that has reached a result of a program.
 pub(super) struct Met {
     pub(super) run: Arc<PastRun>,
     pub(super) result: usize,
@@ -126,12 +126,12 @@ pub(super) struct Met {
 }
 
 thread_local! {
-    /// Those of this thread, the innermost last: recomputed parts and Python's own gradients ask for others inside of
-    /// one.
+    /// The running passes of this thread, the innermost last: recomputed parts and Python's own gradients start passes
+    /// inside a pass.
     pub(super) static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Looks at the pass that is running in this thread.
+/// Calls `look` with the pass that is running in this thread.
 pub(super) fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
     RUNNING.with_borrow_mut(|running| match running.last_mut() {
         Some(running) => look(&mut running.pass),
@@ -139,7 +139,7 @@ pub(super) fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
     })
 }
 
-/// Takes down the gradient that has come to a result of a program.
+/// Records the gradient that has reached a result of a program.
 pub(super) fn note_gradient(run: &Arc<PastRun>, result: usize, gradient: &Bound<'_, PyAny>) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running.last_mut() {
@@ -148,7 +148,7 @@ pub(super) fn note_gradient(run: &Arc<PastRun>, result: usize, gradient: &Bound<
     });
 }
 
-/// The pass that is running comes to a run that was given these leaves.
+/// Records that the running pass has reached a run that was given these leaves.
 pub(super) fn note_leaves(leaves: Vec<Bound<'_, PyAny>>) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running.last_mut() {
@@ -157,7 +157,7 @@ pub(super) fn note_leaves(leaves: Vec<Bound<'_, PyAny>>) {
     });
 }
 
-/// The pass that is running keeps what it has gone through.
+/// Records that the running pass keeps this run.
 pub(super) fn note_run(run: &Arc<PastRun>) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running.last_mut() {
@@ -166,7 +166,7 @@ pub(super) fn note_run(run: &Arc<PastRun>) {
     });
 }
 
-/// What the pass that is running keeps of what programs have been given.
+/// Returns the dict in which the running pass keeps copies of what programs were given.
 pub(super) fn kept(py: Python<'_>) -> Bound<'_, PyDict> {
     RUNNING.with_borrow_mut(|running| match running.last_mut() {
         Some(running) => running.given.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone(),
@@ -174,11 +174,11 @@ pub(super) fn kept(py: Python<'_>) -> Bound<'_, PyDict> {
     })
 }
 
-/// The executor that the pass makes next has this collector.
+/// Makes the next executor of the running pass use this collector.
 pub(super) fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
     let _exceptions = cpython::hold_exceptions(py);
     let stretch = Stretch::new(py, collector)?;
-    // What goes lets the flag be what it was, in Python: not while the list is borrowed.
+    // Dropping the former stretch sets the flag back, in Python: that must not happen while the list is borrowed.
     let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {
         Some(running) => std::mem::replace(&mut running.stretch, stretch),
         None => stretch,

@@ -1,6 +1,7 @@
-//! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that
-//! keeps the graph has the scope kept as well, what is in it, and copies of what the program was given: for the next
-//! one it is put back into that scope, if that gives the same. Where it cannot be kept, the program runs again.
+//! Runs of programs, and what backward passes find of them. The first pass through a run finds all that it reads. A
+//! pass that keeps the graph also keeps the scope, its contents, and copies of what the program was given. For the
+//! next pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept, the
+//! program runs again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,14 +22,14 @@ use super::{hook, locked, module, takes_hook, Hook};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::{Graph, Inputs};
 
-/// What a scope and the run that was last in it know of each other.
+/// Links a scope with the run that used it last.
 #[derive(Debug)]
 pub(crate) struct Tenancy {
-    /// The run that has the scope.
+    /// The number of the run that uses the scope.
     run: AtomicU64,
-    /// Whether that run keeps it: no other one is to have it.
+    /// True if that run keeps the scope, so that no other run may use it.
     kept: AtomicBool,
-    /// Whether the scope's first backward pass, which makes an executor of its own, is still to come.
+    /// True until the first backward pass in the scope, which makes an executor of its own.
     makes_executor: AtomicBool,
 }
 
@@ -44,51 +45,52 @@ impl Tenancy {
 
 /// A run of a program with gradients.
 pub(crate) struct PastRun {
-    /// Of two runs the later one has the greater number.
+    /// Numbers increase: a later run has a greater number.
     pub(super) number: u64,
     tenancy: Arc<Tenancy>,
     collector: Collector,
-    /// Whether some of its results come from what others do not.
+    /// True if some inputs or parameters matter to some of its results only.
     is_partial: bool,
-    /// The last pass that has gone through it.
+    /// The id of the last pass that has gone through the run; 0 if none has.
     pass: AtomicU64,
-    /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
+    /// What is needed to repeat the run, until a pass releases it. The lock is never held over a call into Python.
     given: Mutex<Option<GivenValues>>,
-    /// The results of the program that has filled the scope again: when they go, Paddle empties it.
+    /// The results of the program that has filled the scope again. Paddle empties the scope when they are dropped.
     filled: Mutex<Option<Py<PyAny>>>,
-    /// What its statements have given when they were called, each time: gradients of gradients come to those in the
-    /// place of the results.
+    /// The results of its statements, for each time that they were called. Second gradients reach these tensors
+    /// instead of the results.
     called: Mutex<Vec<Py<PyDict>>>,
     pub(super) late: LateHooks,
-    /// Outputs of the graph that were made from its results, if gradients come through one of them.
+    /// Outputs that were made from its results, if gradients flow through one of them.
     pub(super) made: OnceLock<Vec<MadeOutput>>,
 }
 
 struct GivenValues {
     graph: Arc<Graph>,
     inputs: Py<PyTuple>,
-    /// What its statements are given instead, if that is not the same.
+    /// The inputs for its statements, if these differ from those of the program.
     for_statements: Option<Py<PyTuple>>,
     parameters: Py<PyTuple>,
     scope: Py<PyList>,
-    /// That of the random numbers before it, if it draws some.
+    /// The state of the random numbers before the run, if it draws some.
     random_state: Option<Py<PyAny>>,
-    /// `sot._second_passes.Kept` of all inputs and parameters, by identity: what they were when a pass first kept them.
+    /// `sot._second_passes.Kept` of all inputs and parameters, by identity: copies of their state when a pass first
+    /// kept them.
     kept: Option<Py<PyDict>>,
-    /// `sot._second_passes.Saved`: what the first pass found in the scope.
+    /// `sot._second_passes.Saved`: the contents of the scope that the first pass found.
     saved: Option<Py<PyAny>>,
     _alive: Alive,
 }
 
-/// How many runs there are that no pass has let go of.
+/// Number of runs that no pass has released.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether there are any.
+/// True if there are such runs.
 pub(super) fn are_alive() -> bool {
     ALIVE.load(Ordering::Relaxed) > 0
 }
 
-/// Counts as one of those.
+/// Counts one run in [`ALIVE`] while it lives.
 struct Alive;
 
 impl Alive {
@@ -105,7 +107,7 @@ impl Drop for Alive {
 }
 
 impl PastRun {
-    /// One that has just been.
+    /// Records a run that has just ended.
     pub(crate) fn new(
         graph: &Arc<Graph>,
         (inputs, parameters): (&Inputs<'_>, &Bound<'_, PyTuple>),
@@ -141,8 +143,8 @@ impl PastRun {
         }
     }
 
-    /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is
-    /// that a pass comes through, before the node.
+    /// Watches the passes that reach the results. Before a node runs, Paddle calls the hooks on all of its results,
+    /// whichever of them a pass comes through.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         let is_only = results.len()? == 1;
@@ -161,7 +163,7 @@ impl PastRun {
         Ok(run)
     }
 
-    /// A pass comes to a result with this gradient; gives what is to go on instead.
+    /// Called when a pass reaches a result with this gradient. Returns the gradient that goes on instead, if any.
     fn enter(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = gradient.py();
         let pass = with_running(|pass| {
@@ -186,7 +188,7 @@ impl PastRun {
         module(py)?.call_method1("nought", (gradient,)).map(|nought| Some(nought.unbind()))
     }
 
-    /// Has the pass know the leaves that the run was given and that have no gradient.
+    /// Records the leaves without a gradient that the run was given with the running pass.
     fn note_leaves(&self, py: Python<'_>) -> PyResult<()> {
         let given =
             locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
@@ -197,7 +199,7 @@ impl PastRun {
         Ok(())
     }
 
-    /// Has the pass know what only some results come from.
+    /// Records the inputs and parameters that only some results depend on with the running pass.
     fn look_at_partial(&self, py: Python<'_>) -> PyResult<()> {
         let given = locked(&self.given)
             .as_ref()
@@ -211,7 +213,7 @@ impl PastRun {
         }
     }
 
-    /// A pass comes to it.
+    /// Called when a pass reaches the run for the first time.
     fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
         if !is_first {
             if !self.fill(py)? {
@@ -228,7 +230,7 @@ impl PastRun {
                 self.graph().inspect(|graph| graph.flow.chances.take());
                 self.keep(py)?;
             }
-            // The hooks are still to be called.
+            // The hooks are called later, and need the run.
             PassKind::Frees if self.late.call_again() => {}
             PassKind::Frees => self.let_go(),
         }
@@ -238,8 +240,9 @@ impl PastRun {
         Ok(())
     }
 
-    /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes
-    /// before it that are given such make nodes for second gradients that end the process when a pass comes to them.
+    /// Makes the gradients that reach the inputs variable, until the hooks in the result are removed. A program's
+    /// gradients are constants; earlier nodes that get constants make nodes for second gradients that end the process
+    /// when a pass reaches them.
     pub(super) fn vary_inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Hook<'py>>> {
         let inputs = locked(&self.given).as_ref().map(|given| given.inputs.bind(py).clone());
         let mut hooks = Vec::new();
@@ -253,8 +256,8 @@ impl PastRun {
         Ok(hooks)
     }
 
-    /// Adds tensors such that whoever asks for gradients by them asks for passes through this run. `false` if none may
-    /// come.
+    /// Adds tensors to `sources` such that a pass for gradients with respect to them goes through this run. `false` if
+    /// no pass may reach it.
     pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
         let given =
             locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
@@ -275,18 +278,18 @@ impl PastRun {
         Ok(true)
     }
 
-    /// The graph, until a pass lets go of the run.
+    /// The graph, until a pass releases the run.
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
         locked(&self.given).as_ref().map(|given| Arc::clone(&given.graph))
     }
 
-    /// Lets go of what it takes to do it again.
+    /// Releases what is needed to repeat the run.
     pub(super) fn let_go(&self) {
         let given = locked(&self.given).take();
         drop(given);
     }
 
-    /// What has stood for a result when its statements were called.
+    /// Returns the tensors that stood for result `at` when the statements were called.
     pub(super) fn called<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let called: Vec<_> = locked(&self.called).iter().map(|results| results.clone_ref(py)).collect();
         let mut found = Vec::new();
@@ -299,7 +302,7 @@ impl PastRun {
         Ok(found)
     }
 
-    /// Makes it possible to go through it again.
+    /// Prepares the run for another pass.
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
         self.keep_given(py)?;
@@ -319,7 +322,7 @@ impl PastRun {
         Ok(())
     }
 
-    /// Makes it possible to call its statements again.
+    /// Copies what the statements were given, so that they can be called again.
     pub(super) fn keep_given(&self, py: Python<'_>) -> PyResult<()> {
         let tensors = match locked(&self.given).as_ref() {
             Some(given) if given.kept.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
@@ -334,7 +337,7 @@ impl PastRun {
         Ok(())
     }
 
-    /// Whether the next pass finds what eager mode finds where the scope is as the first pass found it.
+    /// True if the scope as the first pass found it gives the next pass the same as eager mode.
     fn may_be_filled(&self, py: Python<'_>) -> PyResult<bool> {
         let known = locked(&self.given).as_ref().and_then(|given| {
             let kept = given.kept.as_ref()?.clone_ref(py);
@@ -354,12 +357,12 @@ impl PastRun {
         module(py)?.call_method1("may_be_filled", (kept, given, viewed))?.is_truthy()
     }
 
-    /// Has the scope be as the first pass found it. `false` if that is impossible.
+    /// Restores the scope to the state that the first pass found. `false` if that is impossible.
     fn fill(&self, py: Python<'_>) -> PyResult<bool> {
         if self.tenancy.run.load(Ordering::Relaxed) != self.number {
             return Ok(false);
         }
-        // These first: with them the scope is emptied.
+        // The former results are dropped first, because that empties the scope.
         let former = locked(&self.filled).take();
         drop(former);
         if !self.may_be_filled(py)? {
@@ -378,8 +381,8 @@ impl PastRun {
         Ok(is_filled)
     }
 
-    /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is
-    /// impossible or not the same.
+    /// Calls the graph's statements one by one. Returns a dict with the tensor of each result. `None` if that is
+    /// impossible, or may give other results.
     pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
         if let Some(results) = &results {
@@ -392,7 +395,7 @@ impl PastRun {
         Ok(results)
     }
 
-    /// The same for leaves in the memory of what it was given.
+    /// Like [`Self::call_again`], with leaves that share the memory of the inputs and parameters in their place.
     pub(super) fn call_apart(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.again(py, |graph, _, inputs, parameters, _| {
             let (py, graph) = (inputs.py(), Arc::clone(graph));
@@ -402,8 +405,8 @@ impl PastRun {
         })
     }
 
-    /// Does `work`, with what the program and what the statements were given. `None` if that may not give what it gave
-    /// before.
+    /// Does `work` with what the program and the statements were given. `None` if the results may differ from those of
+    /// the run.
     fn again(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! The random numbers of a program's runs. One that is done again must draw those that it has drawn.
+//! The random numbers of a program's runs. A run that is repeated must draw the same numbers.
 
 use std::sync::OnceLock;
 
@@ -7,12 +7,12 @@ use sot_core::cpython;
 
 use super::module;
 
-/// Whether a program draws random numbers, once it has run.
+/// Whether a program draws random numbers; unknown until it has run.
 #[derive(Debug, Default)]
 pub(crate) struct Random(OnceLock<bool>);
 
 impl Random {
-    /// Does `run`, and gives the state of the random numbers before it if it draws some.
+    /// Does `run`, and returns the state of the random numbers before it, if the program draws some.
     pub(crate) fn around<T>(
         &self,
         py: Python<'_>,
@@ -28,7 +28,7 @@ impl Random {
                 let _quiet = cpython::suspend(py);
                 module(py)?.call_method1("draws_since", (&state,))?.is_truthy()?
             };
-            // Another thread may have said so meanwhile.
+            // Another thread may have set the same value meanwhile.
             let _ = self.0.set(draws);
         }
         Ok((result, Some(state).filter(|_| self.0.get() == Some(&true))))

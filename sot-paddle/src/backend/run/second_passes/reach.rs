@@ -1,5 +1,5 @@
-//! What of a graph a backward pass comes to from which of its results. A program is one node of the backward pass: it
-//! lets go of all of it, and gives zeros to what only results come from that it was not made for.
+//! Which parts of a graph a backward pass reaches from which results. A program is one node of the backward pass: it
+//! releases the whole graph, and gives zeros to inputs that only unreached results depend on.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,26 +13,26 @@ use crate::backend::memory::views::VIEWS;
 /// Results of a program, by index.
 pub(super) type Results = BTreeSet<usize>;
 
-/// How a program's results come from its operations, inputs and parameters.
+/// How a program's results depend on its operations, inputs and parameters.
 pub(crate) struct Reach {
-    /// All that have gradients.
+    /// All results with gradients.
     all: Results,
-    /// Of each operation those that it has gradients of.
+    /// For each operation, the results whose gradients flow to it.
     together: HashSet<Results>,
-    /// Of each value that nothing in the program computes those that gradients come to it from.
+    /// For each value that the program does not compute, the results whose gradients flow to it.
     sources: HashMap<u64, Results>,
-    /// The values of which there are views in eager mode, by the operations' names.
+    /// The values of which the program makes views in eager mode, decided by the operations' names.
     viewed: HashSet<u64>,
 }
 
-/// What a program is given, by index.
+/// An input or a parameter of a program, by index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramInput {
     Input(usize),
     Parameter(usize),
 }
 
-/// What only some results come from.
+/// An input or parameter that only some results depend on.
 #[derive(Debug)]
 pub(crate) struct Partial {
     pub(super) given: ProgramInput,
@@ -40,7 +40,7 @@ pub(crate) struct Partial {
 }
 
 impl Reach {
-    /// That of the values that a program gives.
+    /// Follows gradients back from the results of a program.
     pub(crate) fn of(program: &Bound<'_, PyAny>, results: &Bound<'_, PyList>) -> PyResult<Self> {
         let (mut all, mut sources) = (Results::new(), HashMap::<u64, Results>::new());
         for (at, result) in results.iter().enumerate() {
@@ -53,7 +53,7 @@ impl Reach {
         let operations: Vec<Bound<'_, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
         for operation in operations.iter().rev() {
             let given: Vec<Bound<'_, PyAny>> = operation.call_method0("operands_source")?.extract()?;
-            // What is given nothing is an input or a parameter.
+            // An operation without operands is an input or a parameter.
             if given.is_empty() {
                 continue;
             }
@@ -82,8 +82,8 @@ impl Reach {
         Ok(Reach { all, together, sources, viewed })
     }
 
-    /// Whether two results come from no differentiable operation in common. A pass that lets go of the graph lets go,
-    /// in eager mode, of the operations that it goes through: another one may come from the other result.
+    /// True if two results have no differentiable operation in common. In eager mode, a pass that releases the graph
+    /// releases only the operations that it goes through, so another pass may come from the other result.
     pub(crate) fn has_apart(&self) -> bool {
         let are_apart = |one: &usize, other: &usize| {
             !self.together.iter().any(|together| together.contains(one) && together.contains(other))
@@ -91,7 +91,7 @@ impl Reach {
         self.all.iter().any(|one| self.all.range(..one).any(|other| are_apart(one, other)))
     }
 
-    /// The inputs and parameters that there are views of.
+    /// The inputs and parameters that the program makes views of.
     pub(crate) fn viewed(
         &self,
         inputs: &Bound<'_, PyList>,
@@ -106,7 +106,7 @@ impl Reach {
         Ok(found)
     }
 
-    /// The inputs and parameters that only some results come from.
+    /// The inputs and parameters that only some results depend on.
     pub(crate) fn partial(&self, inputs: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<Vec<Partial>> {
         let mut found = Vec::new();
         for (given, value) in all_given(inputs, parameters) {

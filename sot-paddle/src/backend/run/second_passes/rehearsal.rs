@@ -1,5 +1,5 @@
-//! Rehearsals: runs that verify mode takes back, and the passes through them. What a graph becomes is decided by the
-//! program's own runs and passes, so that a verified program runs the same graphs in the same way.
+//! Rehearsals: runs that verify mode takes back, and the passes through them. They do not count when the strategy of a
+//! graph is decided, so that a verified program runs the same graphs in the same way as an unverified one.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -9,22 +9,22 @@ thread_local! {
     static PASS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the runs of graphs in this thread are rehearsals.
+/// True if the runs of graphs in this thread are rehearsals.
 pub(super) fn are_runs() -> bool {
     RUNS.get()
 }
 
-/// Whether the backward pass that begins in this thread is the last one through a rehearsal.
+/// True if the backward pass that begins in this thread is the only one through a rehearsal.
 pub(super) fn is_pass() -> bool {
     PASS.get()
 }
 
-/// Does something in which the runs of graphs are rehearsals.
+/// Does `work`, in which the runs of graphs are rehearsals.
 pub(crate) fn rehearse_runs<T>(work: impl FnOnce() -> T) -> T {
     with(&RUNS, work)
 }
 
-/// Makes the only backward pass through a rehearsal.
+/// Does `work`, which is the only backward pass through a rehearsal.
 pub(crate) fn rehearse_pass<T>(work: impl FnOnce() -> T) -> T {
     with(&PASS, work)
 }
@@ -34,7 +34,7 @@ fn with<T>(flag: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A flag that is set back when this goes.
+/// Sets a flag back when it is dropped.
 struct Flag {
     flag: &'static LocalKey<Cell<bool>>,
     before: bool,

@@ -1,5 +1,6 @@
-//! Gradients by what a graph has given. A program is one node of the backward pass: what one of its results is of
-//! another shows nowhere, and by one of several Paddle gives no gradient at all, or that of another.
+//! Gradients with respect to results of a graph. A program is one node of the backward pass. The gradient of one
+//! result with respect to another is not visible, and with respect to one of several results Paddle gives no gradient,
+//! or that with respect to another result.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, Weak};
@@ -10,28 +11,28 @@ use sot_core::cpython::WeakRef;
 use super::trial::Passes;
 use super::{locked, takes_hook, PastRun};
 
-/// What a tensor is a result of.
+/// What produced a tensor.
 #[derive(Clone)]
 pub(super) enum ResultOf {
-    /// A first run, operation by operation; whether gradients come through it from another result.
+    /// A first run, operation by operation. True if the gradient of another result flows through the tensor.
     Trial(Weak<Passes>, bool),
-    /// A run of a program that has several; the index among them.
+    /// A run of a program with several results, and the index of the result.
     Program(Weak<PastRun>, usize),
-    /// A run of a program that has no other. Only its hooks count: Paddle knows gradients by it.
+    /// A run of a program with one result. Only its hooks matter: Paddle computes gradients with respect to it.
     Only(Weak<PastRun>),
-    /// A run of a program, from one of whose results it was made; the index among the outputs.
+    /// A view that was made from a result of a run, and its index among the outputs.
     Made(Weak<PastRun>, usize),
-    /// It was made from what a program was given; gradients come through it from a result.
+    /// A view that was made from an input of a program. The gradient of a result flows through it.
     MadeOfInput,
 }
 
-/// Results that are alive, and some that were, by address.
+/// Results by address; some entries may be of dead results.
 static RESULTS: Mutex<BTreeMap<usize, (WeakRef, ResultOf)>> = Mutex::new(BTreeMap::new());
 
-/// From so many on the dead are looked for.
+/// Number of entries from which on dead results are removed.
 const MANY: usize = 256;
 
-/// Notes the results that a gradient may be asked for by.
+/// Notes the results with respect to which a gradient may be asked for.
 pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<ResultOf>) -> PyResult<()> {
     let mut found = Vec::new();
     for (at, result) in results.try_iter()?.enumerate() {
@@ -44,7 +45,7 @@ pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Resu
     Ok(())
 }
 
-/// Notes those that are known to take hooks.
+/// Notes results that are known to take hooks.
 pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, ResultOf)>) {
     let mut known = locked(&RESULTS);
     if known.len() >= MANY {
@@ -53,7 +54,7 @@ pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, ResultOf)>) {
     known.extend(found.into_iter().map(|(result, of)| (result.address(), (result, of))));
 }
 
-/// What the tensor is a result of.
+/// Returns what produced the tensor, if it is a result of a graph.
 pub(super) fn origin(tensor: &Bound<'_, PyAny>) -> Option<ResultOf> {
     let known = locked(&RESULTS);
     let (result, of) = known.get(&(tensor.as_ptr() as usize))?;

@@ -1,9 +1,9 @@
-//! How a graph that backward passes may follow is called.
+//! How a graph is called that backward passes may go through.
 //!
-//! [`Replay`] is the plain way: in the backward pass each operation is a node of its own, as in eager mode, and
-//! whatever pass comes finds what it finds there. [`OneNode`] is the fast one: a program, with all that the other
-//! modules do about what its single node lacks. [`FirstRuns`] replays until a backward pass has come, and takes one of
-//! the two then. [`Exceptions`] replays the runs that no program can stand for.
+//! [`Replay`] is the plain strategy: each operation is a node of the backward pass, as in eager mode, so every pass
+//! works. [`OneNode`] is the fast one: a program, with the other modules supplying what its single node lacks.
+//! [`FirstRuns`] replays until a backward pass has come, and then chooses one of the two. [`Exceptions`] replays runs
+//! for which no program is possible.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -17,14 +17,14 @@ use super::{are_everywhere, locked, watch};
 use crate::backend::graph::planned::Planned;
 use crate::backend::run::{saved_tensors, Graph};
 
-/// A way of calling a graph that backward passes may follow.
+/// A way of calling a graph that backward passes may go through.
 trait Strategy: Send + Sync + 'static {
-    /// One run.
+    /// Runs the graph once.
     fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// The callable of a graph with gradients; `calls` calls its statements one by one. Who says by `MIN_GRAPH_SIZE` which
-/// graphs are programs gets the program at once.
+/// Makes the callable of a graph with gradients. `calls` calls its statements one by one. If the user says by
+/// `MIN_GRAPH_SIZE` which graphs become programs, the graph is a program from the first run.
 pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
     if are_everywhere() {
         return Ok(calls);
@@ -48,7 +48,7 @@ fn callable_of(py: Python<'_>, strategy: impl Strategy) -> PyResult<Py<PyAny>> {
     cpython::graph_function(py, move |py, inputs| strategy.call(py, inputs).map(Bound::unbind))
 }
 
-/// The graph's statements, called one by one in eager mode.
+/// Calls the graph's statements one by one in eager mode.
 struct Replay(Py<PyAny>);
 
 impl Strategy for Replay {
@@ -57,7 +57,7 @@ impl Strategy for Replay {
     }
 }
 
-/// A program, which is one node of the backward pass, as long as passes let go of it.
+/// Runs a program, which is one node of the backward pass, as long as passes release it.
 struct OneNode {
     graph: Arc<Graph>,
     replay: Arc<Replay>,
@@ -73,13 +73,13 @@ impl Strategy for OneNode {
     }
 }
 
-/// Replay until a backward pass has come, or three runs have been without one. By then it is known whether second
-/// passes go through the graph, which programs do not have: it stays as it is, or becomes a program at its next run.
+/// Replays until a backward pass has come, or three runs had none. Then it is known if second passes go through the
+/// graph, which a program would not support: the graph stays as it is, or becomes a program at its next run.
 struct FirstRuns {
     replay: Arc<Replay>,
-    /// `None` once it is settled what becomes of the graph. The lock is never held over a call into Python.
+    /// `None` once the strategy is decided. The lock is never held over a call into Python.
     undecided: Mutex<Option<Undecided>>,
-    /// The program, if it has become one.
+    /// The program, if the graph has become one.
     program: OnceLock<OneNode>,
 }
 
@@ -89,7 +89,7 @@ struct Undecided {
 }
 
 impl FirstRuns {
-    /// Makes the program, unless it may not be, or is another thread's business.
+    /// Makes the program, unless the graph may not become one, or another thread is making it.
     fn settle(&self, py: Python<'_>, is_gone_through_again: bool) {
         if is_gone_through_again || are_everywhere() {
             self.take();
@@ -100,7 +100,7 @@ impl FirstRuns {
             Some(Ok(graph)) => {
                 drop(self.program.set(OneNode { graph: Arc::new(graph), replay: Arc::clone(&self.replay) }));
             }
-            // Paddle has no program for it: the calls go on.
+            // Paddle cannot compile the graph, so it is replayed from now on.
             Some(Err(error)) => log::write(log::BREAKS, &format!("[Graph]: not compiled, called one by one: {error}")),
             None => {}
         }
@@ -134,8 +134,8 @@ impl Strategy for FirstRuns {
     }
 }
 
-/// Replays the runs that no program can stand for, whatever becomes of the others: where `saved_tensors_hooks` are set,
-/// and where the graph is given what has a history ([`Histories`]).
+/// Replays single runs for which no program is possible, whatever the strategy of the others: runs under
+/// `saved_tensors_hooks`, and runs that are given inputs with a history ([`Histories`]).
 struct Exceptions<S> {
     histories: Histories,
     replay: Arc<Replay>,

@@ -1,5 +1,5 @@
-//! Outputs of a graph that others are computed from. In eager mode what flows to those comes through them: hooks on
-//! them see it, and may change it. Behind a program they see only what flows to them from outside.
+//! Outputs of a graph that other outputs are computed from. In eager mode the gradients of those flow through them, so
+//! hooks on them see and may change these gradients. With a program, the hooks see only the gradient from outside.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 
 use crate::backend::graph::outputs::{Origin, Output};
 
-/// Of each output whether gradients come through it from another one.
+/// For each output, true if the gradient of another output flows through it.
 pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &[Output]) -> PyResult<Vec<bool>> {
     let py = program.py();
     let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
     for (place, (output, planned)) in outputs.iter().zip(plan).enumerate() {
         let output = output.bind(py);
-        // A tensor that was passed in is behind the program, not in it.
+        // A tensor that was passed in is not computed by the program.
         let is_computed = !matches!(planned.as_it_is(), Some(Origin::Input(_) | Origin::Parameter(_)));
         if is_computed && !ends(output)? {
             places.entry(id(output)?).or_default().push(place);
@@ -23,7 +23,7 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
     if places.len() < 2 {
         return Ok(through);
     }
-    // Of each value the outputs that it comes from.
+    // For each value, the outputs that it is computed from.
     let mut sources: HashMap<u64, BTreeSet<u64>> = HashMap::new();
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
         let operation = operation?;
@@ -51,7 +51,7 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
     Ok(through)
 }
 
-/// Whether no gradient goes further.
+/// True if no gradient flows through the value.
 pub(super) fn ends(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.getattr("stop_gradient")?.is_truthy()? && !value.call_method0("is_combine")?.is_truthy()?)
 }

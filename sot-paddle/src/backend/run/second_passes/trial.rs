@@ -1,4 +1,4 @@
-//! The first runs of a graph, and what comes to them.
+//! The first runs of a graph, and the backward passes that go through them.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,10 @@ use super::pass::{with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
 use super::{hook, locked, rehearsal, takes_hook};
 
-/// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
+/// The first runs of a graph, operation by operation: until a backward pass comes, or up to the third run.
 #[derive(Default)]
 pub(crate) struct Trial {
-    /// Of each run, the backward passes that have gone through it.
+    /// For each run, the backward passes that have gone through it.
     runs: Mutex<Vec<Arc<Passes>>>,
 }
 
@@ -20,8 +20,8 @@ pub(crate) struct Trial {
 pub(super) struct Passes(Mutex<Vec<Pass>>);
 
 impl Trial {
-    /// Takes down what goes through the results of a run.
-    /// `through` says of each whether gradients come through it from another one.
+    /// Records the passes that go through the results of a run. `through` has, for each result, true if the gradient
+    /// of another result flows through it.
     pub(crate) fn note(&self, results: &Bound<'_, PyAny>, through: &[bool]) -> PyResult<()> {
         if rehearsal::are_runs() {
             return Ok(());
@@ -41,13 +41,13 @@ impl Trial {
         Ok(())
     }
 
-    /// Whether it can be told how to run from here on.
+    /// True if the strategy for later runs can be decided.
     pub(crate) fn is_over(&self) -> bool {
         let runs = locked(&self.runs);
         runs.len() >= 3 || runs.iter().any(|passes| !locked(&passes.0).is_empty())
     }
 
-    /// Whether second passes may go through one of the runs.
+    /// True if second passes may go through one of the runs.
     pub(crate) fn is_gone_through_again(&self) -> bool {
         let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.may_be_followed());
         locked(&self.runs).iter().any(|passes| again(&locked(&passes.0)))
@@ -55,7 +55,7 @@ impl Trial {
 }
 
 impl Passes {
-    /// The run must not become a program: a pass is to give gradients by a result, or to call a hook on one.
+    /// Makes the graph stay replayed: a pass will give gradients with respect to a result, or call a hook on one.
     pub(super) fn refuse_program(&self) {
         self.add(Pass::new(PassKind::Keeps));
     }

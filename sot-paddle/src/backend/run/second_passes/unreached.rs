@@ -1,5 +1,5 @@
-//! Leaves that a backward pass does not come to in eager mode, and that a program gives zeros, as the pass comes to it
-//! from results that they are nothing to. They are to have no gradient.
+//! Leaves that a backward pass does not reach in eager mode. A program gives them zeros, because the pass reaches it
+//! from results that do not depend on them. They must end up without a gradient.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::reach::{Partial, ProgramInput, Results};
 use super::results::{self, ResultOf};
 use super::{module, PastRun};
 
-/// A run of a program that the pass comes to, of which some results may not be reached.
+/// A run of a program that the pass has reached, possibly not from all results.
 pub(super) struct Partly {
     run: u64,
     reached: Results,
     given: Vec<ReachedByResults>,
 }
 
-/// What only some of its results come from.
+/// An input or parameter that only some of the results depend on.
 struct ReachedByResults {
     tensor: Py<PyAny>,
     results: Results,
-    /// It is a leaf without a gradient so far.
+    /// True if it is a leaf that had no gradient before the pass.
     is_bare: bool,
 }
 
@@ -48,12 +48,12 @@ impl Partly {
         Ok(Partly { run, reached: Results::new(), given })
     }
 
-    /// What has been given nothing but zeros.
+    /// The inputs and parameters that have been given only zeros.
     fn unreached(&self) -> impl Iterator<Item = &ReachedByResults> {
         self.given.iter().filter(|part| part.results.is_disjoint(&self.reached))
     }
 
-    /// Whether one of those is this result.
+    /// True if an unreached input is this result of this run.
     fn leaves_out(&self, py: Python<'_>, run: u64, at: usize) -> bool {
         self.unreached().any(|part| match results::origin(part.tensor.bind(py)) {
             Some(ResultOf::Program(origin, place)) => {
@@ -66,7 +66,7 @@ impl Partly {
 }
 
 impl PastRun {
-    /// A pass comes to it, which has such results.
+    /// Records that a pass has reached the run, which has inputs that only some results depend on.
     pub(super) fn note_partial(
         &self,
         partial: &[Partial],
@@ -82,7 +82,7 @@ impl PastRun {
         Ok(())
     }
 
-    /// A gradient has come to a result, or nothing.
+    /// Records that a result was reached, if there is a gradient.
     pub(super) fn note_reached(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = gradient.py();
         let (is_noted, is_left_out) = RUNNING.with_borrow(|running| {
@@ -103,7 +103,7 @@ impl PastRun {
     }
 }
 
-/// The pass is over: what was bare is.
+/// After the pass, removes the zero gradients from leaves that had none before.
 pub(super) fn clear(py: Python<'_>, partly: &[Partly]) -> PyResult<()> {
     for part in partly.iter().flat_map(Partly::unreached).filter(|part| part.is_bare) {
         let tensor = part.tensor.bind(py);
@@ -115,7 +115,7 @@ pub(super) fn clear(py: Python<'_>, partly: &[Partly]) -> PyResult<()> {
     Ok(())
 }
 
-/// The gradients by these inputs, without those that are none; an error where all are to be reached.
+/// Replaces the gradients of unreached inputs by `None`. Raises if no input may be unreached.
 pub(super) fn without<'py>(
     partly: &[Partly],
     inputs: &Bound<'py, PyAny>,

@@ -1,5 +1,6 @@
-//! Every backward pass of the process is looked at from the first graph with gradients on. One that meets a program
-//! which cannot answer it is an error that says what to do, and the last that a program causes.
+//! Watches every backward pass of the process from the first graph with gradients on. A pass that reaches a program
+//! which cannot serve it raises an error that says what to do. There is only one such error, because no program with
+//! gradients is made after it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,10 +14,10 @@ use super::pass::{with_running, Hooks, Pass, PassKind, Running, RUNNING};
 use super::results::{self, ResultOf};
 use super::{gradient_flags, late_hooks, made, replace, unreached};
 
-/// Whether one was to go through a program: no graph with gradients becomes one from then on.
+/// True once a pass needed to go through a program again: from then on no graph with gradients becomes a program.
 static EVERYWHERE: AtomicBool = AtomicBool::new(false);
 
-/// The end of the errors below.
+/// Builds the error messages below, which end alike.
 macro_rules! error {
     ($what:literal, $first:literal) => {
         concat!(
@@ -51,10 +52,10 @@ const ERROR_HOOK: &str = error!(
     "register the hook"
 );
 
-/// Whether a program has results that come from no differentiable operation in common.
+/// True if a program was made whose results have no differentiable operation in common.
 static ARE_APART: AtomicBool = AtomicBool::new(false);
 
-/// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
+/// Paddle's error messages when a second `backward` reaches a program, before any hook: in 3.3, and in 3.0.
 const GONE_THROUGH: [&str; 2] =
     ["TensorWrappers of Dy2StGradNode do not exist", "TensorWrappers of GradNodeBase do not exist"];
 
@@ -67,18 +68,18 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pass_number, module)?)
 }
 
-/// Whether no graph with gradients may become a program.
+/// True if no graph with gradients may become a program.
 pub(crate) fn are_everywhere() -> bool {
     EVERYWHERE.load(Ordering::Relaxed)
 }
 
-/// As before the first.
+/// Resets the flags to their state at start.
 pub(crate) fn reset() {
     EVERYWHERE.store(false, Ordering::Relaxed);
     ARE_APART.store(false, Ordering::Relaxed);
 }
 
-/// From here on backward passes are looked at, whatever starts them.
+/// Watches all backward passes from now on, whatever starts them.
 pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     static WATCHED: PyOnceLock<()> = PyOnceLock::new();
     let watch = || {
@@ -90,7 +91,7 @@ pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     WATCHED.get_or_try_init(py, watch).copied()
 }
 
-/// All that `backward` comes to: tensors, weights, whether the graph is kept.
+/// Replaces the function behind `backward`. `args`: tensors, weights, whether the graph is kept.
 pub(super) fn run_backward<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -108,7 +109,7 @@ pub(super) fn flag(args: &[Bound<'_, PyAny>], at: usize) -> PyResult<bool> {
     args.get(at).map_or(Ok(false), PyAnyMethods::is_truthy)
 }
 
-/// Makes a backward pass, and says what became of it.
+/// Runs a backward pass. Returns its result and what it has reached.
 pub(super) fn run<'py>(
     pass: Pass,
     function: &Bound<'py, PyAny>,
@@ -144,25 +145,26 @@ pub(super) fn refuse_program<T>(error: &'static str) -> PyResult<T> {
     Err(PyRuntimeError::new_err(error))
 }
 
-/// From now on no graph with gradients becomes a program.
+/// From now on no graph with gradients becomes a program. Forgets all translations.
 pub(super) fn give_up_programs() {
     if !EVERYWHERE.swap(true, Ordering::Relaxed) {
         forgetting::everything();
     }
 }
 
-/// A program is made that eager mode would let two passes through, each of which lets go of the graph.
+/// Notes that a program is made through which eager mode allows two passes that each release the graph.
 pub(crate) fn expect_apart() {
     ARE_APART.store(true, Ordering::Relaxed);
 }
 
-/// Whether it is an error that eager mode may not raise: it does where the results have an operation in common.
+/// True if the error comes from a program where eager mode might not raise: it raises only if the results have an
+/// operation in common.
 pub(super) fn met_program(error: &str) -> bool {
     ARE_APART.load(Ordering::Relaxed) && GONE_THROUGH.iter().any(|text| error.contains(text))
 }
 
-/// A hook is to be on the tensor, or its gradient is to be kept. Gives what is to do it, with the index of the result,
-/// if the tensor is one of a program of which some are computed from others.
+/// Called when a hook is registered on a tensor, or its gradient is to be retained. If the tensor is a result of a
+/// program with late hooks, returns the object that collects the hooks, and the index of the result.
 #[pyfunction(name = "_late_hooks")]
 pub(super) fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
     match results::origin(tensor) {
@@ -188,13 +190,13 @@ pub(super) fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Boun
     Ok(None)
 }
 
-/// The number of the pass that is running.
+/// The id of the running pass.
 #[pyfunction(name = "_pass")]
 pub(super) fn pass_number() -> u64 {
     with_running(|pass| pass.id)
 }
 
-/// Whether the pass that is running is to call no hook.
+/// True if the running pass must not call hooks. Notes that a hook has been left out.
 #[pyfunction(name = "_is_muted")]
 pub(super) fn is_muted() -> bool {
     with_running(|pass| {
@@ -205,19 +207,19 @@ pub(super) fn is_muted() -> bool {
     })
 }
 
-/// Whether the pass that is running goes no further than to programs.
+/// True if the running pass stops at programs.
 #[pyfunction(name = "_stops_at_programs")]
 pub(super) fn stops_at_programs() -> bool {
     with_running(|pass| pass.kind == PassKind::StopsAtPrograms)
 }
 
-/// Stops the pass that is running: what hooks are to see cannot be made.
+/// Stops the running pass: the gradient that hooks should see cannot be computed.
 #[pyfunction(name = "_refuse_hook")]
 pub(super) fn refuse_hook() -> PyResult<()> {
     stop_pass(ERROR_HOOK)
 }
 
-/// Stops the pass that is running.
+/// Stops the running pass with the error about second passes.
 #[pyfunction(name = "_refuse_pass")]
 pub(super) fn refuse_pass() -> PyResult<()> {
     stop_pass(ERROR)
