@@ -164,10 +164,16 @@ def _write_process(run_folder: pathlib.Path) -> None:
         "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
         "recompiles": sum(1 for t in translations if t["recompiled"] and t["attempts"]),
         "hits": run["counts"]["hits"],
-        "seconds": sum(run["counts"]["seconds"].values()),
+        "seconds": sum(map(_seconds_of, translations)),
     }
     _replace(folder / _SUMMARY, json.dumps(summary))
     write_index(run_folder)
+
+
+def _seconds_of(translation: dict[str, Any]) -> float:
+    """The time of a translation and its abandoned attempts, as the page shows it."""
+    thrown_away = [attempt["seconds"] for attempt in translation["attempts"] if not attempt["stood"]]
+    return float(sum(translation["seconds"].values()) + sum(thrown_away))
 
 
 def _replace(path: pathlib.Path, text: str) -> None:

@@ -59,6 +59,11 @@ class Substitution(Registration):
         super().__init__(f"{__package__}.register.substitute({original!r})", [])
         self._original = original
 
+    def __enter__(self) -> Substitution:
+        if not self._undos:
+            raise TypeError(f"{self._shown} has no function to follow yet: pass one, or use it as a decorator")
+        return self
+
     # This registration is also a decorator; others are not.
     def __call__(self, traceable: _F, /) -> _F:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         _compare(self._original, traceable)

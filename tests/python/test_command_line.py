@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 import sot
+from sot import _command
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(sot.__file__)))
 
@@ -75,6 +76,7 @@ for epoch in range(3):
 """
 COUNTS = """
 import sot
+from sot import _command
 seen = sot.stats()
 print("counts", seen.translations, seen.graphs, seen.hits, seen.breaks, seen.fallbacks)
 """
@@ -192,6 +194,14 @@ def test_plugins_names_what_is_linked_in():
     assert done.returncode == 0
     for said in ("1 backend\n", "opcodes", "sot-variables", "list.append  sot-variables/src/", "paddle  sot-paddle/src/lib.rs:"):
         assert said in done.stdout
+
+
+def test_who_reads_the_list_may_stop_early(monkeypatch):
+    reads, writes = os.pipe()
+    os.close(reads)
+    with open(writes, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        _command.main(["plugins", "--all"])
 
 
 def test_only_the_command_itself_is_run_as_one(write, tmp_path):

@@ -1,6 +1,10 @@
 """Registrations at run time of modules that are followed or not, and functions and blocks that run untranslated."""
 
+import functools
+import importlib.machinery
+import math
 import sys
+import textwrap
 import threading
 import types
 
@@ -140,12 +144,41 @@ def test_the_innermost_module_counts(helpers):
         assert fast(paddle.ones([1])).tolist() == [3.0] and seen() == (1, 0, 0)
 
 
+def borrowing():
+    """A module that has functions of another one only."""
+    made = types.ModuleType("borrowing")
+    made.wrap = textwrap.wrap
+    return made
+
+
+def test_a_module_that_is_being_imported_may_still_get_functions():
+    made = types.ModuleType("begun")
+    made.__spec__ = importlib.machinery.ModuleSpec("begun", None)
+    for register in (sot.register.skip, sot.register.trace):
+        with pytest.raises(ValueError):
+            register(made)
+    made.__spec__._initializing = True
+    for register in (sot.register.skip, sot.register.trace):
+        register(made).undo()
+
+
+def test_what_wraps_a_function_is_of_its_module(helpers):
+    double = functools.lru_cache(maxsize=None)(helpers.double)
+    fast = sot.symbolic_translate(lambda x: double(x + 1) * 3)
+    with sot.register.skip(helpers):
+        assert fast(paddle.ones([1])).tolist() == [12.0]
+        assert sot.stats().reasons == {"break-listed": 1}
+
+
 @pytest.mark.parametrize(
     "register, error, words",
     [
         (lambda: sot.register.skip(3), TypeError, "3 is not a module"),
         (lambda: sot.register.skip("no.such.module"), ValueError, "no module named 'no.such.module'"),
         (lambda: sot.register.trace(len), TypeError, "not a module"),
+        (lambda: sot.register.trace(math), ValueError, r"trace\(math\): it has no Python functions"),
+        (lambda: sot.register.trace(paddle._C_ops), ValueError, "C functions cannot be followed"),
+        (lambda: sot.register.skip(borrowing()), ValueError, "belongs to this module by its __module__; its contents belong to textwrap"),
         (lambda: sot.register.disable(len), TypeError, "takes Python functions"),
         (lambda: sot.disable(paddle.nn.Linear(2, 2)), TypeError, "takes Python functions"),
         (lambda: sot.disable(recursive=False).__enter__(), TypeError, "recursive=False is for functions"),

@@ -130,7 +130,12 @@ def test_a_break_says_what_it_costs(chromium, shown, tmp_path):
     explanation = sot.explain(step)(paddle.ones([3]))
     explanation.save(tmp_path / "report.html")
     chromium.open(tmp_path / "report.html")
+    told = chromium.text("section.card.cheap")
+    assert "1 line ends a graph at almost no cost" in told and "Tensor.__float__ needs the tensor's value" in told
+    assert chromium.number("section.card.break") == 0, "it is among what costs little, and stands there only"
+    chromium.click("section.card.cheap .links a")
     card = chromium.text("section.card.break")
+    assert "nothing has to change" in card
     assert "No graph follows" in card and "Tensor.__float__ needs the tensor's value" in card
     assert "read it less often" in card, "what to do is about values that are read"
     assert chromium.run("document.querySelector('section.card abbr').title") == "unsupported simulation"
@@ -265,7 +270,7 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     assert tiles(chromium)["recompiles"] == "2"
     chromium.go("recompiles")
     card = chromium.text("section.card.recompile")
-    assert "scale == 'none'" in card and "2 times" in card and "'double'" in card
+    assert "scale changes: 3 guards failed" in card and "'none'\t'double'\t2" in card and "'half'\t'double'\t1" in card
     picture(chromium, "recompiling-recompiles")
     chromium.click("section.card.recompile .links a", 1)
     assert "failed 2 times" in chromium.text("ul.failures")

@@ -1,5 +1,6 @@
 """Verify mode: wrong registrations are reported, sound programs are not, and nothing of the second run remains."""
 
+import functools
 import itertools
 import random
 import signal
@@ -17,6 +18,7 @@ from paddle import nn
 from paddle.distributed.fleet.utils import recompute
 
 import sot
+from sot._verify import loaders
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +54,7 @@ def test_a_wrong_substitute_is_told_of(verified):
     (text,) = verified
     assert "forward" in text and "result: result is float32[2] [4, 4]" in text and "float32[2] [3, 3]" in text
     assert "__mul__ ((var_0, 3), {})" in text and "guards:" in text and "line " in text
+    assert f"registrations that took part:\n      sot.register.substitute({__name__}.doubled)\n" in text
 
 
 @pytest.mark.differs
@@ -239,6 +242,7 @@ def test_what_differs_by_itself_is_no_difference():
 SCRIPT = """
 import paddle
 import sot
+from sot._verify import loaders
 
 unused = [1, 2, 3]
 
@@ -409,9 +413,9 @@ def test_gradients_that_a_call_clears():
     seen()
 
 
-@pytest.mark.parametrize("module, verified", [("tqdm._monitor", 1), ("ipykernel.iostream", 1), ("train", 0)])
+@pytest.mark.parametrize("module, verified", [("tqdm._monitor", 1), ("ipykernel.iostream", 1), ("visualdl.writer", 1), ("train", 0)])
 @pytest.mark.parametrize("by", ["class", "target"])
-def test_threads_of_notebooks_and_progress_bars_do_not_count(module, verified, by):
+def test_threads_of_notebooks_progress_bars_and_writers_do_not_count(module, verified, by):
     end = threading.Event()
 
     def wait(*_):
@@ -427,3 +431,94 @@ def test_threads_of_notebooks_and_progress_bars_do_not_count(module, verified, b
         thread.join()
     assert sot.stats().verified == verified
     assert sot.stats().not_verified == ({} if verified else {"other threads run": 1})
+
+
+class Numbers(paddle.io.Dataset):
+    """Draws random numbers, counts and prints while batches are fetched."""
+
+    def __init__(self, length=12):
+        self.length, self.fetched = length, 0
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.fetched += 1
+        time.sleep(0.001)
+        return np.random.rand(4).astype("float32"), index
+
+
+def epoch(wrap, workers=0):
+    """An epoch whose dataset is within reach of the calls, and what it leaves behind."""
+    paddle.seed(5)
+    np.random.seed(5)
+    net, dataset = nn.Linear(4, 2), Numbers()
+    optimizer = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+
+    class Trainer:
+        def __init__(self):
+            self.loader = paddle.io.DataLoader(dataset, batch_size=2, shuffle=True, num_workers=workers)
+
+        def loss(self, x):
+            return net(x).square().mean() * len(self.loader.dataset)
+
+    trainer, losses = Trainer(), []
+    call = wrap(trainer.loss)
+    for x, _ in trainer.loader:
+        loss = call(x)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        losses.append(loss.item())
+    return losses, net.weight.numpy(), dataset.fetched, np.random.rand(2)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_calls_are_compared_while_a_data_loader_fetches(workers, same):
+    with sot.config.patch(verify=False):
+        expected = epoch(lambda fn: fn, workers)
+    same(epoch(sot.symbolic_translate, workers), expected)
+    seen(6)
+
+
+def test_what_reads_from_a_data_loader_runs_once():
+    loader = paddle.io.DataLoader(Numbers(), batch_size=2, num_workers=0)
+    batches = functools.lru_cache(None)(lambda: iter(loader))  # What it holds is not looked at.
+    batches()
+    fast = sot.symbolic_translate(lambda x: x * next(batches())[0].mean())
+    with sot.disable():
+        next(batches())
+    assert fast(paddle.ones([1])).shape == [1]
+    assert sot.stats().not_verified == {"I/O: a DataLoader is read": 1}
+    assert len(list(batches())) == 4, "its thread goes on"
+
+
+def test_a_data_loader_that_waits_for_the_program_is_not_waited_for_twice(monkeypatch):
+    monkeypatch.setattr(loaders, "_PATIENCE", 0.05)
+    go_on = threading.Event()
+
+    class Waiting(Numbers):
+        def __getitem__(self, index):
+            go_on.wait(60)
+            return super().__getitem__(index)
+
+    batches = iter(paddle.io.DataLoader(Waiting(), batch_size=2, num_workers=0))
+    fast = sot.symbolic_translate(doubled)
+    for _ in range(2):
+        assert fast(paddle.ones([2])).tolist() == [2, 2]
+    go_on.set()
+    assert len(list(batches)) == 6
+    assert sot.stats().not_verified == {"other threads run": 2}
+
+
+def test_a_data_loader_that_is_shut_down_while_it_waits_comes_to_an_end():
+    over, entered = threading.Event(), []
+    assert loaders.gate.hold()
+    try:
+        thread = threading.Thread(target=lambda: entered.append(loaders.gate.enter(over)))
+        thread.start()
+        over.set()
+        thread.join(60)
+    finally:
+        loaders.gate.release()
+    assert entered == [False]

@@ -25,6 +25,7 @@ use sot_core::guard::{Guard, Identity, Test};
 use sot_core::ir::Statement;
 use sot_core::observer::{Observer, TranslationOutcome};
 use sot_core::opcode::Operand;
+use sot_core::report;
 use sot_core::stats;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -466,6 +467,23 @@ fn a_guard_that_never_holds_is_reported_once() {
             assert_eq!((counts.misses, counts.hits), (1, 0), "the frame is CPython's: {counts:?}");
         }
         std::env::set_var("STRICT_MODE", "1");
+    });
+}
+
+/// Verify mode shows them beside a difference: a wrong answer of the right type is believed.
+#[test]
+fn reports_name_the_plug_ins_that_took_part() {
+    harness::with_tracer(|py| {
+        let before = report::collect_details(true);
+        let since = report::number_kept();
+        results(py, true);
+        let told = report::json(since).unwrap();
+        report::truncate(since);
+        report::collect_details(before);
+        for word in ["opcode override GET_ITER at ", "builtin override len at ", "kind faulty_bag at "] {
+            assert!(told.contains(word), "{word} is not in {told}");
+        }
+        assert!(!told.contains("opcode GET_ITER at "), "the tracer's own are left out: {told}");
     });
 }
 

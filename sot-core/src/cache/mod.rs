@@ -297,12 +297,6 @@ impl CodeCache {
         short_lived.clone()
     }
 
-    /// For each entry that does not fit the frame, the text of the first guard that fails.
-    pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
-        let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
-    }
-
     /// For each entry that does not fit the frame, the first guard that fails, with the expected value and the one
     /// seen.
     pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {

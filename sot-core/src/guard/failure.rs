@@ -22,12 +22,6 @@ pub struct UnmetGuard {
 }
 
 impl GuardProgram {
-    /// Describes the first guard that fails for `frame`, and the value found; `None` if all guards hold.
-    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
-        let UnmetGuard { guard, seen, .. } = self.unmet(frame)?;
-        Some(seen.map_or_else(|| guard.clone(), |seen| format!("{guard}; seen: {seen}")))
-    }
-
     /// Returns the first guard that fails for `frame`; `None` if all guards hold.
     pub fn unmet<'py>(&self, frame: &impl FrameView<'py>) -> Option<UnmetGuard> {
         let py = frame.py();

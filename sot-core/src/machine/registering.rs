@@ -4,7 +4,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyFunction, PyModule, PyString, PyType};
+use pyo3::types::{PyCFunction, PyFunction, PyModule, PySet, PyString, PyType};
 
 use crate::cache;
 use crate::cpython;
@@ -103,10 +103,16 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) 
             let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
             Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))
         }
-        RegistrationKind::Break
-        | RegistrationKind::Disabled
-        | RegistrationKind::Skipped
-        | RegistrationKind::Followed => Ok(()),
+        RegistrationKind::Skipped | RegistrationKind::Followed => match registered::why_without_effect(object, kind)? {
+            Some(why) => Err(PyValueError::new_err(format!("{word}({}): {why}", registered::name_of(object)?))),
+            None => Ok(()),
+        },
+        RegistrationKind::Break | RegistrationKind::Disabled => Ok(()),
+        RegistrationKind::Pure | RegistrationKind::ConstantResult | RegistrationKind::Statement if suspends(object) => {
+            Err(PyTypeError::new_err(format!(
+                "{word}({shown}): its calls return generators or coroutines, which run later and only once"
+            )))
+        }
         RegistrationKind::Statement | RegistrationKind::Substitute(_) | RegistrationKind::ConstantResult
             if object.is_instance_of::<PyType>() =>
         {
@@ -133,6 +139,15 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) 
     }
 }
 
+/// True if a call of the object does not run its code, but returns a generator or a coroutine.
+fn suspends(object: &Bound<'_, PyAny>) -> bool {
+    const SUSPENDING: i32 = pyo3::ffi::CO_GENERATOR | pyo3::ffi::CO_COROUTINE | pyo3::ffi::CO_ASYNC_GENERATOR;
+    let flags = object.cast::<PyFunction>().ok().and_then(|function| {
+        cpython::function_code(function).getattr(intern!(object.py(), "co_flags")).ok()?.extract::<i32>().ok()
+    });
+    flags.is_some_and(|flags| flags & SUSPENDING != 0)
+}
+
 /// True if calls of `from` are followed as calls of `to`, directly or through further substitutes.
 fn leads_to(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> bool {
     let py = from.py();
@@ -153,6 +168,9 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     if runtime.kinds.of_type(object).is_some() {
         return refuse(&format!("{} knows already what its instances are", runtime.package));
+    }
+    if class.is_subclass_of::<PySet>()? {
+        return refuse("its instances are sets, which change");
     }
     if !cpython::is_heap_type(class) && runtime.builtins.has(object) {
         return refuse(&format!("{} knows already what its instances are", runtime.package));

@@ -14,9 +14,10 @@ use pyo3::types::PyTuple;
 
 use crate::cpython;
 use crate::forgetting;
+use crate::package;
 use crate::tracker;
 
-pub use module::{mark_of, module_of, name_of};
+pub use module::{mark_of, module_of, name_of, why_without_effect};
 
 /// How a container object is flattened and rebuilt.
 #[derive(Debug)]
@@ -124,6 +125,13 @@ pub struct Registration {
     token: u64,
     /// Name of the module, if a module is registered.
     module: Option<String>,
+}
+
+impl Registration {
+    /// Returns the call that made the registration, as text.
+    pub fn text(&self, py: Python<'_>) -> String {
+        format!("{}.register.{}({})", package::name(), self.kind.word(), tracker::name(self.object.bind(py)))
+    }
 }
 
 #[derive(Default)]
@@ -237,19 +245,21 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(object.as_ptr() as usize, RegistrationQuestion::Call)
 }
 
-/// True if the class is registered as a value type.
-pub fn is_value_class(class: &Bound<'_, PyAny>) -> bool {
-    let value = |one: Arc<Registration>| matches!(one.kind, RegistrationKind::Value);
-    !is_empty() && find(class.as_ptr() as usize, RegistrationQuestion::Instances).is_some_and(value)
+/// The registration of the class as a value type, if there is one.
+pub fn value_class(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
+    instances_of(class).filter(|one| matches!(one.kind, RegistrationKind::Value))
 }
 
 /// Returns the registration of the class as a container, if there is one.
 pub fn container_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
+    instances_of(class).filter(|one| matches!(one.kind, RegistrationKind::Container(_)))
+}
+
+fn instances_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     if is_empty() {
         return None;
     }
     find(class.as_ptr() as usize, RegistrationQuestion::Instances)
-        .filter(|one| matches!(one.kind, RegistrationKind::Container(_)))
 }
 
 /// True if the function's module is registered to be followed.

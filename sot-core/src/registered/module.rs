@@ -1,6 +1,6 @@
 //! Names and contents of registered modules.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::PyTypeError;
@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyType};
 
+use super::RegistrationKind;
 use crate::cpython;
 use crate::tracker;
 
@@ -25,8 +26,8 @@ pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// Returns the module of a function or class; for another callable, the module of its class. Runs no code of the
-/// program's.
+/// Returns the module of a function or class; for another callable, the module that its own `__module__` names (wrappers
+/// have one), or the module of its class. Runs no code of the program's.
 pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
     let name = intern!(object.py(), "__module__");
     if let Ok(function) = object.cast::<PyFunction>() {
@@ -39,7 +40,10 @@ pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
     }
     let class = match object.cast::<PyType>() {
         Ok(class) => class.clone(),
-        Err(_) => owner(object).unwrap_or_else(|| object.get_type()),
+        Err(_) => match cpython::instance_dict_if_made(object).and_then(|own| own.get_item(name).ok()?) {
+            Some(said) => return text(&said),
+            None => owner(object).unwrap_or_else(|| object.get_type()),
+        },
     };
     // With a metaclass of its own, reading the attribute might run the program's code.
     if class.get_type().is(class.py().get_type::<PyType>()) {
@@ -80,16 +84,66 @@ pub fn mark_of(name: &str) -> usize {
 /// classes they define, and the marks of the modules.
 pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
     let mut found = HashSet::from([mark_of(name)]);
-    for (other, module) in cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()? {
-        let Some(other) = text(&other).filter(|other| is_within(other, name)) else { continue };
+    for (other, globals) in modules_within(py, name)? {
         found.insert(mark_of(&other));
-        let Some(globals) = cpython::instance_dict(&module) else { continue };
+        let Some(globals) = globals else { continue };
         found.insert(globals.as_ptr() as usize);
         let own = globals.copy()?.values();
         let own = own.iter().filter(|value| module_of(value).is_some_and(|module| is_within(&module, name)));
         found.extend(own.map(|value| value.as_ptr() as usize));
     }
     Ok(found)
+}
+
+/// Returns the names and globals of the module of this name and of its submodules.
+fn modules_within<'py>(py: Python<'py>, name: &str) -> PyResult<Vec<(String, Option<Bound<'py, PyDict>>)>> {
+    let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?.copy()?;
+    let within = modules.iter().filter_map(|(other, module)| {
+        let other = text(&other).filter(|other| is_within(other, name))?;
+        Some((other, cpython::instance_dict(&module)))
+    });
+    Ok(within.collect())
+}
+
+/// Returns the reason if registering a module has no effect; `None` if it has one.
+pub fn why_without_effect(module: &Bound<'_, PyAny>, kind: &RegistrationKind) -> PyResult<Option<String>> {
+    let py = module.py();
+    let Some(globals) = cpython::instance_dict(module) else { return Ok(None) };
+    let name = name_of(module)?;
+    if is_unfinished(&globals, &name)? {
+        return Ok(None);
+    }
+    let within = modules_within(py, &name)?.into_iter().filter_map(|(_, globals)| globals);
+    let all: Vec<_> = within.chain([globals]).flat_map(|globals| globals.values()).collect();
+    let own = all.iter().filter(|value| module_of(value).is_some_and(|module| is_within(&module, &name)));
+    if !matches!(kind, RegistrationKind::Followed) {
+        let others: BTreeSet<_> = all.iter().filter(|value| value.is_callable()).filter_map(module_of).collect();
+        let others = others.into_iter().take(3).collect::<Vec<_>>().join(", ");
+        let say = if others.is_empty() { String::new() } else { format!("; its contents belong to {others}") };
+        let why = || format!("no function or class belongs to this module by its __module__{say}");
+        return Ok({ own }.next().is_none().then(why));
+    }
+    let has_code = { own }.any(|value| {
+        let class = value.cast::<PyType>().ok().and_then(|class| cpython::class_dict(class.as_any()).ok());
+        let held = class.and_then(|class| class.call_method0(intern!(py, "values")).ok()?.try_iter().ok());
+        held.map_or_else(|| is_in_python(value), |held| held.flatten().any(|held| is_in_python(&held)))
+    });
+    Ok((!has_code).then(|| "it has no Python functions, and C functions cannot be followed".to_owned()))
+}
+
+/// True if a module may get more functions later: a package, `__main__`, or a module that is being imported.
+fn is_unfinished(globals: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
+    let py = globals.py();
+    let spec = globals.get_item(intern!(py, "__spec__"))?;
+    let is_begun = spec.map(|spec| spec.getattr_opt(intern!(py, "_initializing"))).transpose()?.flatten();
+    let is_begun = is_begun.is_some_and(|is_begun| is_begun.is_truthy().unwrap_or(false));
+    Ok(is_begun || name == "__main__" || globals.contains(intern!(py, "__path__"))?)
+}
+
+/// True for a Python function, and for a static method, class method or property.
+fn is_in_python(value: &Bound<'_, PyAny>) -> bool {
+    let held = || matches!(&*cpython::builtin_type_name(value), "staticmethod" | "classmethod" | "property");
+    value.is_instance_of::<PyFunction>() || held()
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! The data of a report. docs/report-schema.json describes its JSON form.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::error::Reason;
@@ -55,6 +58,8 @@ pub struct TranslationReport {
     pub places: Vec<PlaceReport>,
     /// The original and the new code.
     pub code: Option<CodeReport>,
+    /// The registrations of plug-ins and of the program that took part in the translation.
+    pub registrations: BTreeSet<String>,
 }
 
 /// Time that calls of a translation take.
@@ -159,6 +164,13 @@ pub struct FailedGuard {
     pub expected: Option<String>,
     /// The value that the call had.
     pub seen: Option<String>,
+}
+
+impl fmt::Display for FailedGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.guard)?;
+        self.seen.iter().try_for_each(|seen| write!(f, "; seen: {seen}"))
+    }
 }
 
 /// One graph.

@@ -13,6 +13,8 @@ pub struct Trail {
     by_code: HashMap<usize, u32>,
     places: Vec<PlaceReport>,
     by_place: HashMap<PlaceReport, u32>,
+    /// The registrations of plug-ins and of the program that took part.
+    pub registrations: BTreeSet<String>,
 }
 
 impl Trail {

@@ -106,7 +106,8 @@ fn add_details(
     unit: &Rc<CodeUnit>,
     new_code: Option<&NewCode>,
 ) {
-    let Some(trail) = cx.observed.trail.take() else { return };
+    let Some(mut trail) = cx.observed.trail.take() else { return };
+    collected.registrations = std::mem::take(&mut trail.registrations);
     (collected.functions, collected.places) = trail.finish();
     let finished = new_code.and_then(|new| new.graphs.first());
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));

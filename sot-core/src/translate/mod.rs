@@ -127,12 +127,12 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     stats::update(|stats| stats.misses += 1);
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
-        cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
+        cache.failed(frame).iter().for_each(|failed| log::write(log::GRAPHS, &format!("  does not hold: {failed}")));
     }
     collect::count_unmet_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
-        return account.left(&code, || (cache.failures(frame), collect::unmet_guards(cache, frame)));
+        return account.left(&code, || cache.failed(frame));
     }
     if cache.is_full(py) {
         return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));

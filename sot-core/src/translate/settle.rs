@@ -45,13 +45,8 @@ impl<'a> Account<'a> {
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
-    /// Leaves the frame to CPython. `failures` returns the guards that failed, as texts and for reports; it is called
-    /// the first time only.
-    pub(super) fn left(
-        &self,
-        code: &Bound<'_, PyCode>,
-        failures: impl FnOnce() -> (Vec<String>, Vec<FailedGuard>),
-    ) -> Verdict {
+    /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.
+    pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<FailedGuard>) -> Verdict {
         let earlier = self.settling.note_frame_left();
         if earlier == DROP_UNUSED_AFTER {
             self.cache.drop_unused();
@@ -61,8 +56,8 @@ impl<'a> Account<'a> {
             self.settling.mark_inlined_as_unstable();
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
-            let (texts, failed) = failures();
-            let texts = texts.iter().fold(String::new(), |all, text| all + "\n  does not hold: " + text);
+            let failed = failures();
+            let texts = failed.iter().fold(String::new(), |all, failed| format!("{all}\n  does not hold: {failed}"));
             log::ask_loggers(code.py());
             tell_left(LeftPart::Frame, &reason, failed, &texts);
             log::flush(code.py());

@@ -133,7 +133,11 @@ def main(arguments: Optional[List[str]] = None) -> None:
     if asked.command == "plugins":
         from . import _linked
 
-        print(_linked.text(asked.all))
+        try:
+            print(_linked.text(asked.all), flush=True)
+        except BrokenPipeError:
+            # The reader has closed the pipe, as `head` does. Nothing may be written at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif asked.command == "report":
         from . import _report_files
 

@@ -27,10 +27,10 @@ function weightOf(place) {
   return (before && behind ? 2e9 : before || behind ? 1e9 : 0) + place.hits;
 }
 
-// True if a break is known to cost more than one call in CPython.
-function isCostly(place) {
+// True if a break is known to cost no more than one call in CPython: it does not cut a graph in two.
+function isCheap(place) {
   const { before, behind } = graphsAround(place);
-  return !DATA.details || !isBreak(place.translations[0]) || (before && behind);
+  return DATA.details && isBreak(place.translations[0]) && !(before && behind);
 }
 
 // Says what a break costs, as far as that is known.
@@ -65,14 +65,15 @@ function breakCard(place) {
   const kind = isBreak(first) ? "break" : "fallback";
   const resumed = resumesOf(first);
   const cost = costOf(place);
-  return h("section", { class: `card ${kind}`, "data-reason": reason.id },
+  const cheap = isCheap(place);
+  return h("section", { class: `card ${kind}${cheap ? " cheap" : ""}`, "data-reason": reason.id },
     h("h3", null, reasonTag(first), " ", reason.text),
-    h("p", { class: "soft" }, h("abbr", { title: KINDS[reason.kind] }, reason.kind), " · ", code(reason.id),
+    h("p", { class: "soft" }, KINDS[reason.kind], " (", h("abbr", { title: KINDS[reason.kind] }, reason.kind), ") · ", code(reason.id),
       first.attempts.length > 0 && ` · in ${count(all.length, "translation")}`,
       kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
     stackExcerpt(reason.stack),
     cost && h("p", { class: "cost" }, h("b", null, "What it costs:"), " ", cost),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", reason.remedy),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. If there is tensor work on both sides: " : " ", reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
@@ -80,6 +81,15 @@ function breakCard(place) {
       first.code && h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),
       first.code && h("li", null, link(page(first, "code"), "old and new code")),
       all.length > 1 && h("li", null, "translations: ", all.slice(0, 12).map((at) => [link(page(at), `#${at.id}`), " "]))));
+}
+
+// One card for all breaks that cost almost nothing.
+function cheapCard(places) {
+  return places.length > 0 && h("section", { class: "card cheap" },
+    h("h3", null, reasonTag(places[0].translations[0]), ` ${count(places.length, "line ends", "lines end")} a graph at almost no cost`),
+    h("p", null, "There is no tensor work before or none behind each of them, so no graph is cut in two. Nothing has to change."),
+    h("ul", null, places.slice(0, 10).map(({ reason }) => h("li", null, lineLink(reason.stack[0].file, reason.stack[0].line), ": ", reason.text))),
+    h("ul", { class: "links" }, h("li", null, link("breaks", "all breaks and fallbacks, with graphs, guards and code"))));
 }
 
 // The stack, outermost call first, each with its source line and the expression marked.
@@ -95,16 +105,23 @@ function stackExcerpt(stack) {
   }));
 }
 
-// The guards that failed, by text.
+// The value that a guard is about.
+function subjectOf(guard) {
+  const [, subject] = /^is_tensor_like\((.*?), shape: /.exec(guard) || /^(.+?) (?:==|is|in|not in|not) /.exec(guard) || [null, guard];
+  return subject;
+}
+
+// The values with guards that failed, each with these guards.
 function changingValues() {
   const values = new Map();
   for (const failure of DATA.failures) {
     const translation = byId.get(failure.translation);
-    const key = JSON.stringify([translation && translation.file, translation && translation.line, failure.guard]);
-    if (!values.has(key)) values.set(key, { ...failure, times: 0, owners: [] });
+    const subject = subjectOf(failure.guard);
+    const key = JSON.stringify([translation && translation.file, translation && translation.line, subject]);
+    if (!values.has(key)) values.set(key, { subject, times: 0, failures: [], owners: [] });
     const value = values.get(key);
     value.times += failure.times;
-    value.seen = failure.seen;
+    value.failures.push(failure);
     if (translation) value.owners.push(translation);
   }
   const weight = (value) => (value.owners.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + value.times;
@@ -141,15 +158,32 @@ function marked(text, other) {
 
 function recompileCard(value) {
   const owner = value.owners[0];
-  return h("section", { class: "card recompile", "data-guard": value.guard },
-    h("h3", null, h("span", { class: "tag" }, "guard failed"), ` ${count(value.times, "time")}: `, code(shortened(value.guard))),
-    facts([["expected", marked(value.expected, value.seen)], ["seen last", marked(value.seen, value.expected)]]),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", remedyFor(value)),
+  const guards = new Set(value.failures.map((failure) => failure.guard));
+  const [first] = value.failures;
+  return h("section", { class: "card recompile", "data-value": value.subject },
+    h("h3", null, h("span", { class: "tag" }, "recompile"), " ", code(shortened(value.subject)), ` changes: ${count(value.times, "guard")} failed`),
+    changesTable(value.failures),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", remedyFor(first)),
     h("ul", { class: "links", "aria-label": "More on this" },
       owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),
-      value.owners.map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
-      recompiled.filter((translation) => translation.recompiled.some((failed) => failed.guard === value.guard)).slice(0, 8)
+      [...new Set(value.owners)].map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
+      recompiled.filter((translation) => translation.recompiled.some((failed) => guards.has(failed.guard))).slice(0, 8)
         .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
+}
+
+// The expected and the seen value of each guard on a value.
+function changesTable(failures) {
+  const rows = new Map();
+  for (const failure of failures) {
+    const key = JSON.stringify([failure.guard, failure.seen]);
+    rows.set(key, { ...failure, times: failure.times + (rows.has(key) ? rows.get(key).times : 0) });
+  }
+  const row = ({ guard, expected, seen, times }) => h("tr", null,
+    h("td", null, marked(expected, seen) || code(shortened(guard))), h("td", null, marked(seen, expected) || "something else"),
+    h("td", { class: "number" }, times.toLocaleString("en")));
+  return h("div", { class: "scroll" }, h("table", null,
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "expected"), h("th", { scope: "col" }, "seen last"), h("th", { scope: "col", class: "number" }, "times"))),
+    h("tbody", null, [...rows.values()].slice(0, 8).map(row))));
 }
 
 function remedyFor({ guard, expected, seen }) {

@@ -1,7 +1,7 @@
 // The overview: counts, advice on what to change, and the timeline of translations.
 
 function overview() {
-  return [h("h2", null, "Overview"), note(), tiles(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
+  return [h("h2", null, "Overview"), note(), tiles(), words(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
 }
 
 function note() {
@@ -13,44 +13,63 @@ function note() {
 
 function tiles() {
   const { counts } = DATA;
-  const tile = (number, text, hash, bad, more) =>
-    h(hash ? "a" : "div", { class: bad && number ? "tile bad" : "tile", href: hash && `#${hash}` },
-      h("b", null, typeof number === "number" ? number.toLocaleString("en") : number), h("span", null, text),
+  const plural = (word) => (word.endsWith("s") ? `${word}es` : `${word}s`);
+  const tile = (number, word, hash, bad, more) =>
+    h(hash ? "a" : "div", { class: bad && number ? "tile bad" : "tile", href: hash && `#${hash}`, title: WORDS[word] },
+      h("b", null, number.toLocaleString("en")), h("span", null, number === 1 ? word : plural(word)),
       more && [" ", h("span", null, more)]);
   const at = new Set(breaks.map(({ reason }) => `${reason.stack[0].file}:${reason.stack[0].line}`)).size;
+  const costs = brokenPlaces().some((place) => isBreak(place.translations[0]) && !isCheap(place));
   const all = sum(translations.map((translation) => translation.graph_count));
   const statements = sum(translations.map((translation) => translation.statements));
   const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
   return h("div", { class: "tiles" },
-    tile(simulated.length, simulated.length === 1 ? "translation" : "translations", "timeline"),
-    tile(all, all === 1 ? "graph" : "graphs", "graphs"),
-    tile(statements, "statements"),
-    tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true,
-      at < breaks.length && `in ${count(at, "line")}`),
-    tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
-    tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
-    tile(counts.hits, counts.hits === 1 ? "hit" : "hits", "calls"),
-    tile(counts.misses, counts.misses === 1 ? "miss" : "misses", "calls"),
-    tile(time(spent), "translating"));
+    tile(simulated.length, "translation", "timeline"),
+    tile(all, "graph", "graphs"),
+    tile(statements, "statement"),
+    tile(breaks.length, "graph break", "breaks", costs, at < breaks.length && `in ${count(at, "line")}`),
+    tile(fallbacks.length, "fallback", "breaks", true),
+    tile(recompiled.length, "recompile", "recompiles", true),
+    tile(counts.hits, "hit", "calls"),
+    tile(counts.misses, "miss", "calls"),
+    h("div", { class: "tile" }, h("b", null, time(spent)), h("span", null, "translating")));
 }
 
-// The most costly findings come first: breaks between graphs, guards that fail often, then breaks that cost little.
+// The most costly findings come first: breaks between graphs, values that cause recompiles; then, in one card, the breaks
+// that cost almost nothing.
 function advice() {
   const places = brokenPlaces();
-  const costly = places.filter(isCostly).map(breakCard);
-  const cheap = places.filter((place) => !isCostly(place)).map(breakCard);
+  const costly = places.filter((place) => !isCheap(place)).map(breakCard);
   const changing = changingValues().map(recompileCard);
-  const found = [...costly.slice(0, 3), ...changing.slice(0, 2), ...cheap, ...costly.slice(3), ...changing.slice(2)];
+  const found = [...costly.slice(0, 3), ...changing.slice(0, 2), ...costly.slice(3), ...changing.slice(2)];
+  const cheap = cheapCard(places.filter(isCheap));
   if (!found.length) {
     const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
-    return h("p", { class: "card note" }, whole
-      ? "Nothing to change: no graph break, no fallback, and no call needed a second translation."
-      : "No graph was made.");
+    const fine = cheap ? "Nothing to change: the breaks cost almost nothing, and no call needed a second translation."
+      : "Nothing to change: no graph break, no fallback, and no call needed a second translation.";
+    return [h("p", { class: "card note" }, whole ? fine : "No graph was made."), cheap];
   }
   const shown = found.slice(0, 5);
   const more = found.length > shown.length && h("p", null, `${found.length - shown.length} more: `, link("breaks", "breaks and fallbacks"), ", ",
     link("recompiles", "recompiles"), ".");
-  return [h("h3", null, "What to look at first"), ...shown, more];
+  return [h("h3", null, "What to look at first"), ...shown, more, cheap];
+}
+
+// The terms of the page, for readers who are new to them.
+const WORDS = {
+  translation: "New code for one function, made by simulating its bytecode once. Later calls use it while its guards hold.",
+  graph: "The tensor operations of a translation, compiled together. A graph with few operations is replayed: its operations are called one by one.",
+  statement: "One operation of a graph.",
+  guard: "A condition on arguments and variables that a translation depends on. Guards are checked before each call.",
+  hit: "A call that used a translation, as all its guards held.",
+  miss: "A call for which no translation had guards that held.",
+  recompile: "A translation of code that already had one, because guards of the earlier ones failed.",
+  "graph break": "A line where a graph ends. CPython runs the call there, and the rest of the function is a translation of its own.",
+  fallback: "A function that CPython runs as a whole.",
+};
+
+function words() {
+  return h("details", { class: "words" }, h("summary", null, "What the words mean"), facts(Object.entries(WORDS)));
 }
 
 function timelinePage() {

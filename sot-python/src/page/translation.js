@@ -36,6 +36,7 @@ function summary(translation) {
     ["translating took", `${time(seconds(translation))} (${phases})${translation.attempts.length > 1 ? `; ${count(translation.attempts.length - 1, "attempt")} before it thrown away, ${time(thrownAway(translation))}` : ""}`],
     ["guards", `${translation.guard_count.toLocaleString("en")}, compiled to ${count(translation.guard_steps, "step")}`],
     ["translated again because", translation.recompiled.length ? translation.recompiled.map((failed) => h("div", null, link(`t/${failed.translation}/guards`, `#${failed.translation}`), ": ", code(shortened(failed.guard)), change(failed))) : ""],
+    ["registrations", translation.registrations.length ? translation.registrations.map((one) => h("div", null, one)) : ""],
     ["goes on behind", before.length ? before.map((one) => [translationLink(one), " "]) : ""],
     ["goes on in", next.length ? next.map((one) => [translationLink(one), " "]) : ""],
   ]);

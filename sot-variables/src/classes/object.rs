@@ -11,6 +11,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::registered;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
@@ -191,7 +192,8 @@ impl Variable for ObjectVariable {
         let object = self.object.bind(cx.py).clone();
         let tracker = cx.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
-        if registered_value::is_one(&object) {
+        if let Some(registration) = registered::value_class(object.get_type().as_any()) {
+            cx.note_registered(&registration);
             cx.guards.add(tracker, Test::Object(Box::new(EqualValue(self.object.clone_ref(cx.py)))));
         } else if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));

@@ -7,7 +7,7 @@ use sot_core::tracker::repr;
 
 /// True if the object is an instance of a class that was registered as a value class.
 pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> bool {
-    registered::is_value_class(object.get_type().as_any())
+    registered::value_class(object.get_type().as_any()).is_some()
 }
 
 /// Guard: the object is of the same class, and equal.

@@ -15,7 +15,6 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::foreign::{Foreign, ForeignFetch};
 use sot_core::guard::{Identity, Test};
-use sot_core::package;
 use sot_core::registered::{self, FlattenProtocol, Registration, RegistrationKind};
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, Rebuild, VarId, Variable};
@@ -64,7 +63,7 @@ impl ContainerClass {
 
     /// Returns a graph break: the registered functions do not describe the class correctly.
     pub(super) fn wrong_description(&self, py: Python<'_>, how: &str) -> Unwind {
-        Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{}: {how}", registering(self, py)))
+        Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{}: {how}", self.0.text(py)))
     }
 
     /// Returns the function by which new code makes an object, from the auxiliary data and the items.
@@ -91,7 +90,7 @@ struct Flattened(ContainerClass);
 
 impl ForeignFetch for Flattened {
     fn plugin(&self) -> String {
-        Python::attach(|py| registering(&self.0, py))
+        Python::attach(|py| self.0 .0.text(py))
     }
 
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
@@ -140,6 +139,7 @@ impl ContainerVariable {
                 "an object of a class that is no container",
             ));
         };
+        cx.note_registered(&class.0);
         let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, &error))?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });
@@ -179,14 +179,9 @@ impl ContainerVariable {
     }
 }
 
-/// Returns the text of the call that registered the class.
-fn registering(class: &ContainerClass, py: Python<'_>) -> String {
-    format!("{}.register.container({})", package::name(), tracker::name(&class.object(py)))
-}
-
 /// Returns a graph break for an exception in the registered functions.
 fn failed(class: &ContainerClass, py: Python<'_>, error: &PyErr) -> Unwind {
-    let text = format!("{}: taking it apart or making it raised {error}", registering(class, py));
+    let text = format!("{}: taking it apart or making it raised {error}", class.0.text(py));
     Unwind::break_graph(ReasonId::UnsupportedOperation, text)
 }
 

@@ -60,11 +60,11 @@ impl OverriddenBuiltin<'_> {
         match self.rest.split_first() {
             Some((first, rest)) => {
                 let next = OverriddenBuiltin { builtin: self.builtin, rest };
-                fault::running(*first, || (first.handler)(cx, args, &next))
+                cx.run_registered(*first, |cx| (first.handler)(cx, args, &next))
             }
             None => {
                 let handler: BuiltinHandler = self.builtin.handler;
-                fault::running(self.builtin, || handler(cx, args))
+                cx.run_registered(self.builtin, |cx| handler(cx, args))
             }
         }
     }

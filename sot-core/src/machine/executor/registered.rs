@@ -73,6 +73,7 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<Option<VarId>> {
         self.refuse_listed(callable)?;
         let Some(registration) = registered::call_of(callable) else { return Ok(None) };
+        self.note_registered(&registration);
         if let Some(variable) = variable {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }

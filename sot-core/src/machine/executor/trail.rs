@@ -1,10 +1,14 @@
-//! What reports show of a simulation: the lines it went through, and where each statement was made. Recorded only if
-//! the user asked for details.
+//! What reports show of a simulation: the lines it went through, where each statement was made, and the registrations of
+//! plug-ins and of the program that it asked. Recorded only if the user asked for details.
 
 use pyo3::prelude::*;
 
 use super::{Frame, OpcodeExecutor};
 use crate::entity::VarId;
+use crate::error::Flow;
+use crate::fault;
+use crate::origin::{self, Registered};
+use crate::registered::Registration;
 use crate::report::{PlaceReport, Trail};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
@@ -17,6 +21,32 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
     let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
     if let Some(line) = line {
         trail.note_line(&frame.code, line);
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Runs the function of a registration. A fault in it is attributed to the registration, and reports list the
+    /// registration if it is a plug-in's.
+    #[inline]
+    pub(crate) fn run_registered<T>(
+        &mut self,
+        registration: &impl Registered,
+        work: impl FnOnce(&mut Self) -> Flow<T>,
+    ) -> Flow<T> {
+        if let Some(trail) = &mut self.observed.trail {
+            let linked = registration.linked();
+            if !origin::is_of_the_tracer(linked.origin.krate) {
+                trail.registrations.insert(linked.to_string());
+            }
+        }
+        fault::running(registration, || work(self))
+    }
+
+    /// Has reports list a registration of the program that took part in the translation.
+    pub fn note_registered(&mut self, registration: &Registration) {
+        if let Some(trail) = &mut self.observed.trail {
+            trail.registrations.insert(registration.text(self.py));
+        }
     }
 }
 

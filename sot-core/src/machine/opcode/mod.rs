@@ -17,7 +17,6 @@ pub use crate::bytecode::OpcodeSet;
 pub use overrides::{OpcodeOverride, OverriddenOpcode, OverridingHandler};
 
 use crate::error::{Flow, RegistrationError, Unwind};
-use crate::fault;
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::overriding::{error, sort};
 use crate::machine::variable::VarId;
@@ -87,7 +86,7 @@ impl Registered for OpcodeHandler {
 impl OpcodeHandler {
     #[inline]
     fn simulate(&self, cx: &mut OpcodeExecutor<'_>, operand: &Operand) -> Flow<Next> {
-        fault::running(self, || (self.handler)(cx, operand))
+        cx.run_registered(self, |cx| (self.handler)(cx, operand))
     }
 }
 

@@ -81,7 +81,7 @@ impl OverriddenOpcode<'_> {
         match self.rest.split_first() {
             Some((first, rest)) => {
                 let next = OverriddenOpcode { rest, ..*self };
-                fault::running(*first, || (first.handler)(cx, self.operand, &next))
+                cx.run_registered(*first, |cx| (first.handler)(cx, self.operand, &next))
             }
             None => {
                 let next = self.handler.simulate(cx, self.operand);

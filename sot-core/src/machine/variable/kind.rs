@@ -104,9 +104,9 @@ impl OverriddenKind<'_> {
         match self.rest.split_first() {
             Some((first, rest)) => {
                 let next = OverriddenKind { kind: self.kind, rest };
-                fault::running(*first, || (first.wrap)(cx, object, tracker, &next))
+                cx.run_registered(*first, |cx| (first.wrap)(cx, object, tracker, &next))
             }
-            None => fault::running(self.kind, || (self.kind.wrap)(cx, object, tracker)),
+            None => cx.run_registered(self.kind, |cx| (self.kind.wrap)(cx, object, tracker)),
         }
     }
 }

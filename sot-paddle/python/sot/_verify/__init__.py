@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from paddle import distributed
 
 from .. import _sot
+from . import loaders
 from .image import Difference, Image, first_difference, gradient_difference, gradients
 from .outside import NotVerifiable, World, is_apart, kept_inside, keep_watch
 from .snapshot import Snapshot
@@ -35,6 +36,7 @@ def switch(on: bool) -> None:
     _is_on = on
     if on:
         keep_watch()
+        loaders.set_up()
         # The details that a report of a difference shows are collected during translation.
         _sot.report_details(True)
     _sot._set_verifier(_code_for if on else None)
@@ -86,10 +88,17 @@ class _Call:
     def run(self) -> Any:
         """Run both, count and report the comparison, and return or raise what the translated run did."""
         try:
+            return self._run_both()
+        finally:
+            loaders.gate.release()
+
+    def _run_both(self) -> Any:
+        try:
             with _quiet():
                 before, world = self._begin()
                 expected = self._original(before, world)
         except NotVerifiable as reason:
+            loaders.gate.release()
             _sot._count_verified(False, str(reason))
             return _sot._call_verified(self.function, *self.args, **self.kwargs)
         difference = self._gradient_difference(before, world)
@@ -98,6 +107,8 @@ class _Call:
         try:
             if isinstance(outcome.error, (_sot.GraphBreakError, _sot.RecompileError)):
                 raise NotVerifiable(f"the tracer raises {type(outcome.error).__name__}, as it was asked to")
+            if loaders.gate.was_left:
+                raise NotVerifiable("I/O: a DataLoader is read")
             with _quiet():
                 actual = Image(self.roots, outcome.value, outcome.error)
                 difference = first_difference(expected, actual) or difference
@@ -115,10 +126,14 @@ class _Call:
         return outcome.take()
 
     def _begin(self) -> Tuple[Snapshot, World]:
-        if any(not is_apart(thread) for thread in threading.enumerate() if thread is not threading.current_thread()):
+        waiting = loaders.threads() | {threading.current_thread()}
+        if any(not is_apart(thread) for thread in threading.enumerate() if thread not in waiting):
             raise NotVerifiable("other threads run")
         if distributed.is_initialized() and distributed.get_world_size() > 1:
             raise NotVerifiable("other processes take part")
+        if not loaders.gate.hold():
+            loaders.forget()
+            raise NotVerifiable("other threads run")
         try:
             return Snapshot(self.roots), World()
         except Exception as error:

@@ -28,8 +28,9 @@ _EVENTS = frozenset(
 }  # fmt: skip
 
 
-# Packages whose threads never touch the program's objects: those of a notebook's kernel, and of progress bars.
-_APART = frozenset({"ipykernel", "IPython", "tornado", "tqdm", "zmq"})
+# Packages whose threads never touch the program's objects: those of a notebook's kernel, of progress bars, and of event
+# writers, whose queues hold messages of their own.
+_APART = frozenset({"ipykernel", "IPython", "tensorboard", "tensorboardX", "tornado", "tqdm", "visualdl", "zmq"})
 
 
 def is_apart(thread: threading.Thread) -> bool:
@@ -77,6 +78,12 @@ def _on_event(event: str, args: Any) -> None:
 def _refuse(reason: str) -> None:
     _watch.seen = reason
     raise NotVerifiable(reason)
+
+
+def refuse_if_watched(reason: str) -> None:
+    """End the run on copies before something that cannot be undone."""
+    if _watch.is_on:
+        _refuse(reason)
 
 
 class _NoInput(io.TextIOBase):

@@ -22,6 +22,7 @@ import numpy
 import paddle
 
 from .. import _sot
+from . import loaders
 from .outside import NotVerifiable
 
 MOST_OBJECTS = 100_000
@@ -35,7 +36,7 @@ _ATOMS = (
     types.BuiltinFunctionType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.WrapperDescriptorType, types.MethodDescriptorType, types.MethodWrapperType,
     property, staticmethod, classmethod,
-    weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc, type(paddle.float32),
+    weakref.ref, numpy.dtype, numpy.generic, numpy.ufunc, type(paddle.float32), paddle.CPUPlace, paddle.CUDAPlace,
 )  # fmt: skip
 # Built-in bases whose parts `Walk.parts` and `items_of` know.
 _BASES = (
@@ -105,7 +106,7 @@ class Walk:
         waiting = [(path, root)]
         while waiting:
             path, found = waiting.pop()
-            if is_a(found, _ATOMS) and type(found) in _ATOMS or id(found) in self.found:
+            if is_a(found, _ATOMS) and type(found) in _ATOMS or id(found) in self.found or loaders.is_known(found):
                 continue
             self.found[id(found)] = (path, found)
             if len(self.found) > MOST_OBJECTS:

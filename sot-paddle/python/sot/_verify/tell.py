@@ -63,6 +63,9 @@ def _translations(code: types.CodeType) -> List[str]:
 def _text_of(translation: Dict[str, Any]) -> List[str]:
     name, line, hits = translation["function"], translation["line"], translation["hits"]
     lines = [f"  translation {translation['id']}: {name}, line {line}, {hits} hits"]
+    if translation["registrations"]:
+        lines.append("    registrations that took part:")
+        lines += [f"      {registration}" for registration in translation["registrations"]]
     for graph in translation["graphs"]:
         lines.append(f"    graph {graph['name']}:")
         lines += [f"      {_place(translation, statement)}{statement['text']}" for statement in graph["statements"]]
