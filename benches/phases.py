@@ -1,8 +1,8 @@
 """How many instructions a warm translation takes, by phase, counted by callgrind: the simulation itself, Paddle building
 statements meanwhile, ending the trace (Paddle compiles the program there), and the guards.
 
-`cargo xtask bench --python 3.12 -- --phases` runs this and prints a table. Each model is translated three times before the one
-that is counted, so that what is looked up once is known. A phase is what the functions below take with all that they call; the
+`cargo xtask bench --python 3.12 -- --phases` runs this and prints a table. Each function is translated three times before the
+one that is counted, so that what is looked up once is known, but for the case that is the first one of its process. A phase is what the functions below take with all that they call; the
 simulation is the run of the outermost frame without what the builder of statements takes. `sot.stats().seconds` tells the
 same phases apart by the clock (`simulate`, `build`, `compile`). Needs valgrind.
 """
@@ -18,7 +18,8 @@ import tempfile
 
 import count
 
-CASES = ["ResNet-18", "GPT block"]
+FIRST = "ResNet-18, the first of the process"
+CASES = ["ResNet-18", FIRST, "GPT block", "a chain of 1,000 operations", "pure Python"]
 
 BUILDER = r"<.*PaddleBuilder as .*GraphBuilder>::(call|input|parameter|number|array)$"
 PHASES = {
@@ -53,6 +54,40 @@ def phase(found, pattern):
     return sum(fitting) if pattern == BUILDER else max(fitting, default=0)
 
 
+def chain(x):
+    for _ in range(1000):
+        x = x + 1.0
+    return x
+
+
+def pure_python(x, words=("one", "two", "three", "four")):
+    """Loops over numbers, texts and dicts around one operation."""
+    total, seen, names = 0, {}, []
+    for i in range(40):
+        total = total + i * 2 if i % 3 == 0 else total - 1
+        word = words[i % len(words)]
+        seen[word] = seen.get(word, 0) + 1
+    for word, count_of in seen.items():
+        names.append(f"{word}={count_of}")
+        total += count_of
+    return x * (total + len(",".join(names)))
+
+
+def target_of(case):
+    """The function of a case and its argument."""
+    import bench
+    import paddle
+
+    if case in FUNCTIONS:
+        return FUNCTIONS[case], paddle.randn([4, 4])
+    body, x = bench.CASES[case.split(",")[0]]()
+    body.eval()
+    return bench.as_function(body), x
+
+
+FUNCTIONS = {"a chain of 1,000 operations": chain, "pure Python": pure_python}
+
+
 def translate(folder, case):
     """Translates a model under callgrind, which notes the last translation; this is the process that callgrind watches."""
     import bench
@@ -63,10 +98,9 @@ def translate(folder, case):
     paddle.seed(0)
     with paddle.no_grad():
         bench.warm_up()
-        body, x = bench.CASES[case]()
-        body.eval()
-        target = bench.as_function(body)
-        for _ in range(3):
+        target, x = target_of(case)
+        sot._sot.reset()
+        for _ in range(0 if case == FIRST else 3):
             sot.symbolic_translate(target)(x)
             sot._sot.reset()
         count.control("--instr=on")
