@@ -240,8 +240,8 @@ impl CodeCache {
         differing
     }
 
-    /// Whether the user wants sizes and numbers left open (`dynamic`): `None` leaves it to the environment. A resume
-    /// function has the setting of its original code.
+    /// Returns whether the user wants sizes and numbers left open (`dynamic`). `None` if the environment decides. A
+    /// resume function has the setting of its original code.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
         let own = || self.sizes().dynamic;
         let of_base = |origin: &CodeOrigin| {
@@ -251,7 +251,7 @@ impl CodeCache {
         self.origin().map_or_else(own, of_base)
     }
 
-    /// Sets whether sizes and numbers are left open; `None` leaves it to the environment.
+    /// Sets whether sizes and numbers are left open; with `None` the environment decides.
     pub fn set_dynamic(&self, dynamic: Option<bool>) {
         self.sizes().dynamic = dynamic;
     }
