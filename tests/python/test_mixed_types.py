@@ -121,7 +121,7 @@ def test_a_matrix_product_with_a_number():
 
 
 def test_where_between_sums(check):
-    """Paddle's `where` adds zeros to broadcast. The tracer removes these sums, and must keep the program's own."""
+    """`where` of static mode adds zeros to broadcast. These sums are replaced; sums of the program must be kept."""
 
     def f(chosen, x, y, n):
         both = x + n
