@@ -261,7 +261,7 @@ impl CodeCache {
         self.profile.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Returns what is known of the sizes of its tensors.
+    /// Returns the facts about the sizes of the code's tensors.
     pub fn sizes(&self) -> MutexGuard<'_, OpenSizes> {
         self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -444,7 +444,7 @@ impl CodeCache {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Drops the translations that no longer hold in the present generation, and what was learnt from them.
+    /// Drops the translations that are invalid in the present generation, and the facts learnt from them.
     pub fn refresh(&self, generation: u32) {
         let before = self.generation.swap(generation, Ordering::Relaxed);
         if before == generation {

@@ -94,7 +94,7 @@ impl Learnt {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Takes what the trace has shown, at its end.
+    /// Takes the facts from the trace, at its end.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
         learnt.refusals = std::mem::take(&mut self.history.refusals);
