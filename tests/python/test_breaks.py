@@ -17,7 +17,7 @@ import sot
 
 
 def run(fn, *args, calls=3, **kwargs):
-    """Check several calls of `fn`, translated, against eager mode. Return the numbers of graphs, breaks and fallbacks."""
+    """Check calls of `fn`, translated, against eager mode. Return the numbers of graphs, breaks and fallbacks."""
     from conftest import assert_same
 
     fast = sot.symbolic_translate(fn)

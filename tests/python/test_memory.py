@@ -226,7 +226,7 @@ def test_cells_and_globals(same, monkeypatch):
 
 
 def test_globals_that_change_all_the_time(same, monkeypatch):
-    """A script with its loop at module level writes globals all the time. Globals that are only read stay comparable."""
+    """A loop at module level writes globals in each iteration. This must not count as a change of other globals."""
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     monkeypatch.setitem(globals(), "MODEL", model)
 

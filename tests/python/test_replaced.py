@@ -305,8 +305,8 @@ def wrapped(function, calls):
 
 
 def test_what_is_replaced_and_not_run_leaves_graphs_whole(check, replaced):
-    """Libraries wrap functions whose names Paddle's code for programs contains: `max`, and `gather_nd`, which indexes by
-    tensors there."""
+    """Libraries wrap functions whose names Paddle's code for programs contains: `max`, and `gather_nd`, which indexes
+    by tensors there."""
     calls = []
     for name in ("max", "gather_nd"):
         replaced(paddle, name, wrapped(getattr(paddle, name), calls))
