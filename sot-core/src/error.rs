@@ -233,7 +233,7 @@ reasons! {
         "Please report it, with the text and a small example.";
 }
 
-/// What the user forbids for a function by a mark; doing it is an error.
+/// An event that the user has forbidden in a function by a mark. If the event occurs, an error is raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forbidden {
     /// A graph break.

@@ -20,7 +20,7 @@ struct RegistrationChanges {
     met: VecDeque<HashSet<usize>>,
 }
 
-/// What a cache has to drop.
+/// The translations that a cache has to drop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Forgotten {
     /// Drop every translation.
@@ -69,7 +69,7 @@ fn add(met: Option<HashSet<usize>>) {
     GENERATION.store(generation, Ordering::Release);
 }
 
-/// What a cache has to drop that was last up to date in this generation.
+/// Returns the translations that a cache has to drop if it was last up to date in this generation.
 pub fn since(generation: u32) -> Forgotten {
     let changes = lock();
     let now = GENERATION.load(Ordering::Relaxed);

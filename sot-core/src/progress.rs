@@ -1,6 +1,6 @@
 //! Progress of a long translation, shown in two ways: as a line on the terminal, drawn by a thread that needs no
-//! interpreter, and by callbacks of the program's. Both read one place where the translation notes what it does.
-//! Nothing is noted if neither is wanted.
+//! interpreter, and by callbacks of the program. Both read one place where the translation notes its phase. Nothing is
+//! noted if neither is requested.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,5 +1,5 @@
-//! Where a value is found, as a value that outlives the trace: what is remembered between calls is keyed by it. A
-//! tracker says the same within one trace; `Trackers::path` turns a tracker into its path.
+//! Paths to values, which outlive the trace: facts that are remembered between calls have a path as key. Within one
+//! trace, trackers are used instead; `Trackers::path` turns a tracker into its path.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use sot_core::cpython::{
     FrameEvaluator, FreshFrame, Verdict,
 };
 
-/// What the evaluator does with the frames of a code object.
+/// Tells the evaluator how to treat the frames of a code object.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each test sets one of them")]
 struct Plan {
@@ -100,7 +100,7 @@ fn eval<'py>(namespace: &Bound<'py, PyDict>, expression: &str) -> PyResult<Bound
     namespace.py().eval(&CString::new(expression).unwrap(), Some(namespace), None)
 }
 
-/// What an expression gives, or what it raises, as text.
+/// Returns the value of an expression, or the exception that it raises, as text.
 fn outcome(namespace: &Bound<'_, PyDict>, expression: &str) -> String {
     match eval(namespace, expression) {
         Ok(value) => value.repr().unwrap().to_string(),

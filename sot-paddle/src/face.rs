@@ -1,4 +1,4 @@
-//! What the package `sot` has beyond the Python interface that every backend has (`sot_python::Face`).
+//! The parts of the package `sot` that are not in the Python interface of every backend (`sot_python::Face`).
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;

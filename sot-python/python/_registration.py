@@ -8,7 +8,7 @@ from . import _sot
 
 
 class Registration:
-    """What one call registered. `undo()`, or the end of a `with` block, takes it back."""
+    """The registrations that one call has made. `undo()`, or the end of a `with` block, takes them back."""
 
     def __init__(self, shown: str, undos: list[Callable[[], None]]) -> None:
         self._shown = shown

@@ -171,7 +171,7 @@ def _write_process(run_folder: pathlib.Path) -> None:
 
 
 def _seconds_of(translation: dict[str, Any]) -> float:
-    """The time of a translation and its abandoned attempts, as the page shows it."""
+    """Return the seconds that a translation took, with its abandoned attempts, as the page shows them."""
     thrown_away = [attempt["seconds"] for attempt in translation["attempts"] if not attempt["stood"]]
     return float(sum(translation["seconds"].values()) + sum(thrown_away))
 
@@ -217,7 +217,7 @@ def _counts() -> dict[str, Any]:
 
 
 def _files(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sources of the files that the data refers to: the program's whole, of libraries the functions."""
+    """Return the sources that the data refers to: whole files of the program, and single functions of libraries."""
     ranges: dict[str, set[tuple[int, int]]] = {}
     for translation in told["translations"]:
         for function in translation["functions"]:

@@ -1,4 +1,4 @@
-"""What a program tells the tracer at run time: what calls mean, which classes are values, which modules are followed.
+"""Registrations that a program makes at run time: the meaning of calls, classes that are values, modules to follow.
 
 Each function registers at once, for all later translations, and forgets the translations that the registration
 concerns. The result takes the registration back by `undo()`, or at the end of a `with` block. What cannot be
@@ -179,7 +179,7 @@ def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        return  # Many functions in C have no signature; what is not callable is refused elsewhere.
+        return  # Many functions in C have no signature. Objects that are not callable are refused elsewhere.
     try:
         signature.bind(*given)
     except TypeError:

@@ -1,4 +1,4 @@
-//! What the Python interface asks of a backend, beyond what the tracer asks.
+//! The trait that a backend implements for the Python interface, in addition to the tracer's `Backend`.
 
 use once_cell::sync::OnceCell;
 use pyo3::exceptions::PyRuntimeError;
@@ -14,7 +14,7 @@ pub trait Face: Sync {
         None
     }
 
-    /// Names what `symbolic_translate` takes besides functions, for its error messages.
+    /// Names the objects other than functions that `symbolic_translate` takes, for its error messages.
     fn also_taken(&self) -> Option<&'static str> {
         None
     }
@@ -25,10 +25,10 @@ pub trait Face: Sync {
         &[]
     }
 
-    /// Forgets what the backend has learnt. Called when all translations are forgotten.
+    /// Forgets facts that the backend has learnt from calls. Called when all translations are forgotten.
     fn reset(&self) {}
 
-    /// Adds to the extension module what only this backend has.
+    /// Adds functions and classes that only this backend has to the extension module.
     fn add_to(&self, module: &Bound<'_, PyModule>) -> PyResult<()> {
         let _ = module;
         Ok(())

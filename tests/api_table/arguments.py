@@ -39,7 +39,7 @@ def image():
     return floats(1, 4, 6, 6)
 
 
-# What a parameter of this name is given.
+# Arguments by the name of the parameter.
 BY_NAME = {
     "x": lambda: floats(3, 4),
     "input": lambda: floats(3, 4),
@@ -473,7 +473,7 @@ SPECIAL = {
 }
 
 
-# Of functions of `paddle.sparse`.
+# Arguments of functions of `paddle.sparse`.
 SPARSE = {
     "addmm": lambda: _f(floats(3, 3), _sparse(), floats(3, 3)),
     "mask_as": lambda: _f(floats(3, 3), _sparse()),

@@ -25,7 +25,7 @@ from arguments import candidates
 
 import sot
 
-# Not called: they end, wait for, or change the process.
+# Not called, because they end, block or change the process.
 NEVER = {
     "set_printoptions": "changes the process",
     "disable_static": "changes the process",
@@ -55,7 +55,7 @@ NEVER = {
     "get_map_tensor": "belongs to distributed tensors",
 }
 
-# Where eager mode itself cannot be the measure.
+# Functions whose results in eager mode cannot be compared with.
 INCOMPARABLE = {
     "empty": "its values are not defined",
     "empty_like": "its values are not defined",
@@ -65,7 +65,7 @@ INCOMPARABLE = {
     "ormqr": "eager mode overwrites its argument",
 }
 
-# The same where arguments are no floating numbers.
+# Like `INCOMPARABLE`, if the arguments are not floating-point numbers.
 INCOMPARABLE_INTEGERS = {
     "clamp_": "eager mode turns infinity, the bound that is not given, into an integer",
     "clip_": "eager mode turns infinity, the bound that is not given, into an integer",
@@ -102,7 +102,7 @@ def public(owner):
 
 
 def unlisted(function, owner):
-    """Whether a program may well call what is not in the `__all__` of a module, as `paddle.norm`, or `paddle.tensor([1.0])`."""
+    """Return whether programs call a function although it is not in `__all__`, such as `paddle.norm`."""
     if owner == "paddle.signal":
         return getattr(function, "__module__", None) == owner
     if owner == "paddle" and function is getattr(paddle, "tensor", None):
@@ -122,7 +122,7 @@ def tensors(value):
 
 
 def same(left, right):
-    """Whether two results say the same, NaNs included."""
+    """Return whether two results are equal up to rounding. NaNs are equal."""
     if isinstance(left, paddle.Tensor) and isinstance(right, paddle.Tensor):
         if left.dtype != right.dtype or left.shape != right.shape or left.stop_gradient != right.stop_gradient:
             return False
@@ -202,7 +202,7 @@ class Run:
 
 
 def seen(value):
-    """What a program can ask of the tensors in a result, without waiting for the numbers in them."""
+    """Return properties of the tensors in a result that can be read without their values."""
     if isinstance(value, paddle.Tensor):
         return value.dtype, value.ndim
     if isinstance(value, (list, tuple)):
@@ -213,7 +213,7 @@ def seen(value):
 
 
 def of_type(dtype, value):
-    """The value, with its tensors of floating numbers brought to another element type."""
+    """Return the value, with its tensors of `float32` converted to another element type."""
     if isinstance(value, paddle.Tensor) and value.dtype == paddle.float32 and value.is_dense():
         return (value * 10 if "int" in dtype else value).astype(dtype)
     if isinstance(value, (list, tuple)):
@@ -230,7 +230,7 @@ def arguments(area, name, function, method, dtype):
 
 
 def wrapper(owner, name, method):
-    # What changes a tensor in place is given one that is made in the function.
+    # A method that changes its tensor in place is called on a copy made in the function.
     changed = ".clone()" if name.endswith("_") and not name.endswith("__") and name != "set_" else ""
     arguments = f"x{changed}, *args, **kwargs" if changed and not method else "*args, **kwargs"
     of = f"x{changed}" if method else "owner"
@@ -289,7 +289,7 @@ def judge(stats):
 
 
 def reason(text):
-    """A reason without its place and without what differs from function to function."""
+    """Return a reason without its place, and without parts that differ between functions."""
     text = text.rsplit(" at ", 1)[0]
     for kind in ("unsupported-call: paddle: ", "tensor-value: Tensor."):
         if text.startswith(kind):

@@ -72,7 +72,7 @@ def main():
 
 
 def mark_functions_of(name):
-    """Asks for the translation of all functions of a module and of its submodules, when they are imported."""
+    """Mark all functions of a module and of its submodules for translation, when they are imported."""
     load = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self, fullname):
@@ -129,7 +129,7 @@ class Outcomes(unittest.TestResult):
             self.bad = (outcome, why)
 
     def addError(self, test, error):
-        # What fails in `setUpClass` belongs to no test.
+        # A failure in `setUpClass` belongs to no test.
         if not hasattr(test, "_testMethodName"):
             self.write(test=str(test), outcome="failed", why=self._exc_info_to_string(error, test))
         self.note("failed", self._exc_info_to_string(error, test))

@@ -94,12 +94,12 @@ KNOWN = [
 
 
 def reason_for_file(name):
-    """Why a whole file is left out, if it is."""
+    """Return the reason why a whole file is left out; `None` if it is not."""
     return next((reason for pattern, reason in FILES if re.fullmatch(pattern, name)), None)
 
 
 def reason_for(name, test, minor):
-    """Why a test is left out, if it is."""
+    """Return the reason why a test is left out; `None` if it is not."""
     prefix = f"test.{name}."
     test = test[len(prefix):] if test.startswith(prefix) else test
     for files, pattern, since, until, reason in EXCLUDED:
@@ -109,5 +109,5 @@ def reason_for(name, test, minor):
 
 
 def why_it_fails(test):
-    """What is known of a test that fails only translated."""
+    """Return the known reason why a test fails only translated, if there is one."""
     return next((reason for pattern, reason in KNOWN if re.search(pattern, test)), None)

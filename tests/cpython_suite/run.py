@@ -62,7 +62,7 @@ def is_there(name):
 
 
 def run(options, name, mode):
-    """What became of each test, what was translated, and how tests ended the process that ran them."""
+    """Return the outcome of each test, counts of translations, and how tests ended the process that ran them."""
     outcomes, died, totals = {}, {}, collections.Counter()
     counts = {"breaks": collections.Counter(), "fallbacks": collections.Counter()}
     with tempfile.TemporaryDirectory() as folder:
@@ -115,12 +115,12 @@ def run_once(options, name, mode, folder, output):
 
 
 def compare(native, translated):
-    """What the two runs of a file came to."""
+    """Compare the two runs of a file."""
     (native, _), (translated, counts) = native, translated
     passed = [test for test, (outcome, _) in native.items() if outcome == "passed"]
     fine = {test for test, (outcome, _) in translated.items() if outcome == "passed"}
     wrong = {test: why or outcome for test, (outcome, why) in translated.items() if test in passed and test not in fine}
-    # What fails for a class, or the file as a whole, unless that file cannot be imported here untranslated either.
+    # Failures of a class or of the whole file count, unless the file cannot be imported untranslated either.
     whole = {test for test in translated if test not in native}
     wrong.update({test: translated[test][1] for test in whole if translated[test][0] == "failed"})
     return {

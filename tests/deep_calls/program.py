@@ -73,7 +73,7 @@ def depth(made):
 
 
 def translated_deep_down(n):
-    """Not translated itself: what it calls in the end is."""
+    """Is not translated itself. The function that it calls in the end is."""
     return small(7) if n == 0 else translated_deep_down(n - 1)
 
 

@@ -44,7 +44,7 @@ def leaves(value):
 
 
 def structure(value):
-    """What a result is but for its numbers."""
+    """Return the structure of a result: types, shapes, element types, keys, without values."""
     if isinstance(value, paddle.Tensor):
         return tuple(value.shape), str(value.dtype), value.stop_gradient
     if isinstance(value, dict):
@@ -89,7 +89,7 @@ def loss_of(output):
 
 @dataclasses.dataclass
 class Measured:
-    """What the first call of each mode came to."""
+    """The measurements of the first call in each mode."""
 
     predict: object
     train: object
@@ -189,7 +189,7 @@ def compare_train(eager, fast, arguments, tracer):
 
 
 def can_train(run, layer):
-    """Whether a step can be made in eager mode."""
+    """Return whether a training step is possible in eager mode."""
     try:
         loss = run()
         loss.backward()

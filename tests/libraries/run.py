@@ -52,7 +52,7 @@ def main(options):
 
 
 def isolated(name, model, options):
-    """What became of the model in a process of its own, which has the library imported already."""
+    """Measure the model in its own process, which is forked after the library was imported."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=lambda: sender.send(measure(name, model, options)))
@@ -71,7 +71,7 @@ def isolated(name, model, options):
 
 
 def measure(name, model, options):
-    """What became of the model, as it is kept."""
+    """Return the outcome of the model as a record for the file."""
     try:
         measured = compare(model, TRACERS[options.tracer](), trains=not options.eval)
     except NotInEagerMode as reason:
@@ -99,7 +99,7 @@ def line(found):
 
 
 def read(path):
-    """What is kept, by library, tracer and name."""
+    """Return the records of the file, by library, tracer and name."""
     if not path or not path.exists():
         return {}
     lines = map(json.loads, path.read_text().splitlines())

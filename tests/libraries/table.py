@@ -30,7 +30,7 @@ def main(paths):
 
 
 def is_measured(model):
-    """Whether both tracers have run it. What eager mode cannot run, or not in time, says nothing of a tracer."""
+    """Return whether both tracers have run the model, and eager mode can run it in time."""
     outcomes = {it["outcome"] for it in model.values()}
     return len(model) == len(TRACERS) and NOT_EAGER not in outcomes and outcomes != {TOO_SLOW}
 
@@ -56,7 +56,7 @@ def counts(models):
         counted = ", ".join(f"{others.count(what)} {what}" for what in sorted(set(others)))
         yield f"{len(equal)} ({counted})" if counted else len(equal)
         yield sum(it["whole"] for it in equal)
-        # Of those that both have run, so that the numbers compare.
+        # Sums over models that both tracers have run, so that the numbers are comparable.
         equal = [it[tracer] for it in models if all(it[of]["outcome"] == EQUAL for of in TRACERS)]
         yield sum(total(it["graphs"]) for it in equal)
         yield sum(total(it["breaks"]) for it in equal)
@@ -69,14 +69,14 @@ def total(numbers):
 
 
 def more(measured):
-    """The models of which sot makes more graphs."""
+    """Yield a line with the models for which sot makes more graphs."""
     names = [f"{name} ({library})" for library, models in measured.items() for name, it in models.items() if is_more(it)]
     yield f"Models with more graphs under sot than under Paddle's own tracer: {'; '.join(names) or 'none'}."
     yield ""
 
 
 def is_more(model):
-    """Whether sot has more graphs in a mode than Paddle's own tracer, where both are equal to eager mode."""
+    """Return whether sot makes more graphs in a mode than Paddle's own tracer, if both equal eager mode."""
     if any(model[tracer]["outcome"] != EQUAL for tracer in TRACERS):
         return False
     pairs = zip(model["sot"]["graphs"], model["paddle"]["graphs"])

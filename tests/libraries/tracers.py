@@ -10,7 +10,7 @@ import paddle
 
 @dataclasses.dataclass
 class Mode:
-    """What was made in the first call of a mode; reasons of breaks and fallbacks with how often each was met."""
+    """Counts of the first call in one mode: graphs, and breaks and fallbacks by reason."""
 
     graphs: int
     breaks: dict

@@ -54,10 +54,10 @@ NUMBERS = {
     "np.complex64": numpy.complex64(1j),
 }
 
-# Where an integer counts or says a place, the others say nothing new, or ask for all the memory.
+# For integers that are a count or a position, other numbers test nothing new, or need too much memory.
 FEW = ("0", "1", "-1", "0.1", "2.0", "nan", "1j", "True", "np.int64", "np.float32")
 
-# Those that the functions of the table are given.
+# The numbers that the functions of the table are called with.
 MOST = (
     "0 1 -1 2**24+1 -2**24-1 2**31 2**53+1 2**63-1 0.1 1e-5 1e-45 nan inf -inf -0.0 1j True np.float32 np.float64 np.int64".split()
 )
@@ -117,7 +117,7 @@ def _setitem(index):
     return scope["call"]
 
 
-# What no argument of the table of functions says.
+# Programs that no function of the table covers.
 PROGRAMS = {
     "x[1] = k": _setitem("1"),
     "x[...] = k": _setitem("..."),
@@ -179,7 +179,7 @@ RANDOM = (
     "sample rrelu fractional seed empty top_p"
 ).split()
 
-# Not called; why is said in `tests/api_table/probe.py`, or they have no number that a tensor meets.
+# Not called, for a reason in `tests/api_table/probe.py`, or because they combine no number with a tensor.
 NEVER = set(
     """set_printoptions disable_static enable_static set_default_dtype set_flags set_grad_enabled set_device enable_compat
     disable_signal_handler monkey_patch_variable save load async_save flops summary batch check_shape cuda pin_memory
@@ -190,7 +190,7 @@ NEVER = set(
     as_strided narrow get_flags svdvals matrix_exp lstsq""".split()
 )
 
-# Parameters that count or say a place.
+# Parameters that are a count or a position.
 COUNTS = set(
     """axis axis1 axis2 dim dim1 dim2 axes n k num num_or_sections num_or_indices chunks shifts repeats groups kernel_size
     output_size upscale_factor downscale_factor sections padding stride dilation offset diagonal start_axis stop_axis end_axis
@@ -203,14 +203,14 @@ COUNTS = set(
 
 
 class Place:
-    """A place for a number: a function to translate, and arguments that are made anew for each call."""
+    """A place for a number: a function to translate, and a maker of new arguments for each call."""
 
     def __init__(self, name, call, make, few=False):
         self.name, self.call, self.make, self.few = name, call, make, few
         self.refused = self.again = self.listed = False
 
     def numbers(self, dtype, mode):
-        """The numbers that are tried here, beside tensors of a type."""
+        """Return the numbers that are tried in this place, with tensors of an element type."""
         numbers = self._numbers(dtype, mode)
         if ("**" in self.name or "pow" in self.name) and ("int" in dtype or dtype == "bool"):
             # Eager mode never ends.
@@ -232,7 +232,7 @@ class Place:
 def vector(dtype, name=""):
     if dtype == "bool":
         return filled(dtype, [1, 0, 1, 1, 0, 1])
-    # Eager mode ends the process where it divides an integer by nought, and never ends at its powers below zero.
+    # Eager mode ends the process when it divides an integer by zero, and never ends for negative powers of zero.
     second = 17 if "**" in name else -17
     return filled(dtype, [3, second, 2, 1, 73, 5] if "int" in dtype else [0.3, -1.7, 2.0, 0.0, 7.3, -0.0])
 
@@ -246,7 +246,7 @@ def filled(dtype, values):
 
 
 def of_type(value, dtype):
-    """The value with its tensors of floating numbers brought to another element type."""
+    """Return the value, with its tensors of `float32` converted to another element type."""
     if isinstance(value, paddle.Tensor) and value.dtype == paddle.float32 and value.is_dense():
         return (value * 10 if "int" in dtype else value).astype(dtype)
     if isinstance(value, (list, tuple)):
@@ -287,7 +287,7 @@ def public(owner):
 
 
 def of_api():
-    """The places in calls of Paddle's functions and methods."""
+    """Yield the places in calls of Paddle's functions and methods."""
     seen = set()
     for area, owner, method in AREAS:
         for name in public(owner):
@@ -344,7 +344,7 @@ def of_function(area, owner, name, function, method, make):
             places.append(place(parameter.name, given, parameter.name in COUNTS))
     places = [each for each in places if each]
     for each in places:
-        # An argument that must be a tensor needs no number but a few to be refused.
+        # For an argument that must be a tensor, a few numbers are enough to see that numbers are refused.
         each.again = method and function is getattr(paddle, name, None)
         each.refused = not any(works(each.call, lambda k=k: ((*each.make("float32"), k), {})) for k in (2, 0.5))
     return places
@@ -352,7 +352,7 @@ def of_function(area, owner, name, function, method, make):
 
 @functools.lru_cache(maxsize=None)
 def places():
-    """All places, by name."""
+    """Return all places, by name."""
     found = {}
     for name, call in {**OPERATORS, **PROGRAMS}.items():
         found[name] = Place(name, call, lambda dtype, name=name: (vector(dtype, name),))

@@ -29,20 +29,20 @@ import warnings
 from pathlib import Path
 
 MODES = ("known", "changing", "replayed")
-# Translated before a number of this kind is tried where numbers change.
+# In mode `changing`, calls with these numbers come before a number of this type is tried.
 BEFORE = {int: (3, 4), float: (0.3, 0.7)}
-# Where these raise, the element type is nothing that is taken there.
+# If all of these raise, the place does not accept the element type.
 PROBES = ("0", "1", "0.1", "True")
-SECONDS = 120  # A case that takes longer hangs,
-COMPUTED = 5  # and so does one that computes so many seconds.
-MEMORY = 3 << 30  # What a case may take beside what the libraries have.
+SECONDS = 120  # A case that takes longer is considered to hang,
+COMPUTED = 5  # and so is a case that uses this many seconds of CPU time.
+MEMORY = 3 << 30  # Bytes that a case may use in addition to the libraries.
 ENDLESS = "skipped: eager mode does not end"
 NO_MEMORY = "more memory than a case may have"
-PART = 100  # So many groups of cases are done before what they came to is kept.
+PART = 100  # Number of groups of cases whose outcomes are saved together.
 
 
 def outcome(call, args, number):
-    """What a call gives, as something that can be compared: bits, element types, shapes, or the type of the exception."""
+    """Return the outcome of a call in comparable form: bits, element types, shapes, or the type of the exception."""
     try:
         return told(call(*args, number))
     except Exception as error:
@@ -52,7 +52,7 @@ def outcome(call, args, number):
 
 
 def together(call):
-    """A function of arguments and several numbers."""
+    """Return a function that takes a list of numbers, and calls `call` with each of them."""
 
     def calls(*given):
         *args, numbers = given
@@ -71,7 +71,7 @@ def told(value):
         array = exact.detach().numpy()
         if array.dtype.kind in "fc":
             array = array.copy()
-            array[array != array] = float("nan")  # Any NaN will do.
+            array[array != array] = float("nan")  # All NaNs count as equal.
         return str(value.dtype), tuple(value.shape), array.tobytes()
     if isinstance(value, (list, tuple)):
         return type(value).__name__, tuple(map(told, value))
@@ -81,7 +81,7 @@ def told(value):
 
 
 def shown(told):
-    """A text of an outcome."""
+    """Return an outcome as text."""
     import numpy
 
     if isinstance(told, str):
@@ -96,19 +96,19 @@ def shown(told):
 
 
 class Stand:
-    """How far the groups are done: which group comes next, and which of its numbers."""
+    """The progress of the run: the next group, and its remaining numbers."""
 
     def __init__(self, at, labels):
         self.at, self.labels = at, list(labels)
         self.dead = set()  # Numbers with which eager mode ends the process.
-        self.alone = False  # Whether each number is tried alone.
+        self.alone = False  # True if each number is tried alone.
 
     def without(self, labels):
         self.labels = [label for label in self.labels if label not in labels]
 
 
 class Worker:
-    """Runs groups of cases `(place, dtype, mode, numbers)` and writes what became of each."""
+    """Runs groups of cases `(place, dtype, mode, numbers)` and writes the outcome of each."""
 
     def __init__(self, progress):
         import cases
@@ -117,7 +117,7 @@ class Worker:
         self.sot, self.cases, self.places, self.progress, self.at = sot, cases, cases.places(), progress, 0
 
     def note(self, what, *labels, **more):
-        """What comes next, or has come out, of numbers of the group."""
+        """Write which numbers of the group come next, or what their outcome is."""
         self.progress.write(json.dumps(dict(more, at=self.at, what=what, labels=labels)) + "\n")
         self.progress.flush()
 
@@ -147,7 +147,7 @@ class Worker:
 
         if not stand.alone and len(labels) > 1:
             if all(isinstance(eager(label), str) for label in PROBES if label not in stand.dead):
-                labels = [label for label in labels if label in PROBES]  # Such tensors are not taken at all.
+                labels = [label for label in labels if label in PROBES]  # The place does not accept such tensors.
                 self.note("todo", *labels)
             given = [label for label in labels if not isinstance(eager(label), str)] if mode != "changing" else []
             if len(given) > 1:
@@ -158,14 +158,14 @@ class Worker:
         self.each(place, dtype, mode, labels, eager)
 
     def is_equal_together(self, place, dtype, labels, expected):
-        """Whether one program of all the numbers, without a break, gives what eager mode gives for each."""
+        """Return whether one graph with all numbers has the results of eager mode for each, without a break."""
         self.sot.reset()
         numbers = [self.cases.NUMBERS[label] for label in labels]
         got = outcome(self.sot.symbolic_translate(together(place.call)), place.make(dtype), numbers)
         return got == ("list", tuple(expected)) and not self.left()
 
     def each(self, place, dtype, mode, labels, eager):
-        """Each number alone, or behind others of its type."""
+        """Try each number separately, or after other numbers of its type."""
         translated = None
         for label in labels:
             number = self.cases.NUMBERS[label]
@@ -192,18 +192,18 @@ class Worker:
                 self.note("broken" if broken else "equal", label, text="; ".join(broken))
 
     def left(self):
-        """What has been left to CPython, by reason."""
+        """Return the counts of breaks and fallbacks, by reason."""
         return collections.Counter(self.sot.stats().breaks) + collections.Counter(self.sot.stats().fallbacks)
 
 
 def limit_memory():
-    """Lets the process take so much more; Paddle does not give back the stacks of its threads."""
+    """Limit the memory that the process may use in addition. Paddle does not release the stacks of its threads."""
     taken = int(re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text()).group(1)) << 10
     resource.setrlimit(resource.RLIMIT_DATA, (taken + MEMORY, resource.RLIM_INFINITY))
 
 
 def child(work, progress_file):
-    """A process that does the work and writes how far it is; its number."""
+    """Start a process that does the work and writes its progress. Return its id."""
     sys.stdout.flush()
     number = os.fork()
     if number:
@@ -225,7 +225,7 @@ def child(work, progress_file):
 
 
 def run(groups, breaks=False):
-    """Outcomes of cases: counts, and the different ones as `(place, dtype, mode, label, text)`."""
+    """Return the counts of outcomes, and the cases that differ as `(place, dtype, mode, label, text)`."""
     counts, different, groups = collections.Counter(), [], list(groups)
 
     def count(what, at, labels, text=""):
@@ -269,7 +269,7 @@ def run(groups, breaks=False):
                 stand.dead.update(labels)
                 stand.without(labels)
                 if not ends:
-                    # So it is for other element types.
+                    # The same holds for other element types, so these cases are skipped.
                     for later in range(at + 1, len(groups)):
                         name, dtype, mode, numbers = groups[later]
                         if name == groups[at][0]:
@@ -282,7 +282,7 @@ def run(groups, breaks=False):
 
 
 def watch(number, progress_file):
-    """Waits for a process, and ends it if it writes nothing for long: whether it has ended by itself."""
+    """Wait for a process, and end it if it writes nothing for long. Return whether it has ended by itself."""
     size, since, computed = -1, time.time(), 0.0
     while os.waitpid(number, os.WNOHANG) == (0, 0):
         time.sleep(0.05)
@@ -297,20 +297,20 @@ def watch(number, progress_file):
 
 
 def seconds_of(number):
-    """How many seconds a process has computed."""
+    """Return the CPU time of a process, in seconds."""
     fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_in_parts(cases, options):
-    """The same, going on behind the parts that the file has."""
+    """Run all parts, except those whose outcomes are already in the file."""
     counts, different = collections.Counter(), []
     name = hashlib.sha256(json.dumps(cases).encode()).hexdigest()
     done = [json.loads(line) for line in options.keep.read_text().splitlines()] if options.keep.is_file() else []
     done = [part for part in done if part["cases"] == name]
     parts = range(0, len(cases), PART)
     if len(done) == len(parts):
-        done = []  # It has been run to the end: once more.
+        done = []  # The earlier run is complete, so everything is run again.
     options.keep.write_text("".join(json.dumps(part) + "\n" for part in done))
     for part in done:
         counts.update(part["counts"])

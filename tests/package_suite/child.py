@@ -24,11 +24,11 @@ from child import TIMEOUT, mark  # noqa: E402
 
 del sys.path[0]
 
-# Where is said that a test does not end: pytest has the standard error for itself.
+# Receives the message that a test does not end. Pytest captures the usual standard error.
 STDERR = os.dup(2)
-# What pytest would do to the tests' code, or what needs plug-ins of the package's own that are not there.
+# Switches off changes that pytest makes to the tests' code, and options that need missing plug-ins.
 OPTIONS = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=", "-W", "ignore"]
-# What packages leave out of their own daily runs: the same call thousands of times.
+# Leaves out tests that packages exclude from their own daily runs: the same call thousands of times.
 OPTIONS += ["-m", "not stress and not slow"]
 
 
@@ -61,7 +61,7 @@ def main():
 
 
 def mark_functions_below(folders):
-    """Asks for the translation of all functions of files in the folders, when they are imported."""
+    """Mark all functions of files in the folders for translation, when they are imported."""
     import importlib.machinery
 
     load = importlib.machinery.SourceFileLoader.get_code

@@ -52,7 +52,7 @@ def add_module(name: str, members: dict[str, Any]) -> None:
 
 
 def symbolic_translate(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """As Paddle's: a function for every call; `training`, `backend` and `build_strategy` choose passes of Paddle's."""
+    """Like Paddle's. `training`, `backend` and `build_strategy` select compiler passes of Paddle, and are ignored."""
     translated = _sot.symbolic_translate(fn)
 
     @functools.wraps(fn, updated=())
@@ -63,12 +63,12 @@ def symbolic_translate(fn: Callable[..., Any], **options: Any) -> Callable[..., 
     return call
 
 
-# What `check_no_breakgraph` was put on: file, and first and last line.
+# Functions decorated by `check_no_breakgraph`: file, first line, last line.
 NO_BREAK: set[tuple[str, int, int]] = set()
 
 
 def check_no_breakgraph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """As Paddle's, which asks where calls break the graph: a branch on the truth of a tensor is no break to it."""
+    """Like Paddle's, which reports calls that break the graph. A branch on the truth of a tensor does not count."""
     lines = [line for _, _, line in fn.__code__.co_lines() if line is not None]
     NO_BREAK.add((fn.__code__.co_filename, min(lines), max(lines)))
     return fn
@@ -76,7 +76,7 @@ def check_no_breakgraph(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def breaks_checked() -> Iterator[None]:
-    """Raises behind the call, and not where it happens, so that the program has gone on behind the break, too."""
+    """Raise after the call, and not at the break, so that the code behind the break runs, too."""
     before = _sot.record_translations(True)
     try:
         _sot.take_records()
@@ -92,20 +92,20 @@ def breaks_checked() -> Iterator[None]:
 
 
 def add_break_graph_apis(apis: list[Callable[..., Any]]) -> None:
-    """Of older releases: what is called natively, with the graph ended before it."""
+    """In older releases of Paddle, names APIs at which the graph breaks."""
     for api in apis:
         sot.break_on(api)
 
 
 class Cache:
-    """The face of `OpcodeExecutorCache`."""
+    """Has the interface of `OpcodeExecutorCache`."""
 
     def clear(self) -> None:
         sot.reset()
 
     @property
     def translate_count(self) -> int:
-        """Paddle's counts what became of a frame, whether it was translated or left alone."""
+        """Return the number of misses. Paddle counts all frames, whether translated or left alone."""
         return sot.stats().misses
 
     def dump_state(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Cache:
         self.clear()
 
 
-# What tests of PaddleSOT import beside `symbolic_translate` and `psdb`.
+# Modules that tests of PaddleSOT import in addition to `symbolic_translate` and `psdb`.
 OLDER = {
     "opcode_translator.executor.executor_cache": {"OpcodeExecutorCache": Cache},
     "utils.paddle_api_config": {"add_break_graph_apis": add_break_graph_apis},

@@ -13,16 +13,16 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 
 def find():
-    """The executable: `SOT_BROWSER`, or the first of the usual names; `None` if there is none."""
+    """Return the executable: `SOT_BROWSER`, or the first of the usual names that is found; `None` if there is none."""
     return os.environ.get("SOT_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Navigated(Exception):
-    """Another page came while a script ran."""
+    """The page was replaced by another one while a script ran."""
 
 
 class Browser:
-    """One page of a browser. What a script logs as an error, or throws, is in `errors`."""
+    """One page of a browser. Errors that scripts log or throw are in `errors`."""
 
     def __init__(self, executable, width=1360, height=900, dark=False):
         self.profile = tempfile.TemporaryDirectory()
@@ -33,7 +33,7 @@ class Browser:
         self.answers, answers = os.pipe()
 
         def hand_over_pipes():
-            # The browser reads from descriptor 3 and writes to 4; first out of the way of each other.
+            # The browser reads from descriptor 3 and writes to 4. The pipes may have these numbers, so they are moved.
             moved = os.dup2(commands, 63), os.dup2(answers, 64)
             os.dup2(moved[0], 3)
             os.dup2(moved[1], 4)
@@ -79,7 +79,7 @@ class Browser:
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def run(self, script):
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         try:
             answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         except Navigated:
@@ -112,18 +112,18 @@ class Browser:
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def press(self, key):
-        """Press a key on what has the focus."""
+        """Press a key on the element that has the focus."""
         for kind in ("keyDown", "keyUp"):
             text = {"Enter": "\r", " ": " "}.get(key, "")
             code = {"Enter": 13, " ": 32, "Tab": 9}.get(key, 0)
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "", windowsVirtualKeyCode=code)
 
     def text(self, selector="main"):
-        """The text that is shown in an element."""
+        """Return the text that is shown in an element."""
         return self.run(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def number(self, selector):
-        """How many elements there are."""
+        """Return the number of elements that match."""
         return self.run(f"document.querySelectorAll({json.dumps(selector)}).length")
 
     def picture(self, path, whole=False):

@@ -15,7 +15,7 @@ import sot
 
 @pytest.fixture(autouse=True)
 def sot_reset(monkeypatch):
-    """Start with no translations, zero counters, fallbacks allowed and the same random numbers."""
+    """Start each test without translations, with counters at zero, fallbacks allowed and a fixed random seed."""
     monkeypatch.setenv("STRICT_MODE", "0")
     paddle.seed(2024)
     sot.reset()
@@ -25,7 +25,7 @@ def sot_reset(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def verified(request):
-    """Under verify mode (`SOT_VERIFY=1`) a call that differs from the program's own run fails the test."""
+    """In verify mode (`SOT_VERIFY=1`), fail a test in which a call differs from the program's own run."""
     told = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())
@@ -37,14 +37,14 @@ def verified(request):
 
 
 def pytest_collection_modifyitems(items):
-    """Under verify mode tests marked `alone` may fail, but not by a difference that it finds."""
+    """In verify mode, let tests marked `alone` fail, but not by a difference that verify mode finds."""
     if os.environ.get("SOT_VERIFY", "0") in ("", "0"):
         return
     for item in items:
         for marker in item.iter_markers("alone"):
             reason = f"not beside a run of the program itself: {marker.args[0]}"
             if marker.kwargs.get("runs", True):
-                # What `verified` finds is no `Exception`.
+                # The failure that `verified` raises is no `Exception`.
                 item.add_marker(pytest.mark.xfail(reason=reason, raises=Exception, strict=False))
             else:
                 item.add_marker(pytest.mark.skip(reason=reason))
@@ -58,10 +58,10 @@ def same():
 
 @pytest.fixture
 def check():
-    """`check(fn, *args, graphs=1, breaks=0, fallbacks=0, **kwargs)` compares `fn` translated with `fn` in eager.
+    """`check(fn, *args, graphs=1, breaks=0, fallbacks=0, **kwargs)` compares `fn` translated with `fn` in eager mode.
 
     Asserts the numbers of subgraphs, breaks and fallbacks of the first call, and that the second is a hit without a new
-    translation. Returns the translated function. `fn` and what it is given must be the same after a call as before.
+    translation. Returns the translated function. A call must not change `fn` or its arguments.
     """
     return check_against_eager
 
@@ -93,7 +93,7 @@ def total(counts):
 
 
 def assert_same(actual, expected, where="result"):
-    """Equal types and structure; tensors equal to eager's with rtol 1e-5, of the same shape, dtype and stop_gradient."""
+    """Assert equal types and structure; tensors: equal shape, dtype, stop_gradient, and values (rtol 1e-5)."""
     assert type(actual) is type(expected), f"{where}: {type(actual)} is not {type(expected)}"
     if isinstance(expected, paddle.Tensor):
         assert_same_tensor(actual, expected, where)

@@ -30,7 +30,7 @@ class Net(nn.Layer):
 
 
 def prepare(wrapper):
-    """Starts the environment; gives what wraps models, and what wraps optimizers."""
+    """Start the environment. Return the functions that wrap models and optimizers."""
     if wrapper == "DataParallel":
         dist.init_parallel_env()
         return paddle.DataParallel, lambda optimizer: optimizer
@@ -66,7 +66,7 @@ def main(wrapper, file):
 
 
 def leave(file):
-    """Ends the process: the first one, which serves Paddle's store, before the others. It aborts if it is hung up on."""
+    """End the process. The first process serves Paddle's store, and must end before its clients: else it aborts."""
     if dist.get_rank() > 0:
         while not os.path.exists(f"{file}.0.json"):
             time.sleep(0.05)

@@ -59,7 +59,7 @@ class Left(Whole):
 
 
 def calls():
-    """A name, what is called, and the arguments of each call."""
+    """Return names, callables, and the arguments of each call."""
     x = paddle.linspace(-1, 1, 16).reshape([2, 8])
     return [
         ("whole", Whole(), [(x,), (x,)]),
@@ -71,7 +71,7 @@ def calls():
 
 
 def no_longer_translated():
-    """What a report says of a function that each call would need another translation of."""
+    """Return report data of a function for which each call would need another translation."""
     def scaled(x, options):
         return paddle.tanh(x * options.factor + 1) + x
 

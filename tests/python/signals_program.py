@@ -31,11 +31,11 @@ SINK = os.open(os.devnull, os.O_WRONLY)
 
 
 class Alarm(Exception):
-    """What the handler raises."""
+    """The exception that the handler raises."""
 
 
 class Handler:
-    """The handler, and how often it ran."""
+    """A signal handler that counts its runs."""
 
     def __init__(self):
         self.calls = 0
@@ -46,7 +46,7 @@ class Handler:
 
 
 class OtherThread:
-    """Another thread in the handler's place: how often it has raised in this one."""
+    """A thread that raises exceptions in the main thread, instead of a handler. Counts them."""
 
     def __init__(self):
         self.calls, self.here, self.asked = 0, threading.get_ident(), threading.Semaphore(0)
@@ -108,7 +108,7 @@ class Large:
 
 
 class Loop:
-    """A loop that breaks the graph in each round, with tensor work around the break."""
+    """A loop that breaks the graph in each iteration, with tensor work around the break."""
 
     def __init__(self):
         self.x = data()
@@ -223,7 +223,7 @@ def in_with(x, delay):
 
 
 class Caught:
-    """The alarm is set in a `try` of the function, which goes on behind its `except`."""
+    """The alarm is set in a `try` of the function. The function continues behind its `except`."""
 
     def __init__(self, base):
         self.x, self.delay, self.base = data(), 1e-4, base
@@ -240,7 +240,7 @@ PROGRAMS = {"large": Large, "loop": Loop, "training": Training}
 
 
 def fresh(program):
-    """The function with code that has never been translated."""
+    """Return a translated copy of the function, with a new code object, which has no translations."""
     function = program.function()
     code = function.__code__.replace(co_name=function.__name__)
     copy = types.FunctionType(code, globals(), function.__name__, function.__defaults__, function.__closure__)
@@ -252,7 +252,7 @@ def close(actual, expected):
 
 
 def alarm_within(run, set_alarm, delay):
-    """Sets an alarm and runs; how many alarms have reached this function, the latest a while behind the run."""
+    """Set an alarm and run. Return how many alarms have reached this function, during the run or up to 10 s later."""
     arrived = 0
     for wait in (False, True):
         try:

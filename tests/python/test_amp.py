@@ -33,7 +33,7 @@ class OtherPlace:
 
 
 class OtherTracer:
-    """Paddle's tracer with another device."""
+    """Wraps Paddle's tracer, and pretends another device."""
 
     __module__ = AUTO_CAST.__name__
 
@@ -49,7 +49,7 @@ class OtherTracer:
 
 @pytest.fixture
 def casting(monkeypatch, request):
-    # The program's own run casts nothing: verify mode is right to say so.
+    # The program's own run casts nothing, so verify mode rightly reports a difference.
     request.node.add_marker(pytest.mark.differs)
     monkeypatch.setattr(AUTO_CAST, "real_tracer", AUTO_CAST._dygraph_tracer, raising=False)
     monkeypatch.setattr(AUTO_CAST, "OtherTracer", OtherTracer, raising=False)
@@ -58,7 +58,7 @@ def casting(monkeypatch, request):
 
 
 def put_in_place(monkeypatch, name, function):
-    """As a function of Paddle's own: one of the program's that is put in the place of Paddle's would be followed."""
+    """Replace a function by one that looks like Paddle's own, because a function of the program would be followed."""
     code = function.__code__.replace(co_filename=AUTO_CAST.__file__)
     monkeypatch.setattr(AUTO_CAST, name, types.FunctionType(code, vars(AUTO_CAST), name))
 
@@ -202,7 +202,7 @@ def test_levels_and_lists_have_the_bits_of_eager_mode(level, lists, inside, monk
 
 
 def test_a_small_graph_is_called_under_the_state_of_its_statements(casting, monkeypatch):
-    """A CPU casts nothing in eager mode, in calls one by one neither."""
+    """On a CPU neither eager mode nor a replayed graph casts anything."""
 
     def f(x):
         with paddle.amp.auto_cast(level="O2", dtype="bfloat16", use_promote=False):
@@ -236,7 +236,7 @@ def cast_by_hand(x, y):
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_numbers_are_those_of_casts_written_out(grad, casting):
-    """Eager mode casts nothing on a CPU: what it is compared with has the casts that it would make."""
+    """Eager mode casts nothing on a CPU, so the expected results come from a function with explicit casts."""
 
     def run(fn):
         paddle.seed(3)

@@ -28,7 +28,7 @@ def test_every_function_does_what_it_does_in_eager_mode():
     assert " captured" in probe(*(["--check", str(PAGE)] if current else []))
 
 
-# Of the interpreters that have the same Paddle each takes one, and one of them both.
+# Interpreters with the same Paddle share the work: each tests one element type, except CPython 3.12, which tests both.
 TAKEN = {(3, 9): "float64", (3, 10): "int64", (3, 11): "float64", (3, 13): "int64"}
 
 

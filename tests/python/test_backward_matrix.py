@@ -15,7 +15,7 @@ import sot
 
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch):
-    """Programs where they pay off, as outside of the tests."""
+    """Use the default `MIN_GRAPH_SIZE`: only graphs that are large enough become programs."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
 
 
@@ -55,7 +55,7 @@ class Detached(Net):
 
 
 class Leaves(Net):
-    """It gives back what it was given."""
+    """Returns a weight and the input, which are leaves, among its results."""
 
     def forward(self, x):
         weight = self.body[0].weight
@@ -63,7 +63,7 @@ class Leaves(Net):
 
 
 def numbers(gradients):
-    """Of what is not reached there is a gradient of zeros behind a program."""
+    """Return gradients as arrays, `None` for zeros: behind a program, unreached tensors have gradients of zeros."""
     return [None if gradient is None or not bool((gradient != 0).any()) else gradient.numpy() for gradient in gradients]
 
 
@@ -144,7 +144,7 @@ def train(kind, translate, passes, losses, hooks):
                 try:
                     found.append(numbers(one_pass(loss_of(results, which), results, leaves)))
                 except (RuntimeError, SystemError):
-                    # How far the pass came before is left in the gradients.
+                    # The gradients depend on how far the pass got before the error, so they are not compared.
                     return [*found, "raised"]
         found.append(numbers([leaf.grad for leaf in leaves]))
         found.append(sorted(seen, key=lambda call: (call[0], call[1].tobytes())))
@@ -167,7 +167,7 @@ def close(actual, expected, where=""):
 
 def combinations():
     for kind, first, second, hooks, losses in itertools.product(KINDS, PASSES, [*PASSES, nothing], HOOKS, LOSSES):
-        # Hooks would see parts of what a pass made of parts brings, which is an error.
+        # A pass that is made in parts would call hooks with parts of a gradient, which is an error.
         if not hooks or second_gradients not in (first, second) and (by_result not in (first, second) or "input" not in hooks):
             yield kind, (first, second), losses, hooks
 

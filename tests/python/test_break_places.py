@@ -78,12 +78,12 @@ def tensor(value):
     return lambda: paddle.to_tensor(value, dtype="float32")
 
 
-# Two signs, an error behind the break, and a tensor of which no number is read.
+# Both signs, an error behind the break, and a tensor that cannot be read as one number.
 ARGUMENTS = [(tensor(3.0), False), (tensor(-3.0), False), (tensor(3.0), True), (tensor([-1.0, -2.0]), False)]
 
 
 def observe(function, file, make, wrong):
-    """Result or exception with its traceback, what was appended and printed."""
+    """Return the result, or the exception with its traceback, and what was appended and printed."""
     out, printed = [], io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:

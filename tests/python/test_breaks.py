@@ -17,7 +17,7 @@ import sot
 
 
 def run(fn, *args, calls=3, **kwargs):
-    """Calls `fn` translated several times, checks each against eager; returns the counts of graphs and breaks."""
+    """Check calls of `fn`, translated, against eager mode. Return the numbers of graphs, breaks and fallbacks."""
     from conftest import assert_same
 
     fast = sot.symbolic_translate(fn)
@@ -111,7 +111,7 @@ def test_break_inside_a_callee():
 
 
 def chain(depth):
-    """Functions that call each other, the innermost of which breaks the graph: `depth` calls deep."""
+    """Return a function that breaks the graph `depth` calls deep."""
 
     def innermost(x):
         y = x + 1
@@ -186,7 +186,7 @@ def test_gradients_through_a_break_in_a_callee():
 
 
 def test_a_callee_that_lives_among_operations(check):
-    """What becomes of the rest of a function is not asked of the module it lives in: it was followed."""
+    """The rest of a function behind a break is translated, whatever module the function belongs to."""
     space = {"__name__": "paddle.tensor.manipulation", "paddle": paddle}
     exec("def inner(x):\n    y = x + 1\n    if y.sum() > 0:\n        y = y * 2\n    return y + x", space)
     inner = space["inner"]
@@ -236,7 +236,7 @@ def test_long_loop_in_a_callee():
 
 
 def frames_of(error):
-    """Names and lines of the program's own frames in a traceback."""
+    """Return names and lines of the program's own frames in a traceback."""
     entries = traceback.extract_tb(error.__traceback__)
     return [(entry.name, entry.lineno) for entry in entries if entry.filename == __file__]
 
@@ -671,7 +671,7 @@ def test_a_generator_left_by_an_exception_is_closed_when_it_is_dropped():
 
 
 class Interrupting:
-    """Reading `now` sends an interrupt, for which nobody has looked yet."""
+    """Reading `now` sends an interrupt, whose handler has not run yet when the read returns."""
 
     _as_parameter_ = int(signal.SIGINT)
     now = property(getattr(ctypes.PyDLL(None), "raise"))
@@ -692,7 +692,7 @@ def interrupted(x):
 
 @pytest.fixture
 def interrupts_raise():
-    """As they do unless whoever started the interpreter has interrupts ignored."""
+    """Make interrupts raise `KeyboardInterrupt`, even if the interpreter was started with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -722,7 +722,7 @@ def interrupted_in_a_block(x, n):
 
 def test_an_interrupt_while_a_frame_is_translated_goes_to_its_handlers(interrupts_raise):
     graphs, breaks, fallbacks = run(interrupted_in_a_block, positive(), 3)
-    # Where `finally` bodies are called (3.8), one of them holds a graph of its own.
+    # In 3.8, where `finally` bodies are called, one of them has a graph of its own.
     assert graphs >= 2 and breaks >= 1 and fallbacks == 0
 
 
@@ -758,7 +758,7 @@ def _table(n):
 
 
 def test_a_long_call_without_tensors_runs_natively():
-    """More than can be followed in a moment: the call breaks the graph, and is not followed that far again on its own."""
+    """A call that takes too many instructions breaks the graph. The callee is not simulated that far again."""
 
     def function(x):
         y = x * 2

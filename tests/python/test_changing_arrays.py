@@ -8,7 +8,7 @@ import sot
 
 
 def settled(function, calls, translations=1, graphs=1, breaks=0):
-    """Eager mode's results at each call, with these numbers of translations, graphs and breaks; all other calls are hits."""
+    """Assert the results of eager mode, these numbers of translations, graphs and breaks, and otherwise hits."""
     fast = sot.symbolic_translate(function)
     for call in calls:
         expected, result = function(*call), fast(*call)
@@ -25,7 +25,7 @@ def arrays(count, shape=(3,), dtype="float32"):
 
 @pytest.fixture(params=["0", "100"])
 def size(request, monkeypatch):
-    """As a program, and operation by operation."""
+    """Run a test with graphs as programs, and with replayed graphs."""
     monkeypatch.setenv("MIN_GRAPH_SIZE", request.param)
 
 

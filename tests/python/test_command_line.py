@@ -1,4 +1,4 @@
-"""`python -m sot`: programs run as Python runs them, and `doctor` works even where sot does not."""
+"""`python -m sot`: programs run as in plain Python, and `doctor` works even where sot does not."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def python(*arguments, cwd=None, **variables):
 
 
 def same_as_python(*arguments, cwd=None):
-    """What `python -m sot run` makes of a program is what Python makes of it."""
+    """Run a program with Python and with `python -m sot run`: exit code and output must be equal."""
     plain, traced = python(*arguments, cwd=cwd), python("-m", "sot", "run", *arguments, cwd=cwd)
     assert (traced.returncode, traced.stdout, traced.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     return traced
@@ -41,7 +41,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def alone(tmp_path):
-    """A folder with the package and nothing else: beside an installed one lies Paddle."""
+    """A folder that has only the package. The folder of an installed package also has Paddle."""
     os.symlink(os.path.join(FOLDER, "sot"), tmp_path / "sot")
     return tmp_path
 
@@ -183,7 +183,7 @@ def test_the_doctor(alone):
 
 
 def test_the_doctor_on_an_interpreter_that_is_not_supported(write, tmp_path):
-    # A program in whose Python the version is another one.
+    # Python imports this module at start, and it replaces the version.
     write("sitecustomize.py", "import sys; sys.version_info = (3, 7, 1, 'final', 0)")
     done = python("-m", "sot", "doctor", PYTHONPATH=f"{tmp_path}{os.pathsep}{FOLDER}")
     assert done.returncode == 1 and "sot supports CPython 3.8 to 3.13 and this is 3.7" in done.stdout

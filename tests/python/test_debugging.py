@@ -18,7 +18,7 @@ def ids(counts):
 
 
 def value_of(text, depth=1):
-    """What an expression is worth in the frame of a caller."""
+    """Return the value of an expression in the frame of a caller."""
     frame = sys._getframe(depth)
     return eval(text, frame.f_globals, frame.f_locals)
 

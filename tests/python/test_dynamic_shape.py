@@ -14,12 +14,12 @@ SIZES = [5, 3, 2, 7, 4, 3]
 
 @pytest.fixture
 def differing(monkeypatch):
-    """Sizes that have differed are left open."""
+    """Leave sizes open that have differed."""
     monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "1")
 
 
 def outcome(fn, *given):
-    """Results and gradients, the same random numbers given."""
+    """Return results and gradients of a call that starts from a fixed random seed."""
     paddle.seed(1)
     tensors = [paddle.to_tensor(tensor.numpy(), stop_gradient=tensor.stop_gradient) for tensor in given]
     results = fn(*tensors)
@@ -31,7 +31,7 @@ def outcome(fn, *given):
 
 
 def misses_for(fn, calls, fast=None):
-    """How many frames were translated for each call, whose results and gradients are eager mode's."""
+    """Return the number of cache misses of each call. Results and gradients must equal those of eager mode."""
     fast = fast or sot.symbolic_translate(fn)
     missed = []
     for given in calls:
@@ -56,7 +56,7 @@ def misses_for(fn, calls, fast=None):
 
 
 def batches(*shape, sizes=SIZES, dtype="float32"):
-    """One argument for each size, which stands where the shape has None."""
+    """Yield the arguments of one call for each size. The size replaces `None` in the shape."""
     for size in sizes:
         tensor = paddle.randn([size if axis is None else axis for axis in shape]).astype(dtype)
         tensor.stop_gradient = not tensor.is_floating_point()
@@ -149,7 +149,7 @@ READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
 READ["tile"] = (lambda x: (x.sum(0, keepdim=True) * 2).tile([x.shape[0], 1]) + x, (None, 4))
 
 
-# What does something else for each size, or cannot be built without one.
+# Functions that do something else for each size, or whose graph cannot be built without a known size.
 CLOSED = {
     "squeeze": (lambda x: x.squeeze(0) * 2, (None, 4)),
     "slice of all": (lambda x: x[:4] * 2, (None, 4)),
@@ -189,7 +189,7 @@ def test_a_size_that_matters_is_assumed(differing, name):
     assert not sot.stats().breaks and not sot.stats().fallbacks
 
 
-# What sizes are asked, and in which calls that is another answer: name: (function, shape, translations)
+# Comparisons of sizes, and the calls in which the answer is new: name: (function, shape, translations)
 ASKED = {
     "branch": (lambda x: x * 2 if x.shape[0] > 3 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
     "assert": (lambda x: checked(x) * 2, (None, 4), [1, 1, 0, 0, 0, 0]),
@@ -272,14 +272,14 @@ def test_sizes_open_at_their_second_value_by_default(monkeypatch):
 
 
 def test_a_break_tells_against_it(monkeypatch):
-    """What `paddle.shape` gives is known where sizes are; two of them keep translations of their own."""
+    """Results of `paddle.shape` are known if sizes are. Two different sizes keep translations of their own."""
     monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
     assert misses_for(lambda x: x * 2 if paddle.shape(x)[0] > 1 else x, batches(None, 4, sizes=[5, 3, 5, 3])) == [1, 1, 0, 0]
     assert not sot.stats().breaks
 
 
 def test_small_graphs_are_replayed(monkeypatch):
-    """A program computes with sizes in operations; where there is not much else the calls are made one by one."""
+    """A program computes with sizes in operations. A graph with few other operations is replayed instead."""
     monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
     monkeypatch.delenv("MIN_GRAPH_SIZE", raising=False)
     with paddle.no_grad():
@@ -386,7 +386,7 @@ def test_a_break_keeps_sizes_open(differing):
 
 
 def test_a_mean_over_the_batch(differing):
-    # Paddle 3.0 divides by multiplication with the reciprocal, which no size that is a value of the graph gives exactly.
+    # Paddle 3.0 divides by multiplying with the reciprocal, which is not exact for a size that is a value of the graph.
     missed = misses_for(lambda x: x.sum() / x.shape[0], batches(None, 4))
     assert missed in ([1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0])
     assert not sot.stats().breaks
@@ -427,8 +427,8 @@ def marked(cache, x, at):
 
 @pytest.mark.parametrize("fn", [filled, marked], ids=lambda fn: fn.__name__)
 def test_where_a_cache_is_written(fn, differing, same):
-    """Parts of a cache are written from another position on at each call; a single position is assumed, as it may be too large,
-    for five positions, and is the program's own statement from then on."""
+    """Slices that begin at another position in each call are written with one translation. A single index may be out of
+    range: five values are specialised on, and later the graph breaks at the write."""
     fast = sot.symbolic_translate(fn)
     left, counts = [paddle.zeros([2, 12, 3]), paddle.zeros([2, 12, 3])], []
     for at in [*range(10), 11, 12, -2]:
@@ -520,7 +520,7 @@ def test_a_position_that_is_none(differing):
 
 
 def test_time_steps_are_one_translation(monkeypatch):
-    """As `model(x, t)` of a diffusion model's sampling loop."""
+    """`model(x, t)`, as in the sampling loop of a diffusion model."""
     monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
     linear, alphas = paddle.nn.Linear(4, 4), paddle.linspace(0.1, 0.9, 50)
 
@@ -686,7 +686,7 @@ def converted(fn, spec):
 def test_input_spec_of_a_function(installed):
     fast = converted(lambda x: F.relu(x) * 2, [InputSpec([None, 4])])
     assert misses_for(lambda x: F.relu(x) * 2, batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
-    # What no spec leaves open is assumed.
+    # Sizes that the spec does not leave open are assumed.
     assert misses_for(lambda x: F.relu(x) * 2, batches(3, None), fast) == [1, 1, 1, 1, 0, 0]
 
 
@@ -698,7 +698,7 @@ def test_input_spec_of_a_layer(installed):
 
 
 def test_input_spec_is_of_one_layer(installed):
-    """Though all `Sequential`s run the same code."""
+    """The spec holds for one layer, although all `Sequential`s run the same code."""
     nets = [paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU()) for _ in range(2)]
     fast = converted(nets[0], [InputSpec([None, 4])])
     plain = paddle.jit.to_static(nets[1], full_graph=False)
@@ -772,7 +772,7 @@ def test_input_spec_with_a_break(installed):
 
 
 def test_the_first_size_keeps_its_translation(differing):
-    """There the size is a constant of the new code, and one object; where it is open, each call makes one."""
+    """The first size is a constant of its translation, and so one object. An open size is a new object at each call."""
 
     def f(x):
         return x * 2, x.shape[0]

@@ -140,7 +140,7 @@ def double(x):
 
 
 class Own(nn.Linear):
-    """Asking for `nn.Linear` itself would have the `forward` of all of them translated on its own, in the tests after this one too."""
+    """A subclass, because marking `nn.Linear` itself would translate its `forward` as a unit in later tests, too."""
 
     def forward(self, x):
         return super().forward(x)
@@ -285,7 +285,7 @@ def test_a_model_that_dies_is_not_held():
 
 
 def test_what_is_asked_for_is_asked_for_as_long_as_somebody_may_call_it(same):
-    """Paddle's own functions are followed and not translated by themselves, unless they are asked for."""
+    """Paddle's own functions are translated only as parts of callers, unless the program passes them to sot."""
 
     class Breaks(nn.Layer):
         def forward(self, x):
@@ -321,7 +321,7 @@ def test_what_a_frame_without_tensor_work_calls_is_not_looked_at_again():
     fast = sot.symbolic_translate(lambda function, n: function(n))
     assert fast(called, 1) == 2 and sot.stats().misses == 1
     assert fast(called, 1) == 2 and (sot.stats().misses, sot.stats().hits) == (1, 1)
-    # Another function, with tensor work.
+    # A different function, which has tensor work.
     assert fast(lambda n: paddle.ones([n]) * n, 3).tolist() == [3.0, 3.0, 3.0] and sot.stats().graphs == 1
 
 
@@ -374,7 +374,7 @@ def test_threads(same):
 
 @pytest.mark.alone("it counts graphs")
 def test_threads_that_begin_while_a_program_is_prepared(same, monkeypatch):
-    """They begin in the mode of Paddle's module variable, and crash if that is static mode."""
+    """New threads begin in the mode that a module variable of Paddle has, and crash if that is static mode."""
     defaults = []
     state = paddle.base.framework.GlobalThreadLocal
     write = state.__setattr__
@@ -395,7 +395,7 @@ def test_threads_that_begin_while_a_program_is_prepared(same, monkeypatch):
 
 
 def test_a_property_of_a_binding_library(check):
-    """Its getter is a C function bound to a record of the library's, which has no method of that name."""
+    """The property's getter is a C function bound to an object of the library, which has no method of that name."""
     tracer = paddle.base.framework._dygraph_tracer()
 
     def run(x):

@@ -96,7 +96,7 @@ def reads(x):
 
 
 def carets(lines):
-    """The source each line of carets stands under."""
+    """Return the source text above each line of carets."""
     shown = []
     for source, marks in zip(lines, lines[1:]):
         if marks.strip() and set(marks.strip()) == {"^"}:

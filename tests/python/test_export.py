@@ -14,7 +14,7 @@ import sot
 
 @pytest.fixture
 def exported(monkeypatch, tmp_path):
-    """Calls a function translated, and gives what became of the files."""
+    """Call a function translated. Return its results and the exported files."""
 
     def run(fn, *args):
         monkeypatch.setenv("SOT_EXPORT", str(tmp_path / "graphs"))

@@ -17,7 +17,7 @@ def pick(x, index):
 
 
 def assert_same_as_eager(fn, *indices, graphs=1):
-    """`fn` of a tensor, an index and a list, run in eager mode and translated: its result or error, and the list."""
+    """Compare `fn(tensor, index, list)` in eager mode and translated: result or error, and the list."""
     translated = sot.symbolic_translate(fn)
     sot.reset()
     for index in indices:
@@ -129,7 +129,7 @@ def test_behind_a_break_in_a_loop():
             log = []
             outcomes.append((run(paddle.arange(4).astype("float32"), paddle.to_tensor(index), log).numpy().tolist(), log))
         assert outcomes[0] == outcomes[1]
-    # Three of the frame's, and one of `pick`, when the frame runs in CPython.
+    # Three errors in the frame's graph, and one in the graph of `pick`, when the frame runs in CPython.
     assert sot.stats().graph_errors == 4
 
 

@@ -301,7 +301,7 @@ def test_changing_numbers_stop_translating(same):
     x = paddle.ones([2])
     for value in range(100):
         same(fast(x, float(value)), scaled(x, float(value)))
-    # The first value, and all others.
+    # One translation for the first value, and one for all others.
     assert translations() == 2
     hits = sot.stats().hits
     same(fast(x, 3.5), scaled(x, 3.5))
@@ -447,7 +447,7 @@ def test_objects_of_one_class_share_what_is_asked_of_it(same, monkeypatch):
 
 
 def test_translations_that_take_turns(same):
-    """A call is for one of many translations, and for another each time, or for the same one all the time."""
+    """Calls hit many translations in turns, or the same one all the time."""
     def total(tensors, scale):
         return sum(tensor * at for at, tensor in enumerate(tensors)) * scale
 
@@ -465,7 +465,7 @@ def test_translations_that_take_turns(same):
     now = sot.stats()
     assert now.translations == settled.translations <= 10
     assert now.hits - settled.hits == 80 + 36 + 80
-    # What told them apart is the same no more.
+    # Arguments that differ in other properties than those that distinguish the translations.
     agree([paddle.ones([2], "float64")] * 3, 1.0)
     agree([paddle.ones([3])] * 3, 1.0)
     agree((paddle.ones([2]),) * 3, 1.0)

@@ -32,7 +32,7 @@ def test_paddles_own_tracer_is_not_imported_along():
 
 @pytest.mark.alone("the modules of verify mode are imported")
 def test_what_is_not_used_is_not_imported():
-    """Verify mode waits until it is switched on, and installed packages that offer no plug-in are not looked into."""
+    """Verify mode is imported when it is switched on. Metadata of packages without plug-ins are not read."""
     program = """
         import sys, paddle
         from importlib import metadata

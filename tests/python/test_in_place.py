@@ -339,7 +339,7 @@ def test_a_break_behind_the_write(same):
 
 
 def test_what_was_read_may_be_written_behind_it(same):
-    """Eager mode refuses the backward pass here, as the result that it would read is gone; a program has its own copy."""
+    """Eager mode refuses the backward pass, because the result that it reads was overwritten. A program has a copy."""
 
     def f(x):
         y = paddle.exp(x)
@@ -445,7 +445,7 @@ def in_place_methods():
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
 def test_every_method(dtype, same):
-    """Every method that writes, with arguments that it takes: equal to eager, or a break."""
+    """Every method that writes in place gives the results of eager mode, or breaks the graph."""
     captured = set()
 
     def tensor(shape=(3, 3)):
@@ -524,7 +524,7 @@ def test_a_tensor_to_write_to_is_an_argument_by_position(fn, same):
 
 @pytest.fixture
 def both_ways(monkeypatch):
-    """As a program, and called one by one."""
+    """Run a test with graphs as programs, and with replayed graphs."""
 
     def each(call):
         for size in ("0", "1000"):
@@ -578,7 +578,7 @@ def asks_for(function, argument):
     ],
 )
 def test_functions_and_layers_that_are_asked_to(make, breaks, both_ways, same):
-    """What they are given is changed, and its gradient goes through the change."""
+    """These change their argument, and gradients flow through the change."""
     change = make()
 
     def fn(x, w):
@@ -630,7 +630,7 @@ MASKED = {
 
 @pytest.mark.parametrize("write", MASKED.values(), ids=MASKED)
 def test_masks_among_indices(write, check):
-    """Behind other indices eager mode and static mode write to different places, not always the right ones."""
+    """If a mask follows other indices, eager and static mode write to different places, not always the right ones."""
 
     def fn(x):
         y = x * 1

@@ -22,7 +22,7 @@ def as_program(request, monkeypatch):
 
 
 def both(fn, make, calls=3):
-    """What `calls` calls give and leave behind, eager and translated, each with arguments of its own."""
+    """Return results and changed arguments of `calls` calls: eager, then translated with new arguments."""
     seen = []
     for run in (fn, sot.symbolic_translate(fn)):
         paddle.seed(1)
@@ -32,7 +32,7 @@ def both(fn, make, calls=3):
 
 
 def numbers(given):
-    """Numbers, versions and flags of the tensors in there."""
+    """Return values, in-place versions and gradient flags of all tensors in a structure."""
     if isinstance(given, paddle.Tensor):
         return given.numpy().tolist(), given.inplace_version, given.stop_gradient
     if isinstance(given, (list, tuple)):
@@ -174,7 +174,7 @@ def test_it_is_a_view_of_another(as_program):
 
 
 def test_arguments_that_share_memory(as_program):
-    """The same translation, met by arguments that do and do not share memory."""
+    """One translation is called with arguments that share memory and with arguments that do not."""
 
     def f(a, b):
         a.add_(paddle.ones([3]))
@@ -195,7 +195,7 @@ def test_arguments_that_share_memory(as_program):
 
 
 def test_the_gradient_is_of_what_was_computed_with(as_program):
-    """Eager mode refuses the backward pass where it needs what was overwritten; where it does not, both agree."""
+    """If the backward pass needs overwritten values, eager mode refuses it. If not, both modes agree."""
 
     def f(cache, x):
         y = x * 3 + cache
@@ -354,7 +354,7 @@ def cleared_behind(net, x):
 
 @pytest.mark.parametrize("fn", [by_hand, cleared, cleared_behind], ids=lambda fn: fn.__name__)
 def test_gradients_are_cleared(fn, as_program):
-    """The next backward pass begins anew, and what had the gradient has zeros."""
+    """The next backward pass starts from zero, and a reference to the old gradient shows zeros."""
     left = []
     for run in (fn, sot.symbolic_translate(fn)):
         paddle.seed(1)
@@ -410,7 +410,7 @@ def test_gradients_that_are_not_there_are_not_cleared(as_program):
 
 
 def test_many_parameters(as_program):
-    """A moving average of a model: one graph, and not a trace for each of them."""
+    """The moving average of a model is one graph, not one translation for each parameter."""
 
     def average(slow, fast):
         with paddle.no_grad():
@@ -425,7 +425,7 @@ def test_many_parameters(as_program):
 
 
 def test_parts_of_one_tensor(as_program):
-    """Beside each other they share nothing."""
+    """Disjoint parts of a tensor share no memory."""
 
     def f(one, other, x):
         one.add_(x)
@@ -503,7 +503,7 @@ def test_an_error_behind_the_write(as_program):
 
 
 class Cache(paddle.nn.Layer):
-    """Keys of earlier calls, as decoders keep them."""
+    """Keeps the keys of earlier calls, as decoders do."""
 
     def __init__(self):
         super().__init__()

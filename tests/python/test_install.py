@@ -25,7 +25,7 @@ def installed():
 
 @pytest.fixture
 def ours(installed, same):
-    """`ours(converted, expected, *args)`: the call equals `expected`, is ours, and is a hit the second time."""
+    """`ours(converted, expected, *args)` checks that sot translates the call, and that it returns `expected`."""
 
     def ours(converted, expected, *args, graphs=1, **kwargs):
         before = sot.stats()

@@ -20,7 +20,7 @@ def graphs_become_programs(request, monkeypatch):
 
 
 class Net(nn.Layer):
-    """`step` gives the losses of one training step."""
+    """A net whose `step` returns the losses of one training step."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ class TotalLoss(Net):
 
 
 class Statistics(Net):
-    """What the state is computed from has parameters of its own: they get no gradient."""
+    """The state is computed with parameters that get no gradient."""
 
     def begin(self):
         self.state = {"mean": paddle.zeros([4]), "square": paddle.ones([4])}
@@ -106,7 +106,7 @@ class Unit(Cell):
 
 
 class BehindABreak(Net):
-    """Of two tensors of the first graph the second one's results have one each."""
+    """Each result of the second graph is computed from another tensor of the first graph."""
 
     def begin(self):
         self.total = paddle.zeros([3, 4])
@@ -120,7 +120,7 @@ class BehindABreak(Net):
 
 
 class InTheState(Net):
-    """The loss comes from the state, which is let go of in every third step: gradients come through all of these."""
+    """The loss is computed from a state that is reset every third step. Gradients flow through the steps between."""
 
     def begin(self):
         self.cell, self.count = nn.LSTMCell(4, 4), 0
@@ -149,7 +149,7 @@ def gradients(net, call, x):
     loss = call(x)
     found = paddle.grad(loss, list(net.parameters()), allow_unused=True)
     for parameter, gradient in zip(net.parameters(), found):
-        # Paddle 3.0 does not take None here; there is none before.
+        # Paddle 3.0 does not accept None here. The parameter has no gradient before.
         if gradient is not None:
             parameter.grad = gradient
 
@@ -216,7 +216,7 @@ def test_training(make, pass_through):
 
 
 def test_state_from_outside():
-    """What the state was computed from outside has been gone through."""
+    """A backward pass has already gone through the operations outside that computed the state."""
 
     def run(translate):
         weight, other, lin = paddle.ones([4]), paddle.ones([4]), nn.Linear(4, 4)
@@ -241,7 +241,7 @@ def test_state_from_outside():
 
 
 def test_gradients_along_both():
-    """Two results come from a tensor of their own each, and both are gone through, or one, in turns."""
+    """Two results are computed from different tensors. Passes go through both results, or through one, in turns."""
 
     def run(translate):
         one, other, lin = paddle.ones([4]), paddle.full([4], 2.0), nn.Linear(4, 4)
@@ -266,7 +266,7 @@ def test_gradients_along_both():
 
 
 def test_programs_without_states_remain():
-    """The same function is a program in calls that are given nothing that was computed with gradients."""
+    """The function is a program in calls without arguments that have an autograd history."""
     lin = nn.Linear(4, 4)
 
     def step(x, state):

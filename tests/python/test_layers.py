@@ -69,7 +69,7 @@ class Cells(nn.Layer):
 
 
 class Outputs(nn.Layer):
-    """The outputs of a recurrent net, whose state is used as well."""
+    """Uses the outputs and the state of a recurrent net."""
 
     def __init__(self, rnn):
         super().__init__()
@@ -90,7 +90,7 @@ def sequences(x):
     return x
 
 
-# A layer, and what it is given of a tensor of shape 2, 3, 4.
+# Layers, and the functions that make their arguments from a tensor of shape 2, 3, 4.
 LAYERS = {
     "LayerDict": (Dicts, sequences),
     "LayerList and ParameterList": (Lists, sequences),
@@ -115,7 +115,7 @@ LAYERS = {
 }
 
 
-# The decorators of Paddle 3.0 look at signatures, which takes these apart.
+# In these layers, decorators of Paddle 3.0 read signatures, which breaks the graph.
 BROKEN = ["LayerList and ParameterList", "ParameterDict"] if paddle.__version__.startswith("3.0") else []
 
 
@@ -279,7 +279,7 @@ def test_changes_between_calls(change, graphs, same):
 
 
 def test_hooks_of_the_function_itself(same):
-    """What a function hooks to a layer runs at the calls behind that, and not at those before."""
+    """A hook that a function registers runs at later calls of the layer, and not at earlier ones."""
     linear = nn.Linear(2, 2)
     net = nn.Sequential(linear, nn.ReLU())
 
@@ -297,7 +297,7 @@ def test_hooks_of_the_function_itself(same):
     fast = sot.symbolic_translate(f)
     for _ in range(3):
         same(fast(x), f(x))
-    # The hooks are others at each call: what looks at them is left to CPython in the end.
+    # Each call has new hooks, so the functions that read them are left to CPython in the end.
     assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
@@ -346,7 +346,7 @@ def test_a_method_that_caches_tensors(check):
 @pytest.mark.alone("both translated runs begin with what a layer has not yet found out")
 @pytest.mark.parametrize("depth", [3, 40])
 def test_layers_that_settle_at_their_first_call(depth, same):
-    """`BatchNorm1D` writes its data format anew when it is first called; all of a model do in one attempt."""
+    """`BatchNorm1D` sets its data format at its first call. All such layers of a model are handled in one attempt."""
     x = paddle.rand([2, 4, 5])
     eager = nn.Sequential(*[nn.BatchNorm1D(4) for _ in range(depth)])
     net = nn.Sequential(*[nn.BatchNorm1D(4) for _ in range(depth)])

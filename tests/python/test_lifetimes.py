@@ -180,7 +180,7 @@ def in_globals(observer):
 
 
 def native(observer):
-    """What an instruction gives that ends a graph."""
+    """Return a function whose call breaks the graph, and returns an observed object."""
     return lambda: observer("given")
 
 
@@ -313,7 +313,7 @@ PROGRAMS = [
     ),
 ]
 
-# What a function does before and behind, and what stands between the lines in a way to drop.
+# Code before the drop, code between the lines of a drop, and code behind it.
 AROUND = [
     ("y = x + 1; log.append('a')", "log.append('m')", "log.append('b'); y = y * 2"),
     ("log.append('a'); y = x", "y = y + 1; log.append('m'); y = y * 2", "log.append('b')"),
@@ -375,7 +375,7 @@ ALL = [
     for around in range(len(AROUND))
     for frame in range(len(FRAMES))
     if not (frame and "global " in drop)
-    # A known divergence (docs/soundness.md): in a function that is called, what was found by going over the set dies at once.
+    # A known divergence (docs/soundness.md): in a called function, an item found by iterating over a set dies at once.
     if not (frame and "next(iter(box)); box.discard" in drop)
 ]
 
@@ -384,7 +384,7 @@ def sample():
     chosen = os.environ.get("SOT_LIFETIMES", str(sys.version_info.minor))
     if chosen == "all":
         return ALL
-    # A few programs of each place; other ones with another seed, and on another interpreter.
+    # A few programs of each place. The selection depends on the seed, which differs between interpreters.
     by_place, kept = collections.Counter(), []
     for program in random.Random(int(chosen)).sample(ALL, len(ALL)):
         if by_place[program[0]] < A_PLACE:

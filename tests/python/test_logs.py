@@ -14,7 +14,7 @@ import sot
 
 @pytest.fixture
 def heard(caplog):
-    """`heard(*channels)` switches these loggers on; what they then say is in `.text`."""
+    """`heard(*channels)` switches these loggers on. `caplog.text` then has their messages."""
     yield lambda *channels: [caplog.set_level(logging.INFO, f"sot.{channel}") for channel in channels]
 
 

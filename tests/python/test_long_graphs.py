@@ -31,7 +31,7 @@ def deep(n=6):
 
 @pytest.fixture
 def programs(monkeypatch):
-    """The programs that are compiled; pieces that are alike share one."""
+    """Return a list of the compiled programs. Equal pieces of a graph share one program."""
     compiled, init = [], PartialProgramLayer.__init__
 
     def noted(self, program, *args, **kwargs):
@@ -104,7 +104,7 @@ def test_random_numbers_are_drawn_in_order(same):
 
 
 def steps(net, forward, x):
-    """Losses and gradients of three training steps, and the statistics in the end."""
+    """Return losses and gradients of three training steps, and the final statistics."""
     optimizer = paddle.optimizer.SGD(0.1, parameters=net.parameters())
     seen = []
     for _ in range(3):

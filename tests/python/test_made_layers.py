@@ -223,8 +223,8 @@ def made_blocks(x):
     return net(y) + 1, net
 
 
-# Each constructor that is called with the graph behind it is one break, with all that it makes; those of a comprehension are
-# gone on with where its second round begins. One more translation serves the layers of all later calls.
+# Each constructor that the function calls is one break. In a comprehension the translation continues at the second
+# iteration. One more translation serves the layers of all later calls.
 MADE = [(made_linear, 1, 3), (made_parameter, 2, 4), (made_sequential, 2, 4), (made_block, 1, 3), (made_blocks, 2, 4)]
 
 
@@ -260,7 +260,7 @@ def test_layers_with_parameters_made_in_the_function(fn, breaks, translations, m
 
 
 def test_another_model_at_each_call():
-    """Behind a break the fourth model is translated for all others; without one each has its own translation."""
+    """Behind a break, the translation for the fourth model serves all later ones. Before it, each model has its own."""
 
     def step(net, x):
         y = net(x)

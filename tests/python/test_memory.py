@@ -20,14 +20,14 @@ WARM = 4
 
 
 def warm(fast, *args):
-    """Calls often enough that memory is compared from here on."""
+    """Call a function until its hits compare memory instead of executing guards."""
     for _ in range(WARM):
         fast(*args)
     return sot.stats().translations
 
 
 class Thing:
-    """Holds what the test changes; its class does, too."""
+    """An object whose attributes, and whose class's attributes, tests change."""
 
     shared = 2.0
 
@@ -127,7 +127,7 @@ def test_changes_of_an_object(same, read):
             same(fast(x), run(x)), how
         change(thing)
         same(fast(x), run(x)), how
-    # Each change asks for another translation, up to where the function is left to CPython.
+    # Each change causes a recompile, until the function is left to CPython.
     assert all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
@@ -226,7 +226,7 @@ def test_cells_and_globals(same, monkeypatch):
 
 
 def test_globals_that_change_all_the_time(same, monkeypatch):
-    """As those of a script whose loop is at the top: what is read stays told apart from what is written."""
+    """A loop at module level writes globals in each iteration. This must not count as a change of other globals."""
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     monkeypatch.setitem(globals(), "MODEL", model)
 
@@ -289,7 +289,7 @@ def test_arguments_that_differ_in_each_call(same):
 
 
 def test_memory_that_is_used_again(same):
-    """Objects of one size die and are made in turn, so that addresses come back."""
+    """Objects of one size are destroyed and created in turn, so addresses are reused."""
     box = [1.0, Thing()]
 
     def run(x):
@@ -398,7 +398,7 @@ def test_threads_that_change_and_call(same):
 
 
 def test_a_finalizer_that_calls_while_memory_is_noted(same):
-    """Whatever runs while a note is taken or dropped may call the function again."""
+    """Code that runs while a snapshot is taken or dropped may call the function again."""
 
     class Loud:
         def __init__(self, value):
@@ -438,7 +438,7 @@ def test_weak_identities_of_a_model_that_dies(same):
 
 
 class Named:
-    """An object that is a key."""
+    """An object that is used as a key."""
 
     size = 1.0
 

@@ -30,7 +30,7 @@ OUTSIDE = {
 
 
 def outcome(function, *args):
-    """What a call gives, to be compared; a product of several types may be a tensor that contradicts itself."""
+    """Return type, shape and sum of a call's result: products of several types may be inconsistent tensors."""
     try:
         result = function(*args)
         return result.dtype, result.shape, float((result.astype("float32") if result.dtype == paddle.bool else result).sum())
@@ -106,7 +106,7 @@ WITHOUT_DIMENSIONS = {
 @pytest.mark.parametrize("function", WITHOUT_DIMENSIONS.values(), ids=WITHOUT_DIMENSIONS)
 @pytest.mark.parametrize("kind", ["int64", "float32"])
 def test_a_number_beside_a_tensor_without_dimensions(function, kind, check):
-    """Of some operators eager mode makes a tensor of one dimension."""
+    """For some operators the result of eager mode has one dimension."""
     check(function, paddle.to_tensor(5, dtype=kind))
     check(function, paddle.to_tensor([5], dtype=kind))
 
@@ -121,7 +121,7 @@ def test_a_matrix_product_with_a_number():
 
 
 def test_where_between_sums(check):
-    """Paddle's own `where` adds nought to tensors of several shapes, which is taken back: not what the program adds."""
+    """`where` of static mode adds zeros to broadcast. These sums are replaced; sums of the program must be kept."""
 
     def f(chosen, x, y, n):
         both = x + n

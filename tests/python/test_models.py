@@ -193,7 +193,7 @@ def test_batch_norm_statistics_follow_eager(same):
 
 @pytest.mark.parametrize("name", ["vgg11", "squeezenet1_0", "shufflenet_v2_x0_5"])
 def test_vision_models_as_they_come(check, name):
-    """The zoo has their families, with smaller members and narrower layers."""
+    """Models in their original size. The zoo has smaller models of the same families."""
     model = getattr(paddle.vision.models, name)()
     model.eval()
     with paddle.no_grad():

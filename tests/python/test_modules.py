@@ -103,7 +103,7 @@ def test_writes_to_modules(fn, module, same):
 
 
 def test_distributions_of_numbers(check, same):
-    """Of other data than known floats they are made in eager mode."""
+    """Distributions whose parameters are not known floats are made in eager mode."""
 
     def fn(x):
         prior, given = paddle.distribution.Normal(0.0, 1.0), paddle.distribution.Normal(x, x.exp())

@@ -17,7 +17,7 @@ SAMPLE = 800
 
 
 def test_a_sample_of_all_numbers():
-    """The whole, and other seeds, are run by hand. A failure names the seed with which it comes again."""
+    """The whole sweep, and samples with other seeds, are run manually. A failure names its seed."""
     seed = os.environ.get("NUMBER_SWEEP_SEED", "1")
     paths = [str(Path(sot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, str(SWEEP), "--sample", str(SAMPLE), "--seed", seed]
@@ -28,7 +28,7 @@ def test_a_sample_of_all_numbers():
 
 
 def bits(call, *given):
-    """What a call gives to the last bit, or the type of what it raises."""
+    """Return type, shape and bits of a call's result, or the type of its exception."""
     try:
         result = call(*given)
     except Exception as error:
@@ -38,7 +38,7 @@ def bits(call, *given):
 
 
 def agree(call, *given, breaks=0):
-    """The translated call gives the bits of eager mode, in one graph if nothing else is said."""
+    """Assert that the translated call returns the bits of eager mode, with this number of breaks."""
     expected = bits(call, *given)
     assert bits(sot.symbolic_translate(call), *given) == expected
     counted = sot.stats()
@@ -299,7 +299,7 @@ def test_numbers_that_change(dtype):
     fast, x = sot.symbolic_translate(step), paddle.to_tensor([3, -17, 2, 1]).astype(dtype)
     for number in [3, 4, 5, 2**24 + 1, 2**31 - 1, 2654435761, 2**53 + 1, 0.3, 0.7, 0.1, 1e-45, float("nan"), float("inf")]:
         assert bits(fast, x, number) == bits(step, x, number), number
-    # So many numbers, each given once, are left to CPython in the end.
+    # With so many different numbers, the function is left to CPython in the end.
     assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 

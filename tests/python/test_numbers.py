@@ -57,7 +57,7 @@ def test_operators_with_a_float_that_differs(name, dtype):
     counted = sot.stats()
     if dtype in ("float32", "float64"):
         assert counted.translations <= 4 and not counted.breaks
-    # Where a number cannot stay open, the function is CPython's after some of them.
+    # If a number cannot stay open, the function is left to CPython after some translations.
     assert all("too-many-translations" in reason for reason in counted.fallbacks)
 
 
@@ -105,7 +105,7 @@ def test_functions_with_a_float_that_differs(name, dtype, shape):
     everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp")
     if dtype == "float32" and name in everywhere:
         assert counted.translations <= 4 and not counted.breaks, counted
-    # Where a number cannot stay open, the function is CPython's after some of them.
+    # If a number cannot stay open, the function is left to CPython after some translations.
     assert all("too-many-translations" in reason for reason in counted.fallbacks)
 
 
@@ -127,7 +127,7 @@ def test_gradients_through_functions_with_a_float_that_differs():
 
 
 def test_mixed_samples_are_trained_on(monkeypatch, same):
-    """A factor that is drawn anew for each step, and what is computed of it."""
+    """Training with a factor that is drawn for each step, and with numbers computed from it."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
     net = paddle.nn.Sequential(*[part for _ in range(4) for part in (paddle.nn.Linear(4, 4), paddle.nn.Tanh())])
 

@@ -247,7 +247,7 @@ def test_numbers_of_numpy_beside_tensors(number, dtype):
 
 
 def test_operators_of_scalars_that_change():
-    """Left to CPython one by one: the rest of the frame is not."""
+    """Each such operator is left to CPython. The rest of the frame is translated."""
 
     def f(x, total, count):
         return x * 2, float(total) / count if count > 0 else 0.0, total / count, -count, count == 3, x + 1
@@ -288,7 +288,7 @@ def sinusoids(count, width):
     return np.concatenate([np.sin(positions), np.cos(positions)], axis=1)
 
 
-# Numbers, data types and what functions give that is no array.
+# Scalars, data types, and results of functions that are no arrays.
 KNOWN = {
     "arithmetic of scalars": lambda x: (x * float(np.float32(3) + np.int64(2)), np.int64(7) // np.int64(2), divmod(np.int64(7), 3)),
     "unary operators of scalars": lambda x: (x + 1, -np.int8(3), abs(np.float32(-2)), ~np.int16(5), +np.float64(1)),
@@ -409,7 +409,7 @@ def test_a_tensor_does_not_see_what_becomes_of_the_array(same):
     assert sot.stats().translations == 1 and not sot.stats().breaks
 
 
-# Each of these has something that is done by CPython between graphs.
+# Each of these functions has an operation that CPython runs between graphs.
 LEFT = {
     "random numbers": _drawn,
     "text": lambda x: (x + 1, repr(np.array([1, 2])), str(LIMITS)),

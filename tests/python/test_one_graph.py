@@ -24,7 +24,7 @@ def run(function, arguments, state, calls):
 
 
 def compare(make, graphs=1, translations=1, breaks=0, calls=4):
-    """`make()` gives a function, its arguments by the number of the call, and what tells of its side effects."""
+    """`make()` returns a function, its arguments by the number of the call, and a reader of its side effects."""
     function, arguments, state = make()
     expected = run(function, arguments, state, calls)
     sot.reset()
@@ -117,7 +117,7 @@ def test_cached_function_that_drops_values():
 
         return call, given(X), lambda: tuple(double.cache_info())
 
-    # The first translation is for a cache that is not full.
+    # The first translation assumes that the cache is not full.
     compare(make, graphs=2, translations=2)
 
 
@@ -190,7 +190,7 @@ def test_slots_that_count():
 
         return call, given(X), lambda: (counter.count, counter.last)
 
-    # The number of the first call is assumed, that of the others is not.
+    # The first translation specialises on the number of its call. The second one leaves the number open.
     compare(make, graphs=2, translations=2)
 
 
@@ -554,7 +554,7 @@ def test_captured_control_flow(function):
     own = types.FunctionType(function.__code__, function.__globals__, function.__name__)
     own.__module__ = function.__module__
     captured = marked("capture_control_flow")(own)
-    # Both ways, in one translation, with what comes before and behind.
+    # Both branches are in one translation, with the operations before and behind them.
     compare(lambda: (lambda x: captured(x * 2) + 3, lambda index: (X if index % 2 else -X,), nothing))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import sot
 
-# What is computed of a size `n` and another one `m`.
+# Computations with two sizes `n` and `m`.
 NUMBERS = {
     "half": lambda n, m: n / 2,
     "half of integers": lambda n, m: n // 2,
@@ -130,11 +130,11 @@ def test_as_eager_mode(name, place):
     stats = sot.stats()
     assert stats.graphs > 0, stats
     if paddle.__version__.startswith("3.0."):
-        # There a program takes fewer numbers as tensors, and some functions settle by being left to CPython.
+        # In Paddle 3.0 a program takes fewer numbers as tensors. Some functions are left to CPython.
         return
     assert (stats.breaks, stats.fallbacks) == ({}, {})
     assert stats.translations == stats.graphs
     assert stats.hits - before.hits == len(SIZES)
     if name != "larger" and place is not chosen:
-        # One more for each answer of a question.
+        # Each answer of a comparison needs one more translation.
         assert stats.translations == 3 if place is not compared else stats.translations <= 4

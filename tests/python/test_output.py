@@ -17,7 +17,7 @@ import sot
 
 @contextlib.contextmanager
 def root_logger():
-    """The root logger with one handler, which writes what and where, instead of pytest's; gives the stream."""
+    """Replace pytest's handlers of the root logger by one that writes places and messages to the yielded stream."""
     root, stream = logging.getLogger(), io.StringIO()
     before, level = root.handlers[:], root.level
     handler = logging.StreamHandler(stream)
@@ -48,7 +48,7 @@ def test_logging_is_replayed(check):
         logs(paddle.ones([2]), 3)
         expected = stream.getvalue()
         check(logs, paddle.ones([2]), 3)
-    # Eager once more in `check`, then twice translated.
+    # `check` runs the function once more in eager mode, then twice translated.
     assert stream.getvalue() == expected * 4
     assert "test_output.py" in expected and "logs n is 3" in expected
 
@@ -159,7 +159,7 @@ class ListHandler(logging.Handler):
 
 
 def note(seen, function):
-    """The function, which notes each of its calls first."""
+    """Return a function that notes each call, and then calls `function`."""
     return lambda *args, **kwargs: (seen.append(1), function(*args, **kwargs))[1]
 
 
@@ -200,7 +200,7 @@ class Tee:
 
 
 def assert_seen(outcomes, at):
-    """What four calls give changes from call to call, the same translated, with hits where the change comes later."""
+    """Assert that four calls have changing outcomes, equal in both modes, with hits if the change comes late."""
     expected = outcomes(lambda fn: fn)
     assert expected[0] != expected[3]
     assert outcomes(sot.symbolic_translate) == expected
@@ -280,7 +280,7 @@ def test_what_the_programs_own_stdout_does_is_seen(at):
 
 
 def own_way_to_show():
-    """The function of `warnings` that shows; pytest has put a list in its place."""
+    """Return the original function of `warnings` that shows a warning. Pytest has replaced it by a list."""
     spec = importlib.util.find_spec("warnings")
     fresh = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fresh)
@@ -352,7 +352,7 @@ def test_print_fails_where_the_program_catches_it(make, printing):
 
     def outcomes(fn):
         file = make()
-        # The first file takes all, so that the second comes to a translation.
+        # The first file accepts all texts, so the calls with the second file meet an existing translation.
         calls = [(io.StringIO(), "text"), (io.StringIO(), "\u00e9"), (file, "text"), (file, "\u00e9"), (file, "text")]
         return [(y.tolist(), error) for y, error in (fn(paddle.ones([2]), *call) for call in calls)]
 

@@ -43,7 +43,7 @@ print(fast(paddle.ones([1])).tolist(), len(sot.stats().breaks))
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program beside a distribution with these entry points."""
+    """Run a program in an environment with a distribution that has these entry points."""
 
     def run(entries, *command):
         (tmp_path / "plugins_of_a_test.py").write_text(PLUGINS)

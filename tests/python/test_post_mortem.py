@@ -216,7 +216,7 @@ PROGRAMS = [
     asserted,
     layer,
 ]
-# The frame in the traceback has of these what the variables had when the exception was raised, not what a handler gave them.
+# In these, the frame in the traceback shows variables as of the raise, without the values that a handler bound later.
 WITHOUT_LATER_VALUES = [finished, managed, raised_in_a_handler]
 
 
@@ -231,7 +231,7 @@ def plain(value):
 
 
 def frames_left(program):
-    """Function, line and variables of each frame of this file that the program's exception has left."""
+    """Return function, line and variables of each frame of this file that the program's exception has left."""
     with pytest.raises(Exception) as caught:
         program(paddle.to_tensor([1.0, -2.0, 3.0]))
     reported = "".join(traceback.TracebackException(*caught._excinfo, capture_locals=True).format())
@@ -305,7 +305,7 @@ PLACES = {
         "inner(x * 2, n, box)",
     ],
 }
-# There the frame has the variables that it had when the exception was raised, or none where the trace has caught it.
+# Here the frame has the variables of the time of the raise, or none if the trace has caught the exception.
 CATCHING = {"with", "finally", "again", "with_in_callee"}
 
 
@@ -331,7 +331,7 @@ def generated(place, prepare, raising):
 
 
 def some_of(place):
-    """Programs of a place: a sample, or all of them with `EVERY_PROGRAM=1`."""
+    """Return programs of a place: a sample, or all of them with `EVERY_PROGRAM=1`."""
     every = [(prepare, raising) for prepare in PREPARED for raising in RAISING]
     return every if os.environ.get("EVERY_PROGRAM") else random.Random(place).sample(every, 6)
 

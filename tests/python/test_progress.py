@@ -26,7 +26,7 @@ PROGRAM = textwrap.dedent("""
 
 
 def shown(rounds, terminal=True, **variables):
-    """What a program with a long translation writes to standard error, and what to standard output."""
+    """Return what a program with a long translation writes to standard error and to standard output."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "GLOG_minloglevel": "3", "MIN_GRAPH_SIZE": "1000000", **variables}
     process = subprocess.Popen(
@@ -83,7 +83,7 @@ def translated_for_long(rounds=3000):
     while True:
         sot.reset()
         fast = sot.symbolic_translate(lambda x: loops(x, rounds))
-        # Larger sums than float32 has all of.
+        # float32 cannot represent all sums of this size.
         result = fast(paddle.ones([1], "float64"))
         assert result.item() == 1 + rounds * (rounds - 1) / 2
         if sum(sot.stats().seconds.values()) > 1.2:

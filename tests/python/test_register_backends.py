@@ -7,7 +7,7 @@ import sot
 
 
 class Recorder:
-    """A backend that notes what it gets, and runs graphs as they are."""
+    """A backend that records its arguments, and runs graphs unchanged."""
 
     def __init__(self, times=1):
         self.graphs, self.examples, self.runs, self.times = [], [], 0, times

@@ -18,13 +18,13 @@ def seen():
     return stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())
 
 
-# What C code of another package may be: it is called, never followed.
+# Stands for C code of another package, which is called and never followed.
 c_hypot = np.hypot
 calls = []
 
 
 def pick(sizes, key):
-    """Something that would break the graph if it were followed."""
+    """Would break the graph if it were followed."""
     calls.append((tuple(sizes), key))
     return eval("max" if key == "max" else "min")(sizes)
 
@@ -357,7 +357,7 @@ def test_a_layer_as_a_node_is_guarded_down_to_its_sublayers(change):
     x = paddle.ones([1, 3])
     with sot.register.graph_node(Block.forward):
         fast = sot.symbolic_translate(lambda x: block(x) + 1)
-        # Layers note in themselves that static mode has built them, so that the second call is translated, too.
+        # Layers note that static mode has built them, so the second call causes a recompile.
         for _ in range(4):
             assert np.allclose(fast(x).numpy(), (block(x) + 1).numpy())
         assert seen() == (2, 0, 0) and sot.stats().hits == 2

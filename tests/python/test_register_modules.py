@@ -41,7 +41,7 @@ def outer(x, inner):
 
 @pytest.fixture
 def helpers(monkeypatch):
-    """Another library, with a module in it."""
+    """A library with one submodule."""
 
     def module(name):
         made = types.ModuleType(name)
@@ -145,7 +145,7 @@ def test_the_innermost_module_counts(helpers):
 
 
 def borrowing():
-    """A module that has functions of another one only."""
+    """Return a module whose only functions belong to another module."""
     made = types.ModuleType("borrowing")
     made.wrap = textwrap.wrap
     return made

@@ -89,13 +89,13 @@ def plain(result):
 
 
 def again(program):
-    """The program with a code object of its own, which nothing has been translated for."""
+    """Return a copy of the program with a new code object, which has no translations."""
     parts = program.__globals__, program.__name__, program.__defaults__, program.__closure__
     return types.FunctionType(program.__code__.replace(), *parts)
 
 
 def observe(program, steps, calls):
-    """What calls of the program give, and how often the spy has run in each; other steps are done between them."""
+    """Do the steps. Return the result of each call of the program, and the number of calls of the spy in it."""
     seen = []
     for step in steps:
         if step == "call":
@@ -117,7 +117,7 @@ def compare(program, steps, calls=()):
 
 @pytest.fixture
 def replaced(request):
-    """Puts things into the place of Paddle's, and back when the test is over."""
+    """Replace attributes of Paddle's modules and classes until the test ends."""
     held = []
 
     def replace(owner, name, value):
@@ -132,7 +132,7 @@ def replaced(request):
 @pytest.mark.alone("a spy in Paddle's place counts each run")
 @pytest.mark.parametrize("place", ["operator", "function", "core", "leaf layer", "question", "call of one class"])
 def test_walked_guards_see_a_late_spy(place, monkeypatch, replaced):
-    """Walked guards note the memory of all that a call rests on: the spy comes after that, twice."""
+    """Guards that are executed record the memory of a call's foundation. Spies are installed after that, twice."""
     monkeypatch.setenv("SOT_GUARD_MEMORY", "0")
     owner, name, program = PLACES[place]
     calls, original = [], getattr(owner, name)
@@ -209,7 +209,7 @@ def test_an_attribute_of_tensors_is_deleted():
 
 
 class Counting:
-    """An object that is called in the place of a function."""
+    """A callable object that replaces a function."""
 
     def __init__(self, function, calls):
         functools.update_wrapper(self, function)
@@ -305,22 +305,22 @@ def wrapped(function, calls):
 
 
 def test_what_is_replaced_and_not_run_leaves_graphs_whole(check, replaced):
-    """Libraries wrap functions that Paddle's own code for programs names: `max`, and `gather_nd`, by which programs index with
-    tensors."""
+    """Libraries wrap functions whose names Paddle's code for programs contains: `max`, and `gather_nd`, which indexes
+    by tensors there."""
     calls = []
     for name in ("max", "gather_nd"):
         replaced(paddle, name, wrapped(getattr(paddle, name), calls))
         replaced(Tensor, name, wrapped(getattr(Tensor, name), calls))
     x = paddle.to_tensor([1.0, 2.0, 3.0])
     check(lambda x: ((x + 1)[1:] == 3).astype("float32") * x[:2] - x[0], x)
-    # The `max` in its code is Python's.
+    # The `max` in the code of `dropout` is Python's.
     check(lambda x: F.dropout(x, 0.0) + 1, x)
     assert not calls
 
 
 @pytest.mark.alone("a spy in Paddle's place counts each run")
 def test_what_is_replaced_is_not_run_while_a_statement_is_made(replaced):
-    """Eager mode indexes without `gather_nd`; a program's code would run it."""
+    """Eager mode indexes without `gather_nd`. Paddle's code for programs would call it."""
     calls = []
     replaced(paddle, "gather_nd", wrapped(paddle.gather_nd, calls))
 

@@ -17,7 +17,7 @@ MODELS = [name for name, _, _ in report_models.calls()]
 
 
 def reported(name):
-    """A model, and what `explain` says of one call of it."""
+    """Return a model, and the result of `explain` for one call of it."""
     target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == name)
     return target, calls, sot.explain(target)(*calls[0])
 

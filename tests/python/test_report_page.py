@@ -36,7 +36,7 @@ def chromium():
 
 @pytest.fixture
 def shown(chromium, tmp_path):
-    """`shown(name)` opens the report of a model; gives the browser and what `explain` says."""
+    """`shown(name)` opens the report of a model, and returns the browser and the result of `explain`."""
 
     def show(name):
         target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == name)
@@ -58,7 +58,7 @@ def picture(chromium, name):
 
 
 def tiles(chromium):
-    """The numbers on top of the overview, by their names."""
+    """Return the numbers at the top of the overview, by their labels."""
     texts = chromium.run("[...document.querySelectorAll('.tile')].map((tile) => [tile.children[1].innerText, tile.children[0].innerText])")
     return {name: number.replace(",", "") for name, number in texts}
 
@@ -212,12 +212,12 @@ def test_a_thousand_statements_are_readable(shown):
 
 
 def larger(data, times):
-    """The data of a report on one graph that goes through its statements so many times."""
+    """Return report data whose graph repeats the statements of the given graph `times` times."""
     (graph,) = data["translations"][0]["graphs"]
     (start,), (end,) = graph["inputs"], graph["outputs"]
     statements, values = list(graph["statements"]), list(graph["values"])
     for number in range(1, times):
-        # The first statement of each round is given what the last one of the round before gave.
+        # The input of each repetition is the output of the previous one.
         before = end if number == 1 else f"{end}_{number - 1}"
         rename = lambda name: before if name == start else f"{name}_{number}"
         for statement in graph["statements"]:
@@ -238,7 +238,7 @@ def test_ten_thousand_statements_are_readable_and_quick(chromium, tmp_path):
     assert tiles(chromium)["statements"] == "10000"
     number = explanation.data["translations"][0]["id"]
     chromium.go(f"t/{number}/graph")
-    # Of so many no more is drawn than one can look at, at each level.
+    # At each level only a number of boxes is drawn that can be looked at.
     drawn = chromium.number(".node")
     assert 2 < drawn <= 60
     for _ in range(2):
@@ -346,7 +346,7 @@ def brightness(colour):
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_colours_can_be_read(theme):
-    """The contrast is what WCAG 2.1 asks for of small text."""
+    """The contrast is at least what WCAG 2.1 requires for small text."""
     rules = re.findall(r":root[^{]*\{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", rules[theme]))
     for text, back in TEXT_ON:

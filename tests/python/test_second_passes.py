@@ -30,18 +30,18 @@ def gradients(tensors):
 
 @pytest.fixture
 def as_users_have_it(monkeypatch):
-    """Programs where they pay off, as outside of the tests."""
+    """Use the default `MIN_GRAPH_SIZE`: only graphs that are large enough become programs."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
 
 
 @pytest.fixture
 def as_programs(monkeypatch):
-    """Programs at once, of any size."""
+    """Make graphs of every size programs, at once."""
     monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
 
 
 def penalty(net, call, x):
-    """A gradient penalty, its gradients by the parameters and the input."""
+    """Return a gradient penalty, and its gradients with respect to the input and the parameters."""
     net.clear_gradients()
     x = x.clone().detach()
     x.stop_gradient = False
@@ -83,7 +83,7 @@ def test_inside_of_the_translated_function(as_users_have_it, same):
 
 
 def test_a_physics_informed_net(as_users_have_it, same):
-    """Third derivatives, by two inputs."""
+    """Derivatives with respect to two inputs, up to third derivatives."""
 
     def train(wrap):
         paddle.seed(3)
@@ -129,7 +129,7 @@ def test_layers_that_give_back_what_they_are_given(idle, as_users_have_it, same)
 
 
 def test_real_fake_and_between(as_users_have_it, same):
-    """Runs that are alike, the one with a second gradient the last."""
+    """Three runs of one graph. Only the last run has a second gradient."""
 
     def run(net, call):
         net.clear_gradients()
@@ -201,14 +201,14 @@ def test_through_a_program_and_past_it(pruned, as_programs, same):
     expected, fast = second(cube), sot.symbolic_translate(cube)
     same(second(fast), expected)
     assert sot.stats().graphs == 1 and not sot.stats().replayed
-    # From then on it is no program.
+    # From then on the graph is replayed.
     for _ in range(2):
         same(second(fast), expected)
     assert sot.stats().graphs == 2 and sot.stats().replayed == 1
 
 
 def test_weights_of_the_gradient_count(as_programs, same):
-    """What forward derivatives are made of: the gradient is linear in its weights."""
+    """A forward derivative is computed as the gradient of a gradient with respect to its weights."""
 
     def forward_derivative(call, x, v):
         w = paddle.ones_like(x)
@@ -227,7 +227,7 @@ def test_weights_of_the_gradient_count(as_programs, same):
 
 
 def warmed_up(fn, *given):
-    """Its translation, whose graphs are programs by now."""
+    """Return the translated function after calls that made its graphs programs."""
     fast = sot.symbolic_translate(fn)
     for _ in range(4):
         result = fast(*given)
@@ -263,7 +263,7 @@ def test_third_derivatives_that_come_late(as_users_have_it, same):
 
 
 def test_programs_behind_each_other_and_beside_each_other(as_users_have_it, same):
-    """What comes to the first comes from the second, from eager operations between them, and past both; parameters are shared."""
+    """Gradients reach the first program from the second, from eager operations between them, and past both."""
     first, last = deep(), nn.Sequential(nn.Linear(1, 4), deep())
 
     def halves(x):
@@ -296,7 +296,7 @@ def test_programs_behind_each_other_and_beside_each_other(as_users_have_it, same
     ids=["sum", "slice", "product"],
 )
 def test_a_program_behind_eager_operations(before, as_users_have_it, same):
-    """What a program's backward pass brings to them is constant; Paddle's second gradients of some end the process then."""
+    """Gradients from a program are constants. Paddle's second gradients of some operations then end the process."""
     net = nn.Sequential(nn.Linear(1, 4), deep())
 
     def run(call):
@@ -315,7 +315,7 @@ def test_a_program_behind_eager_operations(before, as_users_have_it, same):
 
 
 def from_before(net, x):
-    """What passes give and leave, from one seed and the same buffers each time."""
+    """Return a function that runs passes with the same seed and buffers each time, and returns all that they change."""
     before = [buffer.clone() for buffer in net.buffers()]
 
     def again(call, run):
@@ -337,12 +337,12 @@ def normed():
     "layer", [lambda: nn.Dropout(0.5), lambda: nn.BatchNorm1D(4), normed], ids=["random", "statistics", "norm"]
 )
 def test_late_passes_through_random_numbers_and_statistics(layer, as_users_have_it, same):
-    """They are drawn as they were, and not drawn or updated more often than in eager mode."""
+    """The passes see the same random numbers. Numbers are drawn, and statistics updated, as often as in eager mode."""
     net, x = nn.Sequential(*deep()[:4], layer(), *deep()), paddle.randn([6, 4])
     fast = warmed_up(lambda x: net(x), x)
     passes = from_before(net, x)
     expected = passes(net, twice_through)
-    # The second time there is no program any more.
+    # In the second iteration the graph is no program any more.
     for _ in range(2):
         same(passes(fast, twice_through), expected)
     assert not sot.stats().breaks
@@ -374,7 +374,7 @@ def double_in_place(parameter):
 @pytest.mark.parametrize("layer", [nn.ReLU, lambda: nn.Dropout(0.5), lambda: nn.BatchNorm1D(4)], ids=["plain", "random", "statistics"])
 @pytest.mark.parametrize("change", [set_to_the_double, update, double_in_place, put_in_other_memory])
 def test_late_passes_where_a_parameter_has_changed(change, layer, before, as_programs, same):
-    """They read what it has become and what was computed from what it was, or refuse, as in eager mode."""
+    """As in eager mode, passes read the new parameter, and results computed from the old one, or raise an error."""
     if before and change is double_in_place:
         pytest.skip("a first pass through a program reads what is there")
     x = paddle.randn([6, 4])
@@ -398,7 +398,7 @@ def test_late_passes_where_a_parameter_has_changed(change, layer, before, as_pro
 
 
 def six_layers(layer):
-    """The same each time. (Paddle 3.0 makes a parameter that has got other memory another one.)"""
+    """Return a net with the same parameters each time. (In Paddle 3.0 a parameter in other memory is a new one.)"""
     paddle.seed(5)
     return nn.Sequential(nn.Linear(4, 4), layer(), nn.Linear(4, 4), nn.Sigmoid(), layer(), nn.Linear(4, 2))
 
@@ -425,7 +425,7 @@ def hooks_on_a_result(loss, hidden, x):
 @pytest.mark.parametrize("change", [set_to_the_double, update, double_in_place, put_in_other_memory])
 @pytest.mark.parametrize("late", [second_gradients, gradients_by_a_result, hooks_on_a_result])
 def test_statements_called_again_where_a_parameter_has_changed(late, change, layer, as_programs):
-    """What they compute is what it was; what the passes read of the parameter is what it has become. Or they refuse, as eager mode does."""
+    """Statements compute with the old parameter, and passes read the new one, or are refused, as in eager mode."""
 
     def run(translate):
         net = six_layers(layer)
@@ -457,7 +457,7 @@ def test_statements_called_again_where_a_parameter_has_changed(late, change, lay
 
 
 def test_what_was_not_put_back_is_left_alone():
-    """An error may come before."""
+    """`restore` without `put_back` changes nothing: an error may occur before `put_back`."""
     parameter = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     kept = _second_passes.Kept(parameter)
     set_to_the_double(parameter)
@@ -469,14 +469,14 @@ def test_what_was_not_put_back_is_left_alone():
 
 
 def leaves(found):
-    """All arrays in lists of lists, and what else there is but `None`."""
+    """Return all arrays and numbers in nested lists, without `None` and types, as arrays."""
     if isinstance(found, (list, tuple)):
         return [leaf for part in found for leaf in leaves(part)]
     return [] if found is None or isinstance(found, type) else [np.asarray(found)]
 
 
 def test_late_passes_through_statements_that_take_arrays(as_users_have_it, same):
-    """Arrays made in the function, and numbers of numpy's, are given to the statements again."""
+    """Statements that are called again get the arrays made in the function, and NumPy's numbers, again."""
     net, x = deep(), paddle.randn([3, 4])
 
     def fn(x):
@@ -492,7 +492,7 @@ def test_late_passes_through_statements_that_take_arrays(as_users_have_it, same)
 
 
 def test_a_late_pass_where_a_view_of_a_parameter_has_been_taken(as_programs):
-    """In eager mode it shows what the parameter has become; a program has a copy."""
+    """In eager mode the view shows the parameter's new values. A program has copied the view."""
     net, x = deep(), paddle.randn([3, 4])
     loss = sot.symbolic_translate(lambda x: paddle.matmul(net[:-1](x), net[0].weight.t()))(x).sum()
     loss.backward(retain_graph=True)
@@ -502,7 +502,7 @@ def test_a_late_pass_where_a_view_of_a_parameter_has_been_taken(as_programs):
 
 
 def test_passes_that_leave_the_graph_as_it_is(as_programs, same):
-    """Each may be followed by another one, at the cost of copies: after some of them the graph is a program no more."""
+    """Each such pass makes copies for a pass that may follow. After some of them the graph is no program any more."""
     net, x = deep(), paddle.randn([3, 4])
     fast = sot.symbolic_translate(lambda x: net(x))
 
@@ -538,7 +538,7 @@ def test_without_a_backward_pass_the_program_comes_later(as_users_have_it):
 
 
 def test_first_derivatives_with_create_graph_are_right(as_programs, same):
-    """`paddle.autograd.jacobian` always asks for a graph."""
+    """`paddle.autograd.jacobian` always sets `create_graph`."""
 
     def cube(x):
         return x * x * x
@@ -604,7 +604,7 @@ def test_backward_twice(between, as_users_have_it, same):
 
 @pytest.mark.parametrize("between", [False, True])
 def test_backward_twice_through_a_program(between, as_programs, same):
-    """With another run between the two, which would have the memory of the first one."""
+    """Another run between the two passes must not reuse the memory of the first run."""
 
     def f(x):
         return (x * x * x).sum()
@@ -632,7 +632,7 @@ def test_two_losses_of_one_run(as_users_have_it, same):
 
 
 def in_blocks(x):
-    """What switches the grad mode and mixed precision, in the middle of the work."""
+    """A function with blocks that switch grad mode and mixed precision."""
     y = x * x
     with paddle.no_grad():
         scale = (y + 1).sum()
@@ -678,7 +678,7 @@ def test_an_error_in_a_block_leaves_the_grad_mode_as_it_was(as_users_have_it):
 
 
 class Adversaries:
-    """One function makes fake data and judges it and real data. The judge's loss and the forger's have no operation in common."""
+    """An adversarial training step in one function. The losses of judge and forger have no operation in common."""
 
     def __init__(self):
         paddle.seed(11)
@@ -724,7 +724,7 @@ SECOND_WAYS = {
 @pytest.mark.parametrize("between", [False, True], ids=["", "with a run between"])
 @pytest.mark.parametrize("way", SECOND_WAYS)
 def test_through_two_results_of_a_program(way, between, as_programs, same):
-    """Never the gradient at what another run was given, whose memory is the first one's."""
+    """The gradient is at the inputs of the first run, although another run could reuse the memory of the first one."""
     first, second = SECOND_WAYS[way]
 
     def f(x, y):
@@ -744,7 +744,7 @@ def test_through_two_results_of_a_program(way, between, as_programs, same):
 
 
 def test_gradients_by_one_parameter_after_the_other(as_users_have_it, same):
-    """`paddle.grad` leaves the graph as it is, also without `retain_graph`."""
+    """`paddle.grad` does not release the graph, even without `retain_graph`."""
     net, x = deep(), paddle.randn([3, 4])
 
     def run(call):
@@ -782,7 +782,7 @@ def test_passes_that_keep_the_graph_do_not_keep_it_for_ever(as_users_have_it):
 
 @pytest.mark.parametrize("results", [1, 3])
 def test_passes_are_seen_without_python(results, as_programs, monkeypatch):
-    """Each result of a program has one hook, in C."""
+    """Each result of a program has one hook, which is a C function."""
     hooked = []
     register = paddle.Tensor._register_grad_hook
 
@@ -806,7 +806,7 @@ def test_passes_are_seen_without_python(results, as_programs, monkeypatch):
 
 
 class Activations(nn.Layer):
-    """What is computed of activations leaves the graph with them."""
+    """A net that returns activations and scores computed from them."""
 
     def __init__(self):
         super().__init__()
@@ -818,7 +818,7 @@ class Activations(nn.Layer):
 
 
 def class_activations(net, call):
-    """As class activation maps are made, with the activations as the gradient's only input."""
+    """Return gradients as for class activation maps: the activations are the only input of the gradient."""
     found = []
     for step in range(4):
         x = paddle.randn([3, 4])
@@ -841,7 +841,7 @@ def test_gradients_by_what_a_graph_has_given(as_users_have_it, same):
 
 
 class Chain:
-    """Two functions with results of which one is of another; the first one's parameters are in both."""
+    """Two functions. Some of their results are computed from others, and they share parameters."""
 
     def __init__(self):
         self.nets = [nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4), nn.Tanh()) for _ in range(3)]
@@ -954,7 +954,7 @@ def test_gradients_by_what_a_program_has_given(way, in_float64, as_programs, sam
 
 
 def test_second_gradients_of_a_product_of_results(in_float64, as_programs, same):
-    """The gradient by each factor is the other one, which also comes from the program."""
+    """The gradient with respect to one factor is the other factor, which is also a result of the program."""
     chain, start = Chain(), paddle.randn([3, 4])
 
     def run(call):
@@ -994,7 +994,7 @@ def test_gradients_by_results_of_what_draws_random_numbers_or_writes(layer, as_p
 
 
 def test_gradients_by_results_of_what_cannot_be_done_again(as_programs, same):
-    """An error, and from then on it works."""
+    """The first such gradient raises an error. Later calls work, because their graphs are no programs."""
     net, results = Activations(), []
     fast = sot.symbolic_translate(lambda x: net(x))
     activations, scores = fast(paddle.randn([3, 4]))
@@ -1027,7 +1027,7 @@ def with_a_hook(x):
 
 
 def hooked(call, at):
-    """A hook on one of the results, and the gradient that another one keeps."""
+    """Return the gradients that a hook on one result gets, that another result keeps, and of the input."""
     x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
     results = call(x)
     results[at].register_hook(lambda gradient: (seen.append(gradient.numpy()), gradient * 10)[1])
@@ -1038,7 +1038,7 @@ def hooked(call, at):
 
 @pytest.mark.parametrize("fn, at", [(in_between, 0), (in_between, 1), (views, 1), (with_a_hook, 0)])
 def test_hooks_on_results_that_others_come_from(fn, at, as_users_have_it, same):
-    """What flows to the others comes through them."""
+    """The gradients of results that are computed from a hooked result flow through the hook."""
     expected, fast = hooked(fn, at), sot.symbolic_translate(fn)
     for _ in range(4):
         same(hooked(fast, at), expected)
@@ -1070,7 +1070,7 @@ def chained(x):
 
 
 def of_no_other(x):
-    """Views of what is no result itself."""
+    """Returns views of a tensor that is no result itself."""
     a = x * x
     u, v = a[:1], a[1:]
     return u, v, u * v
@@ -1101,8 +1101,8 @@ def by_paddle_grad(loss, x):
 @pytest.mark.parametrize("passes", [by_backward, by_two_passes, by_paddle_grad])
 @pytest.mark.parametrize("fn", [in_between, chained, views, of_no_other, behind_each_other_as_views])
 def test_late_hooks_on_results_that_others_come_from(fn, passes, at, changes, as_programs):
-    """Those that only look see, and leave, just what eager mode's do, also on what the program is given, and where nothing outside needs
-    their results."""
+    """Hooks that only look get the gradients of eager mode, and do not change gradients. This holds also for hooks on
+    inputs of the program, and if nothing outside the program needs the hooked results."""
 
     def run(call, needed):
         x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
@@ -1118,7 +1118,7 @@ def test_late_hooks_on_results_that_others_come_from(fn, passes, at, changes, as
         assert removed.remove() and not removed.remove()
         gradient = passes(sum((results[index] * results[index]).sum() for index in needed), x)
         kept = results[0].grad
-        # The order of those that have nothing to do with each other is the backward pass's affair.
+        # The order of independent hooks is not specified.
         return sorted(seen), [] if kept is None else [kept.numpy()], [gradient, *up]
 
     for needed in ([0, 1, 2], [2], [0], [1, 2]):
@@ -1144,7 +1144,7 @@ def cut_by_a_size(x, number):
 
 @pytest.mark.parametrize("fn", [cut_by_a_number, cut_by_a_size])
 def test_late_hooks_on_views_cut_by_numbers(fn, as_programs, same):
-    """Whose numbers are those of the run."""
+    """The view is made again with the numbers of the run."""
 
     def run(call, number, is_hooked):
         x, seen = paddle.arange(1, number + 3, dtype="float32"), []
@@ -1161,7 +1161,7 @@ def test_late_hooks_on_views_cut_by_numbers(fn, as_programs, same):
 
 
 def test_late_hooks_on_what_is_dropped(as_programs, same):
-    """Nothing but the backward pass holds the results that have them."""
+    """Only the backward pass holds the hooked results."""
 
     def run(call):
         x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
@@ -1214,7 +1214,7 @@ def gradient_by_a_result(results, x, found):
 @pytest.mark.parametrize("late", [hook_that_looks, hook_that_changes, second_gradient, gradient_by_a_result])
 @pytest.mark.parametrize("fn", [with_a_number, with_a_moving_average])
 def test_statements_that_take_numbers_or_write(fn, late, as_programs):
-    """They are called again with the same numbers, and write to copies."""
+    """Statements that are called again get the numbers of the run, and write to copies."""
 
     def run(call):
         mean, found = paddle.to_tensor([0.5, 0.25]), []
@@ -1232,7 +1232,7 @@ def test_statements_that_take_numbers_or_write(fn, late, as_programs):
 
 
 def test_what_was_given_has_been_written_to(as_programs):
-    """It comes from the program's own results then."""
+    """The input now depends on the program's own results, so the statements cannot be called again."""
     x = paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 1
     result = sot.symbolic_translate(lambda x: x + 1)(x)
     x.add_(result)
@@ -1250,7 +1250,7 @@ def test_what_was_given_has_been_written_to(as_programs):
 
 
 def test_infinite_gradients_that_hooks_look_at(as_programs, same):
-    """As they come with mixed precision."""
+    """Infinite gradients occur with mixed precision."""
 
     def run(call):
         x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
@@ -1263,7 +1263,7 @@ def test_infinite_gradients_that_hooks_look_at(as_programs, same):
 
 
 def test_hooks_on_results_that_no_pass_comes_through(as_programs):
-    """Paddle would call them with `None`, as a program is one node."""
+    """Paddle would call these hooks with `None`, because a program is one node."""
     x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     first, second = sot.symbolic_translate(lambda x: (lambda y: (y * 2, y.exp()))(x * 1))(x)
     first.register_hook(lambda gradient: gradient * 2)
@@ -1287,7 +1287,7 @@ class Parts(nn.Layer):
     "layer", [nn.Identity, lambda: nn.Dropout(0.5), lambda: nn.BatchNorm1D(4)], ids=["plain", "random", "statistics"]
 )
 def test_hooks_now_and_then(layer, as_users_have_it, same):
-    """As gradients are looked at every so many steps. Nothing outside needs one of the results that has a hook."""
+    """Hooks look at gradients in some training steps only. Nothing outside needs one of the hooked results."""
     net, x = Parts(layer), paddle.randn([6, 4])
     before, found = [buffer.clone() for buffer in net.buffers()], []
 
@@ -1320,7 +1320,7 @@ def of_the_input(x):
 
 
 def test_hooks_on_views_of_what_was_given(as_programs, same):
-    """Such a graph is no program: what flows to others through a view of that would come to it behind the program."""
+    """Such a graph is no program: gradients through a view of an input would reach the hook only behind the program."""
     fast = sot.symbolic_translate(of_the_input)
     for _ in range(3):
         same(hooked(fast, 0), hooked(of_the_input, 0))
@@ -1367,8 +1367,8 @@ def not_through_the_first(loss, results, x):
 @pytest.mark.parametrize("way", [slope, slope_and_by_a_result, gradient_by_results, not_through_a_result, not_through_the_first])
 @pytest.mark.parametrize("fn", [only_one, in_between, chained, views, of_no_other, behind_each_other_as_views])
 def test_gradients_made_from_statements_where_there_are_hooks(fn, way, hooks, in_float64, as_programs, same):
-    """Hooks on results are called once, whatever it takes to make the gradients, and so are those of what comes behind the program. Gradients
-    that are to have gradients have them through what a hook has changed."""
+    """Hooks on results, and on tensors computed from results, are called once, however the gradients are computed. With
+    `create_graph`, gradients are differentiable through the changes of hooks."""
 
     def run(call, needed, at):
         x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
@@ -1377,10 +1377,10 @@ def test_gradients_made_from_statements_where_there_are_hooks(fn, way, hooks, in
         if hooks:
             for tensor in (results[at], squares[at]):
                 tensor.register_hook(HOOKS[hooks](seen))
-        # The pass that is not for second gradients is the last one that hooks see.
+        # The gradients that hooks have received during `way`.
         found = way(sum(squares[index].sum() for index in needed), results, x)
         first = [*seen]
-        # Of what is not reached there is a gradient of zeros behind a program.
+        # Behind a program, tensors that no gradient reaches have a gradient of zeros.
         found = [np.zeros(1) if gradient is None or not gradient.any() else gradient.numpy() for gradient in found]
         return found, sorted(first, key=lambda gradient: gradient.tobytes())
 
@@ -1393,7 +1393,7 @@ def test_gradients_made_from_statements_where_there_are_hooks(fn, way, hooks, in
             try:
                 expected = run(fn, needed, at)
             except ValueError:
-                continue  # Paddle fails where all that comes to an operation is stopped.
+                continue  # Paddle raises if all gradients that reach an operation are stopped.
             same(run(sot.symbolic_translate(fn), needed, at), expected)
             assert not sot.stats().replayed
 
@@ -1411,8 +1411,9 @@ def test_second_gradients_through_hooks(in_float64, as_programs, same):
 
 
 def test_hooks_to_which_a_pass_would_bring_parts(as_programs, same):
-    """On what comes from two programs, or from one and past it, in a pass that is made in parts, and on a result that the pass for second gradients comes
-    to and to what stands for it: an error, and from then on it works."""
+    """A pass made in parts would call a hook with parts of the gradient: on an input that gradients reach through a
+    program and past it, or on a result that is computed again for second gradients. The pass raises an error, and later
+    calls work."""
 
     def before_it(call, hook):
         x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
@@ -1440,7 +1441,7 @@ def test_hooks_to_which_a_pass_would_bring_parts(as_programs, same):
 
 
 def test_weights_that_come_from_the_program_are_constants(same):
-    """A result without a gradient is no longer the program's: a gradient of gradients by it came to the program, and through it."""
+    """Results without a gradient have no link to the program: second gradients with such weights must not reach it."""
 
     def f(x, w):
         y = paddle.matmul(x, w) * 2
@@ -1488,7 +1489,7 @@ def test_results_without_gradients_are_leaves_and_hold_no_run(same):
 
 
 def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
-    """Between a draw and what takes it back other threads draw, too."""
+    """A test by drawing and restoring the state would disturb other threads that draw in between."""
     w = paddle.to_tensor([2.0], stop_gradient=False)
     fast = sot.symbolic_translate(lambda x: (x * w).exp())
     drawing = sot.symbolic_translate(lambda x: (x * w).exp() * paddle.rand([1]))
@@ -1503,7 +1504,7 @@ def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
 
 @pytest.mark.parametrize("first", [0, 5])
 def test_gradients_by_what_was_computed_from_results(first, same, monkeypatch):
-    """`paddle.grad` copies the nodes of programs that it does not go through; Paddle lets go of a program with the copy."""
+    """`paddle.grad` copies nodes of programs that it does not go through. Paddle releases a program with the copy."""
     if first:
         monkeypatch.delenv("MIN_GRAPH_SIZE")
     w = paddle.to_tensor([[0.1, 0.2], [0.3, 0.4]], stop_gradient=False)

@@ -17,9 +17,9 @@ from programs import PROGRAMS  # noqa: E402
 
 CALLS = 400
 MOST = 12
-# Programs that know few things and come back to them.
+# Programs with few variants, which occur again and again.
 FEW = {"toggles_of_two_flags": 4, "few_functions": 4, "few_classes": 5, "an_enum_member": 2}
-# Programs that need some more: ten translations that are used again and again, and breaks in several
+# Programs that need more translations: ten that are used again and again, and programs with breaks in several
 # places.
 MORE = {"ten_classes": 13, "a_dict_that_grows": 16, "a_new_int_in_range": 14}
 
@@ -45,7 +45,7 @@ def described(value):
 
 
 def outcomes(make, translate):
-    """What the calls give, and how many translations there are after each."""
+    """Return the result of each call, and the number of translations after it."""
     call, results, translations = make(Framework(translate)), [], []
     for number in range(CALLS):
         try:
@@ -66,13 +66,13 @@ def test_translations_come_to_an_end(make):
     assert translations[-1] <= MORE.get(make.__name__, MOST)
     assert translations[-1] == translations[CALLS // 2]
     if make.__name__ in FEW:
-        # Each of them has a translation of its own, which is found again.
+        # Each variant has its own translation, which later calls hit.
         assert sot.stats().graphs == FEW[make.__name__]
         assert not sot.stats().fallbacks
 
 
 def test_a_rate_that_differs_is_left_open_on_every_way_through_the_code():
-    """The comparisons that lead elsewhere come first in the guards of the other ways."""
+    """In the guards of one path through the code, the comparisons that select the path come first."""
 
     class Trainer:
         def __init__(self):

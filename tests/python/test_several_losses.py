@@ -14,7 +14,7 @@ import sot
 
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch):
-    """Programs where they pay off, as outside of the tests."""
+    """Use the default `MIN_GRAPH_SIZE`: only graphs that are large enough become programs."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
 
 
@@ -29,7 +29,7 @@ class Net(nn.Layer):
 
 
 class Disjoint(Net):
-    """Of the same input, by parameters of their own."""
+    """Two losses of the same input, each with its own parameters."""
 
     def forward(self, x):
         return self.one(x).sum(), self.other(x).square().sum()
@@ -41,7 +41,7 @@ class SameParameters(Net):
 
 
 class Adversaries(Net):
-    """What one of them is computed from the other has without its gradient."""
+    """One loss uses a detached copy of a value from which the other loss is computed."""
 
     def forward(self, x):
         fake = self.one(x)
@@ -50,7 +50,7 @@ class Adversaries(Net):
 
 
 class Chain(Net):
-    """The middle one has an operation in common with each of the others, which have none."""
+    """Three losses. The last one shares operations with both others, which share none with each other."""
 
     def forward(self, x):
         one, other = self.one(x), self.other(x)
@@ -64,7 +64,7 @@ class Together(Net):
 
 
 class AnAdditionTogether(Net):
-    """All that they have in common is an operation that keeps nothing for its backward pass."""
+    """The losses share only one operation, which keeps nothing for its backward pass."""
 
     def forward(self, x):
         moved = x + 1
@@ -94,7 +94,7 @@ WAYS = {
 
 
 def train(net, call, way, order):
-    """Some ordinary steps, then ones with a pass from each result. Gives all gradients and losses, and what was raised."""
+    """Train with ordinary steps and steps with one pass per loss. Return gradients, losses and the type of an error."""
     update, found = paddle.optimizer.SGD(0.1, parameters=net.parameters()), []
     for step in range(7):
         x = paddle.to_tensor(np.linspace(-1, 1, 12, dtype="float32").reshape([3, 4]) + step, stop_gradient=False)
@@ -110,7 +110,7 @@ def train(net, call, way, order):
             else:
                 sum(losses).backward()
         except Exception as error:
-            # How far the pass came before is left in the gradients.
+            # The gradients show how far the pass got before the error.
             return [*found, type(error), "do not exist. This may be because" in str(error)]
         found += [None if tensor.grad is None else tensor.grad.numpy() for tensor in (x, *net.parameters())]
         found.append([float(loss) for loss in losses])
@@ -147,7 +147,7 @@ def test_what_becomes_a_program(kind, expected):
 
 
 def test_a_second_pass_by_grad_that_comes_late(same):
-    """`paddle.grad` leaves the graph as it is, in whatever step."""
+    """`paddle.grad` does not release the graph, in any training step."""
     net, x = Together(), paddle.randn([3, 4])
     fast = sot.symbolic_translate(lambda x: net(x))
     for _ in range(3):

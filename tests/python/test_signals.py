@@ -22,7 +22,7 @@ SINK = os.open(os.devnull, os.O_WRONLY)
 
 
 def run(name, alarms, *how):
-    """Runs a program in a process of its own, so that a crash is seen; what it has counted."""
+    """Run a program in its own process, so that a crash is noticed. Return its counts."""
     alarms = int(os.environ.get("SIGNALS", alarms))
     command = [sys.executable, PROGRAM, name, str(alarms), SEED, *how]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 + 10 * alarms)
@@ -60,7 +60,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def alarms():
-    """Sets what an alarm does, and the time until it comes."""
+    """Yield a function that installs a handler of the alarm, and sets the time until it."""
     before = signal.getsignal(signal.SIGALRM)
 
     def set_alarm(handler, seconds):

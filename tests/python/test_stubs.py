@@ -34,7 +34,7 @@ def test_the_package_has_what_its_stub_has():
 def test_the_compiled_part_has_what_its_stub_has():
     said = set(names_in(stub("_sot.pyi"))) - {"_F"}
     there = {name for name in vars(_sot) if not name.startswith("__") or name == "__version__"}
-    # What only the project's own tests ask for has no stub.
+    # Names that only the project's own tests use have no stub.
     assert said - there == set()
     assert not {name for name in there - said if not name.lower().startswith(("_backend", "_graphbuilder"))}
 

@@ -91,7 +91,7 @@ def test_written_in_the_function(x):
 
 
 def test_written_to_results(x, check):
-    """Also where they are of a loop, name one another, leave by a container, are written to again, or are all of another tensor."""
+    """Also on results of a loop, in containers, that refer to each other, are written twice, or view a whole tensor."""
 
     class Tagged(paddle.nn.Layer):
         def forward(self, x):
@@ -170,7 +170,7 @@ def test_written_to_a_tensor_from_outside(x):
 
 
 def test_of_results(check):
-    """What eager autograd and Paddle keep with a tensor is known of results, too."""
+    """Attributes that Paddle and its autograd keep with a tensor are known for results, too."""
     p = paddle.create_parameter([4], "float32")
     old = paddle.__version__.startswith("3.0")
 
@@ -210,7 +210,7 @@ def test_whether_gradients_flow(check, same):
 
 
 def test_that_gradients_flow_matters_from_there_on():
-    """A network that is trained, and one that judges it and is not, in one step; a tensor that becomes one to derive by."""
+    """`stop_gradient` is set between operations: on a network's parameters, and on a tensor to differentiate by."""
     judge, forge = paddle.nn.Linear(4, 1), paddle.nn.Linear(4, 4)
 
     def step(x):
@@ -255,7 +255,7 @@ def test_in_the_place_of_a_method(x):
 
 
 def test_whether_data_types_are_one_object(x):
-    """Paddle 3.0 makes one whenever it is asked."""
+    """Paddle 3.0 makes a new object at each read."""
 
     def f(x):
         y = x * 2

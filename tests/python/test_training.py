@@ -196,7 +196,7 @@ def test_twenty_steps_equal_eager(optimizer, clip, same):
 
 
 def test_gradients_outlive_the_translation_of_another_program(same):
-    """Paddle drops the gradients of parameters when it prepares a program of them."""
+    """Paddle drops the gradients of parameters when it prepares a program with these parameters."""
 
     def train(wrap):
         paddle.seed(3)
@@ -282,7 +282,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_says_where_takes_no_gradient(name, same):
-    """Also when the graph is a program, which it is from the second step on."""
+    """Holds also when the graph is a program: from the second step on."""
 
     def fn(x):
         return (x * 2).sum(), BESIDE[name](x)

@@ -17,7 +17,7 @@ def network():
 
 
 def train(make_step, wrap, steps=5):
-    """The results of the steps, and the parameters in the end."""
+    """Return the results of the steps, and the parameters after the last step."""
     net = network()
     step = wrap(make_step(net))
     paddle.seed(5)
@@ -27,8 +27,8 @@ def train(make_step, wrap, steps=5):
 
 @pytest.fixture
 def compare(same, monkeypatch):
-    """`compare(make_step, places)`: values are eager's, there are so many places of breaks and fallbacks, and the last step
-    translates nothing."""
+    """`compare(make_step, places)` checks that values equal those of eager mode, that breaks and fallbacks occur in
+    this number of places, and that the last step translates nothing."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
 
     def compare(make_step, places):
@@ -48,7 +48,7 @@ def compare(same, monkeypatch):
 
         same(train(make_step, wrap), expected)
         stats = sot.stats()
-        # What an optimizer's methods are decorated with asks for their signatures.
+        # Decorators of an optimizer's methods read signatures with `inspect`. Breaks there do not count.
         found = [place for place in [*stats.breaks, *stats.fallbacks] if inspect.__file__ not in place]
         assert len(found) == places and stats.graphs, f"\n{stats}"
         assert misses[-1] == 0, misses
@@ -133,7 +133,7 @@ def test_parameters_are_changed_by_hand(compare):
 
 
 def test_metrics(compare):
-    """What they compute is graph; where they count is one break each."""
+    """Computing a metric is part of the graph. Counting in a metric breaks the graph once."""
 
     def make(net):
         update, accuracy = paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.metric.Accuracy(topk=(1, 2))
@@ -199,7 +199,7 @@ def outcome(function, given):
 
 @pytest.mark.parametrize("function", [changed_through_one_read, changed_beside_another_read, doubled_if_there, copied, as_keys])
 def test_a_gradient_is_read_anew_each_time(function, same):
-    """Each read gives another object of the same memory."""
+    """Each read returns a new object with the same memory."""
     fast = sot.symbolic_translate(function)
     for given in [{}, {"gradient": False}, {}, {}, {"stops": False}, {"gradient": False}, {}]:
         same(outcome(fast, given), outcome(function, given))
@@ -208,7 +208,7 @@ def test_a_gradient_is_read_anew_each_time(function, same):
 
 
 def test_the_other_name_of_gradients(same):
-    """`grad_` is no operation in place."""
+    """`grad_` is a second name of `grad`, and no operation in place."""
 
     def there(parameters):
         return [p.grad_ * 2 for p in parameters if p.grad_ is not None]
@@ -253,7 +253,7 @@ def test_tensors_as_keys_that_become_one(same):
 
 
 def test_a_gradient_that_is_read_once_is_one_object_behind_a_break(same):
-    """Each read of `p.grad` makes another object; what was read once stays one, whatever holds it."""
+    """Each read of `p.grad` makes a new object. The object of one read keeps its identity behind a break."""
 
     def step(parameter):
         gradients = [one.grad for one in [parameter]]
@@ -276,7 +276,7 @@ def test_a_gradient_that_is_read_once_is_one_object_behind_a_break(same):
 
 
 class Doubled(paddle.autograd.PyLayer):
-    """What its backward pass gives stops gradients."""
+    """Its backward pass returns gradients with `stop_gradient` on."""
 
     @staticmethod
     def forward(ctx, x):
@@ -306,7 +306,7 @@ def test_gradients_stop_others_where_eager_modes_do(kept, outside):
             given = Doubled.apply(x) if outside else x
             fn(layer, given).sum().backward()
             seen.append([leaf.grad.stop_gradient for leaf in (x, layer.weight, layer.bias)])
-            # What is computed from a gradient has one, or not.
+            # Shows whether a value computed from a gradient has a gradient.
             seen.append((layer.weight.grad * 2).stop_gradient)
         gradients = paddle.grad(fn(layer, x).sum(), [x, layer.weight])
         return seen, [gradient.stop_gradient for gradient in gradients]

@@ -20,13 +20,13 @@ def gradients(tensors):
 
 
 def translated(layer):
-    """The layer as a function, translated."""
+    """Return a translated function that calls the layer."""
     return sot.symbolic_translate(lambda *args: layer(*args))
 
 
 @pytest.fixture
 def compare(same):
-    """Runs `train(wrap)` in eager mode and translated, where `wrap` makes a layer a function; asserts equal results."""
+    """Run `train(wrap)` in eager mode and translated, and assert equal results. `wrap` makes a function of a layer."""
 
     def run(train, graphs=1, breaks=0, fallbacks=0):
         def seeded(wrap):
@@ -36,7 +36,7 @@ def compare(same):
         expected = seeded(lambda layer: layer)
         same(seeded(translated), expected)
         stats = sot.stats()
-        # What Paddle 3.0 does in a decorator of its own counts as well.
+        # Fallbacks in a decorator of Paddle 3.0 do not count.
         own = sum(count for reason, count in stats.fallbacks.items() if "inspect.py" not in reason)
         assert (stats.graphs, sum(stats.breaks.values()), own) == (graphs, breaks, fallbacks), f"\n{stats}"
 
@@ -142,7 +142,7 @@ def test_hooks_on_parameters(compare):
 
 
 class Inside(nn.Layer):
-    """A hook on a tensor between two operations."""
+    """Registers a hook on a tensor between two operations."""
 
     def __init__(self, seen):
         super().__init__()
@@ -210,7 +210,7 @@ class WithPyLayer(nn.Layer):
 
 
 def test_py_layer(compare):
-    """Its `forward` runs as it is."""
+    """The `forward` of a `PyLayer` runs natively."""
 
     def train(wrap):
         net = WithPyLayer()
@@ -267,7 +267,7 @@ def test_recompute_inside(same):
 
 @pytest.mark.skipif(paddle.__version__.startswith("3.0"), reason="crashes in eager mode")
 def test_recompute_without_reentrance(compare):
-    """What is saved for the backward pass is made anew in it: statistics are taken twice."""
+    """The backward pass recomputes saved tensors, so statistics are updated twice."""
 
     def train(wrap):
         net, losses = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1D(4), nn.Dropout(0.5), nn.Tanh()), []
@@ -308,7 +308,7 @@ def test_saved_tensors_are_seen(compare):
 
 
 def test_quantization_aware(compare):
-    """One break for each quanter, which runs in eager mode."""
+    """Each quanter breaks the graph once, and runs in eager mode."""
     quanter = FakeQuanterWithAbsMaxObserver(moving_rate=0.9)
 
     def train(wrap):

@@ -139,7 +139,7 @@ def compared_in_a_loop(x):
 
 
 class Spies:
-    """Functions for `__bool__`, and how often they were called."""
+    """Functions for `__bool__` that count their calls."""
 
     def __init__(self):
         self.asked = []

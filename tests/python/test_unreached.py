@@ -14,7 +14,7 @@ STEPS = 7
 
 
 class Heads(nn.Layer):
-    """A body with a head for a score and another one, as of pooled features, that a loss may not use."""
+    """A body with two heads. A loss may use the score only, and not the pooled features."""
 
     def __init__(self):
         super().__init__()
@@ -27,7 +27,7 @@ class Heads(nn.Layer):
 
 
 class Chain(nn.Layer):
-    """A program whose second result only the second result of the next one comes from, behind a break."""
+    """Two programs. Only the second result of the second one is computed from the second result of the first."""
 
     def __init__(self):
         super().__init__()
@@ -43,7 +43,7 @@ class Chain(nn.Layer):
 
 
 def train(make, translated, losses):
-    """Which parameters have no gradient after each step, and what they are in the end."""
+    """Return which parameters have no gradient after each step, and the final values of the parameters."""
     paddle.seed(3)
     random = np.random.RandomState(0)
     model = make()
@@ -81,7 +81,7 @@ def test_optimizer_step(make, graphs, losses):
 
 
 def as_program(model):
-    """The model translated, as a program."""
+    """Return the translated model, after calls that made its graph a program."""
     call = sot.symbolic_translate(model)
     for _ in range(4):
         one, other = call(paddle.ones([5, 4]))

@@ -97,7 +97,7 @@ class Remembering(nn.Layer):
 
 
 def test_buffers_have_names_of_their_own(same):
-    """Static programs tell buffers apart by their names."""
+    """Static programs distinguish buffers by name."""
     x = paddle.to_tensor([1.0, 2.0])
     eager, net = Remembering(), Remembering()
     fast = sot.symbolic_translate(lambda x: net(x))
@@ -146,7 +146,7 @@ def test_absolute_values_and_places(check):
 
 
 def test_a_number_keeps_its_precision_and_its_sign(same):
-    """`full_like` of another element type, minus nought, and the sign of a product that is nought."""
+    """`full_like` of another element type, negative zero, and the sign of a product that is zero."""
 
     def f(x, n):
         wide = x.cast("float64")
@@ -162,7 +162,7 @@ def test_a_number_keeps_its_precision_and_its_sign(same):
 
 
 def test_deep_copies(same):
-    """`copy.deepcopy` of tensors without gradients, and of what holds them, is part of the graph."""
+    """`copy.deepcopy` of tensors without gradients, and of containers of them, is part of the graph."""
 
     def f(x):
         y = x * 2
@@ -191,7 +191,7 @@ def test_deep_copies_share_nothing():
 
 
 def test_deep_copies_of_what_has_more_than_a_value(same):
-    """Copies of parameters are parameters, those of what gradients flow to are leaves, and a buffer's are persistable."""
+    """Copies of parameters are parameters, of tensors with gradients leaves, and of buffers persistable."""
     weight = paddle.create_parameter([3], "float32")
     frozen = paddle.create_parameter([3], "float32")
     frozen.stop_gradient = True

@@ -283,7 +283,7 @@ def test_the_minimiser_writes_a_script_that_shows_it(tmp_path):
 
 @pytest.mark.parametrize("size, programs", [(None, [False, True, True, True, True]), ("0", [True] * 5)])
 def test_graphs_become_programs_as_they_do_without_it(size, programs, monkeypatch):
-    """The backward passes that verify mode makes are none of the program's."""
+    """Backward passes that verify mode runs do not count as passes of the program."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")
     if size is not None:
         monkeypatch.setenv("MIN_GRAPH_SIZE", size)
@@ -347,7 +347,7 @@ def test_tensors_of_classes_of_the_program_are_not_copied():
 
 
 def test_recomputed_parts_write_no_gradients(same):
-    """Their backward pass is one of its own, and gives gradients to the parameters whoever asks."""
+    """The backward pass of a recomputed part is a separate pass, which always writes gradients of parameters."""
 
     def run(wrap):
         paddle.seed(1)
@@ -449,7 +449,7 @@ class Numbers(paddle.io.Dataset):
 
 
 def epoch(wrap, workers=0):
-    """An epoch whose dataset is within reach of the calls, and what it leaves behind."""
+    """Train for one epoch, in calls that reach the dataset. Return all state that the epoch changes."""
     paddle.seed(5)
     np.random.seed(5)
     net, dataset = nn.Linear(4, 2), Numbers()
@@ -483,7 +483,7 @@ def test_calls_are_compared_while_a_data_loader_fetches(workers, same):
 
 def test_what_reads_from_a_data_loader_runs_once():
     loader = paddle.io.DataLoader(Numbers(), batch_size=2, num_workers=0)
-    batches = functools.lru_cache(None)(lambda: iter(loader))  # What it holds is not looked at.
+    batches = functools.lru_cache(None)(lambda: iter(loader))  # Verify mode does not see what the cache holds.
     batches()
     fast = sot.symbolic_translate(lambda x: x * next(batches())[0].mean())
     with sot.disable():

@@ -117,7 +117,7 @@ def test_gradients_flow_through_returned_views(same):
 
 
 def test_views_behind_a_block_without_gradients_that_breaks_the_graph(same):
-    """The graph behind the break begins without gradients, and goes on with them."""
+    """The graph behind the break begins with grad mode off, and continues with grad mode on."""
 
     def f(x):
         y = x.flip(0)
@@ -235,13 +235,13 @@ def test_axes_that_are_a_tensor_do_not_end_the_process(same):
         try:
             return call(paddle.ones([1, 3, 1]), paddle.to_tensor([0]))
         except SystemError:
-            return None  # So some releases do.
+            return None  # Some releases raise it.
 
     same(outcome(sot.symbolic_translate(f)), outcome(f))
 
 
 def test_how_a_tensor_from_outside_lies_in_memory(same):
-    """What is not contiguous `contiguous()` lays out anew, in place: then it shares no memory with what it was a view of."""
+    """`contiguous()` moves a non-contiguous tensor to new memory, in place: it then shares no memory with its base."""
 
     def f(x):
         before = x.is_contiguous()
@@ -372,7 +372,7 @@ def test_the_gradient_of_windows_is_eagers(same):
     assert grads[0] == grads[1]
 
 
-# Paddle 3.0 gives the tensor itself, and the graph ends there.
+# In Paddle 3.0 `data` is the tensor itself, and reading it breaks the graph.
 DATA_IS_DETACHED = paddle.to_tensor([1.0], stop_gradient=False).data.stop_gradient
 
 OF_EAGER_TENSORS_ONLY = {

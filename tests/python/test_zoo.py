@@ -40,7 +40,7 @@ def same(actual, expected, rtol, atol, where="result"):
 
 
 def make(name):
-    """A function that makes the task of a name, with the same weights each time."""
+    """Return a function that makes the named task, with the same weights each time."""
 
     def make():
         paddle.seed(3)
@@ -49,7 +49,7 @@ def make(name):
     return make
 
 
-# Layers of theirs note a data format at the first call.
+# These models have layers that set their data format at the first call.
 FINDS_OUT = pytest.mark.alone("both translated runs begin with what a layer has not yet found out")
 NAMES = [
     pytest.param(name, marks=FINDS_OUT) if name in ("others.BYOL", "unet.Segmentation") else name for name in zoo.load()

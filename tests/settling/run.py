@@ -59,7 +59,7 @@ def outcomes(make, framework):
 
 
 def failures(most):
-    """What is wrong, by program: another result than CPython's, or more translations than `most` says of it."""
+    """Return the failures of all programs: results that differ from CPython's, or too many translations (`most`)."""
     found = []
     for make in PROGRAMS:
         for framework in (Tensors, Numbers):

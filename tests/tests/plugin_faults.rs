@@ -50,7 +50,7 @@ def arguments(factor):
     return toy.arange(3), Bag(factor=factor, a=1.5, b=2, tensor=toy.ones([3]), other=toy.arange(3)), ["a", "b"]
 "#;
 
-/// Where a fault is.
+/// The function of a plug-in that has the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Point {
     Opcode,
@@ -80,23 +80,23 @@ const POINTS: [Point; 10] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
-    /// An exception of Python's that nobody expects.
+    /// Raises an unexpected Python exception.
     Raises,
     Panics,
     Breaks,
     FallsBack,
-    /// Another answer than the right one, or another stack than CPython's.
+    /// Returns a wrong answer, or leaves another stack than CPython.
     Lies,
-    /// A value that no call of the function gives, or an object that is wrapped as another one.
+    /// Returns a value of a type that the function never returns, or wraps another object.
     Misfits,
-    /// The handler does what it is asked for by asking for it.
+    /// The handler repeats the operation that it handles, and so calls itself without end.
     GoesInCircles,
 }
 
 const FAULTS: [Fault; 7] =
     [Fault::Raises, Fault::Panics, Fault::Breaks, Fault::FallsBack, Fault::Lies, Fault::Misfits, Fault::GoesInCircles];
 
-/// The fault of the present case: it comes at the visit with this number, or at each from there on.
+/// The fault of a test case. It occurs at visit `after + 1` of its point, or at every visit from there on (`goes_on`).
 struct Plan {
     point: Point,
     fault: Fault,
@@ -108,7 +108,7 @@ struct Plan {
 
 static PLAN: Mutex<Option<Plan>> = Mutex::new(None);
 
-/// The fault that is to be at this visit of a point.
+/// Counts a visit of a point, and returns the fault that must occur now.
 fn visit(point: Point) -> Option<Fault> {
     let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = plan.as_mut().filter(|plan| plan.point == point)?;
@@ -120,7 +120,7 @@ fn visit(point: Point) -> Option<Fault> {
     })
 }
 
-/// The same, where nothing but a panic or a lie can come of it; whether to lie.
+/// Like [`visit`], for functions that can only panic or return a wrong answer. True if the answer must be wrong.
 fn lies(point: Point) -> bool {
     match visit(point) {
         None => false,
@@ -129,7 +129,7 @@ fn lies(point: Point) -> bool {
     }
 }
 
-/// The same in simulations: what the caller is to do wrong.
+/// Like [`visit`], for simulations. Raises, panics or unwinds itself, and returns any other fault to the caller.
 fn meet(point: Point) -> Flow<Option<Fault>> {
     match visit(point) {
         None => Ok(None),
@@ -283,7 +283,7 @@ impl ForeignFetch for ItemFetch {
         if lies(Point::SameKey) {
             return "the same for all".to_owned();
         }
-        // Another one each time is a waste of guards.
+        // A key that differs each time only costs guards.
         if lies(Point::FetchKey) {
             format!("{} {:p}", self.key, self)
         } else {
@@ -315,10 +315,10 @@ impl Observer for Nosy {
 static NOSY: Nosy = Nosy;
 sot_core::observer! { NOSY }
 
-/// What calls of the function give, with factors of which one comes again.
+/// Returns the results of calls with several factors, some of them repeated.
 fn results(py: Python<'_>, translated: bool) -> Vec<String> {
     let module = harness::load_module(py, SOURCE, Path::new("faulty.py")).unwrap();
-    // The kind is that of the class of the plug-in's module.
+    // The plug-in's kind is registered for the class in its own module.
     module.setattr("Bag", self::module(py).unwrap().getattr("Bag").unwrap()).unwrap();
     let function = module.getattr("f").unwrap();
     if translated {
@@ -332,8 +332,7 @@ fn results(py: Python<'_>, translated: bool) -> Vec<String> {
     [2.0, 2.0, 3.0, 2.0, 3.0].map(call).to_vec()
 }
 
-/// What is found while the guards are tested, and is gone when new code loads it, is an error with a name, and no
-/// value.
+/// True for the error of a value that a fetch finds while guards are tested, but not when new code loads the value.
 fn is_fetch_error(point: Point, found: &str) -> bool {
     let gone = "raises RuntimeError: what the faulty bag has found is gone";
     point == Point::Fetch && (found == gone || found == "raises RuntimeError: a bug of the plug-in's")
@@ -343,7 +342,7 @@ fn number_of_cases() -> u64 {
     std::env::var("SOT_FAULTS").ok().and_then(|cases| cases.parse().ok()).unwrap_or(511)
 }
 
-/// A case: its numbers are spread over all that there is to choose.
+/// Returns the plan of a case. Successive cases cover all points and faults.
 fn plan(case: u64) -> Plan {
     let next = |range: usize, seed: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % range;
     Plan {
@@ -367,7 +366,8 @@ def f(x, jar):
     return toy.relu(x) * jar.factor
 ";
 
-/// The test of a kind that passes for nothing, or for which nothing is there; neither has a fetch of its own.
+/// Selects which guard of `blind_jar` never holds: `false`, its test; `true`, the fetch of its attribute. Neither uses
+/// a fetch of the plug-in.
 static JAR_IS_FETCHED: AtomicBool = AtomicBool::new(false);
 
 sot_core::variable_kind! {
@@ -413,7 +413,7 @@ impl Variable for JarVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.object.bind(cx.py).getattr(&**name)?;
-        // A jar is none of the containers that have items.
+        // This tracker is wrong: a jar has no items.
         let tracker = Tracker::Item { of: cx.vars.tracker(this), key: Key::Str(name.clone()) };
         let tracker = cx.trackers.add(tracker);
         Ok(Some(cx.wrap(&value, tracker)))
@@ -432,7 +432,7 @@ impl ObjectTest for IsNever {
     }
 }
 
-/// A guard that holds for nothing is the plug-in's, whoever finds what it is about.
+/// A guard that never holds is attributed to the plug-in that made it, whichever fetch it uses.
 #[test]
 fn a_guard_that_never_holds_is_reported_once() {
     harness::with_tracer(|py| {
@@ -470,7 +470,8 @@ fn a_guard_that_never_holds_is_reported_once() {
     });
 }
 
-/// Verify mode shows them beside a difference: a wrong answer of the right type is believed.
+/// Verify mode shows the same list with a difference, because the tracer cannot detect a wrong answer of the right
+/// type.
 #[test]
 fn reports_name_the_plug_ins_that_took_part() {
     harness::with_tracer(|py| {
@@ -501,7 +502,7 @@ fn a_faulty_plug_in_does_no_harm() {
             let plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap();
             let (_, stats) = stats::snapshot();
             let what = format!("case {case}: {:?} {:?} after {}, {stats:?}", plan.point, plan.fault, plan.after);
-            // A handler that lies about what the program does is believed.
+            // The tracer cannot detect a builtin handler that returns a wrong value.
             let is_believed = (plan.point, plan.fault) == (Point::Builtin, Fault::Lies) && plan.fired > 0;
             let same = |(found, expected): (&String, &String)| found == expected || is_fetch_error(plan.point, found);
             let are_same = found.iter().zip(&expected).all(same);

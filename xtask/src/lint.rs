@@ -1,6 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one
-//! module only, the rules of how the crates are built (`structure`), those about names (`words`), and the types of the
-//! Python package (`types`).
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that only one module contains
+//! `unsafe`, rules about structure (`structure`) and names (`words`), and type checks of the Python package (`types`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use crate::options::Options;
 use crate::python::{self, Interpreter};
 use crate::{structure, types, words, workspace, Failure};
 
-/// The one place for `unsafe`, relative to the root.
+/// The only folder whose code may be `unsafe`, relative to the root.
 const UNSAFE_HOME: &str = "sot-core/src/cpython";
 
-/// What else may say the word: the hook's own test, which plays a foreign hook, and this check.
+/// Other files that may contain the keyword: the test of the frame hook, which installs a foreign hook, and this check.
 const UNSAFE_ALSO: [&str; 2] = ["sot-core/tests/frame_hook.rs", "xtask/src/lint.rs"];
 
 /// Runs every check and reports all that failed.
@@ -50,14 +49,14 @@ fn cargo() -> Command {
     cargo
 }
 
-/// Clippy sees the `cfg(Py_3_x)` of one interpreter at a time.
+/// Runs clippy for one interpreter, because it checks only the code of this interpreter's `cfg(Py_3_x)`.
 fn clippy(python: &Interpreter) -> Result<(), Failure> {
     let mut clippy = cargo_for(python);
     clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     quietly(&format!("{} clippy", python.minor), &mut clippy).map(drop)
 }
 
-/// Links that lead nowhere and the like are errors, as on a public page of the documentation.
+/// Runs rustdoc. Warnings, such as broken links, are errors.
 fn documentation(python: &Interpreter) -> Result<(), Failure> {
     let mut doc = cargo_for(python);
     doc.args(["doc", "--workspace", "--no-deps", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -85,14 +84,14 @@ fn check_unsafe() -> Result<(), Failure> {
     Err(format!("`unsafe` may stand only in {UNSAFE_HOME}, and was found in\n{}", found.join("\n")))
 }
 
-/// The source files of the checkout.
+/// Returns the Rust source files of the checkout.
 fn rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect_rust_files(workspace::root(), &mut files);
     files
 }
 
-/// Source files below `dir`; build output and hidden directories are passed over.
+/// Collects Rust source files below `dir`, without build output and hidden directories.
 pub(crate) fn collect_rust_files(dir: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = dir.read_dir() else { return };
     for entry in entries.flatten() {
@@ -114,7 +113,8 @@ fn unsafe_lines(root: &Path, file: &Path) -> Vec<String> {
     numbered.map(|(index, line)| format!("{shown}:{}: {}", index + 1, line.trim())).collect()
 }
 
-/// Whether a line opens unsafe code: the keyword as a word, outside a line comment, followed by what makes it code.
+/// True if a line opens unsafe code: it has the keyword as a word, outside a line comment, followed by `{`, `fn` or
+/// another token that makes it code.
 fn has_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     code.match_indices("unsafe").any(|(at, word)| {

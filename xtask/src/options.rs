@@ -1,4 +1,4 @@
-//! The command line: one task, some interpreters, and arguments handed on to what the task runs.
+//! The command line: one task, some interpreters, and arguments for the programs that the task runs.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ Options:
   --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
                         at a time instead of 3 GB each";
 
-/// What to do.
+/// The task to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Test,
@@ -64,7 +64,7 @@ pub(crate) enum Task {
     Help,
 }
 
-/// Which half of the tests to run.
+/// One half of the tests, selected by `--only`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
     Rust,
@@ -76,26 +76,26 @@ pub(crate) enum Half {
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Options {
     pub(crate) task: Task,
-    /// Empty: every supported interpreter found.
+    /// The requested versions. If empty, every supported interpreter that is found.
     pub(crate) pythons: Vec<Minor>,
     pub(crate) only: Option<Half>,
-    /// Whether each interpreter's files are deleted after its tests.
+    /// True if each interpreter's files are deleted after its tests.
     pub(crate) clean: bool,
-    /// The plug-ins of a wheel.
+    /// The plug-ins that a wheel includes.
     pub(crate) plugins: Vec<String>,
     /// The name of the wheel's distribution, or of a new plug-in.
     pub(crate) plugin_name: Option<String>,
-    /// Where a new plug-in goes.
+    /// The folder in which a new plug-in is created.
     pub(crate) path: Option<PathBuf>,
-    /// Whether a new plug-in registers nothing.
+    /// True if a new plug-in registers nothing.
     pub(crate) empty: bool,
-    /// Whether the Python tests run in verify mode.
+    /// True if the Python tests run in verify mode.
     pub(crate) verify: bool,
-    /// Whether every interpreter tests the wheel that users get.
+    /// True if every interpreter tests the wheel that users get.
     pub(crate) release: bool,
-    /// Whether the site is built after the tests.
+    /// True if the site is built, too.
     pub(crate) docs: bool,
-    /// What follows `--`.
+    /// The arguments behind `--`.
     pub(crate) passed_on: Vec<String>,
 }
 

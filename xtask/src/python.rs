@@ -1,4 +1,4 @@
-//! Finds the Python interpreters of this machine and learns what matters of each by asking it.
+//! Finds the Python interpreters of this machine, and asks each for its version, paths and modules.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,21 +34,21 @@ impl fmt::Display for Minor {
     }
 }
 
-/// An interpreter that answered.
+/// An interpreter that was found and examined.
 #[derive(Debug, Clone)]
 pub(crate) struct Interpreter {
     pub(crate) minor: Minor,
     /// The full version, such as `3.11.7`.
     pub(crate) version: String,
     pub(crate) executable: PathBuf,
-    /// What `PYTHONHOME` must be for a program that embeds this interpreter.
+    /// Value of `PYTHONHOME` for programs that embed this interpreter.
     pub(crate) home: String,
-    /// The directory of its shared library; `None` if it was built without one, and then nothing can embed it.
+    /// Folder of the interpreter's shared library. `None` if it was built without one; no program can then embed it.
     pub(crate) library_dir: Option<PathBuf>,
-    /// Whether the interpreter itself runs from that library. If not, an extension that links it would bring a second
-    /// Python into the process.
+    /// True if the interpreter's executable itself uses the shared library. If not, an extension that links the library
+    /// would load a second Python into the process.
     pub(crate) runs_from_library: bool,
-    /// Whether `python -m venv` works (some distributions package it apart).
+    /// True if `python -m venv` works. Some distributions have it in a separate package.
     has_venv: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Found {
 pub(crate) fn find(wanted: &[Minor]) -> Result<Found, Failure> {
     let wanted: Vec<Minor> = if wanted.is_empty() { Minor::supported().collect() } else { wanted.to_vec() };
     let mut answered: Vec<Interpreter> = candidates().iter().filter_map(|path| ask(path)).collect();
-    // Stable: among equals, what stands earlier on PATH wins.
+    // The sort is stable: among equal interpreters, the first one on PATH is used.
     answered.sort_by_key(|found| (found.minor, !found.has_venv, found.library_dir.is_none()));
     answered.dedup_by_key(|found| found.minor);
     answered.retain(|found| wanted.contains(&found.minor));
@@ -95,7 +95,7 @@ fn nothing_found(missing: &[Minor]) -> Failure {
     )
 }
 
-/// Every file that may be an interpreter, best first.
+/// Returns all files that may be an interpreter, preferred ones first.
 fn candidates() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -107,7 +107,7 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// `versions/*/bin/python3` of pyenv, newest patch release first.
+/// Returns pyenv's `versions/*/bin/python3`, newest patch release first.
 fn pyenv_interpreters() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv"));
     let Some(pyenv) = std::env::var_os("PYENV_ROOT").map(PathBuf::from).or(home) else {
@@ -128,8 +128,8 @@ fn numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
-/// One answer a line, in the order `parse_answer` reads them. A virtual environment answers for the Python it came
-/// from.
+/// A script that prints one answer per line, in the order in which `parse_answer` reads them. In a virtual environment,
+/// the answers are about the Python that it was made from.
 const QUESTIONS: &str = "
 import importlib.util, os, platform, sys, sysconfig
 base = os.path.join(sys.base_prefix, 'bin', 'python%d.%d' % sys.version_info[:2])

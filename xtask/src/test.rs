@@ -1,4 +1,4 @@
-//! `cargo xtask test`: for each interpreter build the extension, run the Rust tests against it, then the Python tests.
+//! `cargo xtask test`: for each interpreter, builds the extension, and runs the Rust tests and the Python tests.
 
 use std::process::Command;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::report::{Cell, Report};
 use crate::venv::{self, Venv};
 use crate::{docs, Failure};
 
-/// Runs the tests everywhere and prints what they came to.
+/// Runs the tests on each interpreter, and prints a table of the results.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     venv::require_c_compiler()?;
     let found = python::find(&options.pythons)?;
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         println!("CPython {}: {}", python.version, python.executable.display());
     }
     if options.clean {
-        // What is deleted at once need not be fit for another build, nor for a debugger.
+        // The build is deleted after the tests, so files for incremental builds and debuggers would be wasted.
         for (name, value) in [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0")] {
             std::env::set_var(name, value);
         }
@@ -58,7 +58,7 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
     }
 }
 
-/// The cells of one row: build, Rust tests, Python tests.
+/// Tests one interpreter. Returns the cells of its row: build, Rust tests, Python tests.
 fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
@@ -83,7 +83,7 @@ fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
     if options.only == Some(Half::Python) {
         return vec![built, left_out(), python_tests(&venv, options)];
     }
-    // Both halves need one core most of the time.
+    // Both halves run at once, because each uses only one core most of the time.
     let (rust, python) = thread::scope(|scope| {
         let rust = scope.spawn(|| rust_cell(&venv, beside, &[]));
         let python = python_tests(&venv, options);
@@ -110,7 +110,7 @@ fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>,
 fn python_tests(venv: &Venv, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
     pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
-    // What names files or tests takes the place of all of them.
+    // Files or tests named by arguments replace the default, which is all tests.
     if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
         pytest.arg("tests/python");
     }
@@ -118,7 +118,7 @@ fn python_tests(venv: &Venv, options: &Options) -> Cell {
     if options.verify {
         pytest.env("SOT_VERIFY", "1");
     }
-    // Beside the program's own run every test takes its time twice and more.
+    // In verify mode a test takes at least twice as long, so there is no time limit.
     let limit = if options.verify { Duration::MAX } else { LIMIT };
     cell(openly_for(&format!("{} Python tests", venv.base.minor), &mut pytest, limit), pytest_counts)
 }
@@ -157,7 +157,7 @@ fn pytest_counts(lines: &[String]) -> String {
     counts_text(&words.map(|word| (number_before(line, word), word)))
 }
 
-/// The number that stands before `word` in `line`, or 0.
+/// Returns the number before `word` in `line`; 0 if there is none.
 fn number_before(line: &str, word: &str) -> u32 {
     let words: Vec<&str> = line.split([' ', ',', ';', '=']).filter(|part| !part.is_empty()).collect();
     let pair = words.windows(2).find(|pair| pair[1].strip_suffix('s').unwrap_or(pair[1]) == word);

@@ -1,4 +1,4 @@
-//! One virtual environment per interpreter, with the packages the project's files name.
+//! Virtual environments, one for each interpreter, with the packages that the tests require.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::command::quietly;
 use crate::python::Interpreter;
 use crate::{workspace, Failure};
 
-/// What is installed besides the project itself.
+/// The file of the packages that are installed in addition to the project itself.
 const REQUIREMENTS: &str = "tests/requirements.txt";
 
 /// A virtual environment below `target/venv`.
 pub(crate) struct Venv {
-    /// The interpreter it was made from.
+    /// The interpreter that the environment was made from.
     pub(crate) base: Interpreter,
     dir: PathBuf,
 }
@@ -39,8 +39,8 @@ impl Venv {
         Ok(venv)
     }
 
-    /// Deletes the environment of `base` and all that was built for it. What cannot be deleted stays: nothing depends
-    /// on it.
+    /// Deletes the environment of `base` and everything that was built for it. Errors are ignored, because nothing
+    /// depends on the deletion.
     pub(crate) fn remove(base: &Interpreter) {
         let venv = Venv::of(base);
         for dir in [venv.dir.clone(), venv.cargo_target(), venv.wheels()] {
@@ -52,12 +52,12 @@ impl Venv {
         Venv { base: base.clone(), dir: workspace::target().join("venv").join(base.minor.to_string()) }
     }
 
-    /// The environment's interpreter.
+    /// Returns the path of the environment's interpreter.
     pub(crate) fn python(&self) -> PathBuf {
         self.dir.join("bin/python")
     }
 
-    /// A command that runs the environment's interpreter at the root of the checkout.
+    /// Returns a command that runs the environment's interpreter at the root of the checkout.
     pub(crate) fn python_command(&self) -> Command {
         let mut command = Command::new(self.python());
         command.current_dir(workspace::root()).env("VIRTUAL_ENV", &self.dir);
@@ -67,7 +67,7 @@ impl Venv {
         command
     }
 
-    /// Makes it the environment of a command, as its `activate` does for a shell; extensions are built for it.
+    /// Runs a command in the environment, as `activate` does for a shell. Extensions are built for its interpreter.
     pub(crate) fn activate(&self, command: &mut Command) {
         let before = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths([self.dir.join("bin")].into_iter().chain(std::env::split_paths(&before)));
@@ -77,22 +77,23 @@ impl Venv {
         }
     }
 
-    /// Where its packages are.
+    /// Returns the folder of the environment's packages.
     pub(crate) fn site_packages(&self) -> PathBuf {
         self.dir.join(format!("lib/python{}/site-packages", self.base.minor))
     }
 
-    /// Cargo's target directory for this Python: one each, or switching Pythons would build everything anew.
+    /// Returns cargo's target directory for this Python. Each Python has its own, because with a shared directory each
+    /// switch between Pythons would rebuild everything.
     pub(crate) fn cargo_target(&self) -> PathBuf {
         workspace::target().join(format!("py{}", self.base.minor))
     }
 
-    /// Builds the wheel for systems of a policy.
+    /// Returns the command that builds the wheel of sot for the systems of a compatibility policy.
     pub(crate) fn maturin(&self, wheels: &Path, policy: &str) -> Command {
         self.maturin_of(&workspace::root().join("sot-paddle/Cargo.toml"), wheels, policy)
     }
 
-    /// The same of another crate.
+    /// Like [`Venv::maturin`], for another crate.
     pub(crate) fn maturin_of(&self, manifest: &Path, wheels: &Path, policy: &str) -> Command {
         let mut maturin = self.python_command();
         maturin.args(["-m", "maturin", "build", "--release", "--compatibility", policy]);
@@ -109,7 +110,8 @@ impl Venv {
         pip
     }
 
-    /// What the environment was made from; compared with what is asked for now.
+    /// Returns the interpreter and the requirements as text. If the text differs from that of the existing environment,
+    /// the environment is made again.
     fn stamp(&self) -> Result<String, Failure> {
         let path = workspace::root().join(REQUIREMENTS);
         let requirements = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -128,7 +130,7 @@ pub(crate) fn require_c_compiler() -> Result<(), Failure> {
     Err(format!("No C compiler: `{cc}` does not run. Install one, for instance `apt install gcc`, or set CC."))
 }
 
-/// The wheel in a folder.
+/// Returns the only wheel in a folder.
 pub(crate) fn only_wheel(dir: &Path) -> Result<PathBuf, Failure> {
     let entries = dir.read_dir().map_err(|error| format!("{}: {error}", dir.display()))?;
     let mut wheels =

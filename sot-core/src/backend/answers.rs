@@ -134,15 +134,15 @@ pub enum WrittenAttribute {
     Plain,
 }
 
-/// What a method does that depends on the memory layout of a tensor from outside.
+/// The effect of a method that depends on the memory layout of a tensor from outside, with the test for this effect.
 pub struct LayoutPolicy {
-    /// What the method does.
+    /// The effect of the method.
     pub effect: LayoutEffect,
     /// Test that passes for tensors for which the method does the same.
     pub test: Box<dyn ObjectTest>,
 }
 
-/// What a method does that looks at a tensor's memory layout.
+/// The effect of a method that depends on a tensor's memory layout.
 pub enum LayoutEffect {
     /// Returns this object.
     Known(Py<PyAny>),

@@ -43,7 +43,7 @@ pub enum Native {
     Call,
 }
 
-/// What new code does if the graph breaks at the instruction.
+/// The way in which new code runs an instruction at which the graph breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtBreak {
     /// Runs the instruction and hands over the items it leaves; for a branch, hands over on each side.
@@ -170,7 +170,7 @@ pub struct Description {
     pub leaves_pair: Option<fn(u32) -> bool>,
     /// How it runs outside its frame.
     pub native: Native,
-    /// What new code does if the graph breaks at it.
+    /// The way in which new code runs the instruction if the graph breaks at it.
     pub at_break: AtBreak,
     /// The branch it is, if any.
     pub branch: Option<Branch>,

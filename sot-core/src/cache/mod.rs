@@ -240,8 +240,8 @@ impl CodeCache {
         differing
     }
 
-    /// Whether the user wants sizes and numbers left open (`dynamic`): `None` leaves it to the environment. A resume
-    /// function has the setting of its original code.
+    /// Returns whether the user wants sizes and numbers left open (`dynamic`). `None` if the environment decides. A
+    /// resume function has the setting of its original code.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
         let own = || self.sizes().dynamic;
         let of_base = |origin: &CodeOrigin| {
@@ -251,7 +251,7 @@ impl CodeCache {
         self.origin().map_or_else(own, of_base)
     }
 
-    /// Sets whether sizes and numbers are left open; `None` leaves it to the environment.
+    /// Sets whether sizes and numbers are left open; with `None` the environment decides.
     pub fn set_dynamic(&self, dynamic: Option<bool>) {
         self.sizes().dynamic = dynamic;
     }
@@ -261,7 +261,7 @@ impl CodeCache {
         self.profile.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Returns what is known of the sizes of its tensors.
+    /// Returns the facts about the sizes of the code's tensors.
     pub fn sizes(&self) -> MutexGuard<'_, OpenSizes> {
         self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -444,7 +444,7 @@ impl CodeCache {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Drops the translations that no longer hold in the present generation, and what was learnt from them.
+    /// Drops the translations that are invalid in the present generation, and the facts learnt from them.
     pub fn refresh(&self, generation: u32) {
         let before = self.generation.swap(generation, Ordering::Relaxed);
         if before == generation {

@@ -1,12 +1,12 @@
-//! What calls and translations of one code object have shown of its loops and of values that differ from call to
-//! call. [`crate::policy`] decides what follows from it.
+//! Facts about the loops of one code object, and about its values that differ from call to call, collected from calls
+//! and translations. [`crate::policy`] decides what follows from these facts.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::bytecode::Label;
 use crate::value_path::ValuePath;
 
-/// What is known of the loops and differing values of a code object.
+/// Facts about the loops and differing values of one code object.
 #[derive(Default)]
 pub struct Profile {
     /// Number of translations, of the code and its resume functions, that simulated more than one iteration of a

@@ -1,5 +1,5 @@
-//! What is known of the sizes of one code object's tensors: those that the user asked to leave open, those that
-//! differed between calls, and those that have mattered in a translation.
+//! Facts about the sizes of one code object's tensors: sizes that the user asked to leave open, sizes that differed
+//! between calls, and sizes whose value has mattered in a translation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ pub struct OpenSizes {
 }
 
 impl OpenSizes {
-    /// Forgets what calls have shown, but keeps what the user asked for.
+    /// Forgets facts from calls, but keeps the user's requests.
     pub(super) fn forget(&mut self) {
         self.closed.clear();
         self.differing_sizes.clear();
@@ -92,12 +92,12 @@ impl OpenSizes {
         }
     }
 
-    /// Opens sizes from now on only where they differ often.
+    /// From now on leaves only sizes open that differ often.
     pub fn open_only_if_often(&mut self) {
         self.opens_only_if_often = true;
     }
 
-    /// Specialises from now on on what has turned out to matter.
+    /// From now on specialises on these values, which have turned out to matter.
     pub fn close(&mut self, closed: Vec<ClosedValue>) {
         for what in closed {
             match what {

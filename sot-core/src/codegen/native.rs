@@ -125,7 +125,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Codes of frames that call the first of this many values with the others.
+    /// Returns codes of frames that are given this number of values, and call the first with the rest as arguments.
     pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(values as usize, |e| {
             e.begin_call()?;

@@ -4,12 +4,12 @@ use pyo3::prelude::*;
 
 use crate::cpython::{Place, Recorder};
 
-/// Identifies what a test of an object asks for. Tests with equal keys ask for the same.
+/// Identifies the condition that a test of an object checks. Tests with equal keys check the same condition.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum TestKey {
     /// The description of the test.
     Text(String),
-    /// The kind of the test, and the numbers that it compares with.
+    /// The kind of the test, and the numbers that the test compares with.
     Parts(&'static str, Vec<i64>),
 }
 
@@ -39,7 +39,7 @@ pub trait ObjectTest: Send + Sync {
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
-    /// Identifies what the test asks for. Override it if the description takes long to make.
+    /// Identifies the condition that the test checks. Override this method if the description takes long to make.
     fn key(&self) -> TestKey {
         TestKey::Text(self.describe("x"))
     }

@@ -324,8 +324,8 @@ impl Guard {
     }
 }
 
-/// Identifies a test within the tests of one subject; tests with equal keys ask for the same. A value equals only one
-/// constant and has only one length, so these keys have no operand.
+/// Identifies a test within the tests of one subject. Tests with equal keys check the same condition. A value equals
+/// only one constant and has only one length, so the keys `Equals` and `Length` have no operand.
 #[derive(PartialEq, Eq, Hash)]
 enum GuardKey {
     Is(usize),

@@ -16,7 +16,7 @@ use crate::stats;
 use crate::tracker::{TrackerId, Trackers};
 use crate::value_path::ValuePath;
 
-/// What guards may read of a frame that is about to run.
+/// The parts of a frame that guards may read before the frame runs.
 pub trait FrameView<'py> {
     /// Returns the interpreter token.
     fn py(&self) -> Python<'py>;

@@ -73,7 +73,7 @@ pub(super) enum Check {
     Exhausted(usize),
     SameAs(Register),
     DiffersFrom(Register),
-    /// The first objects, as many as the number says, differ from each other and from all the others.
+    /// The first `n` objects are different objects, and differ from all other objects. `n` is the number.
     Apart(Box<[Register]>, usize),
     Object(Box<dyn ObjectTest>),
     /// The other objects, besides the tested one.

@@ -10,11 +10,11 @@ pub struct TensorMeta {
     pub shape: Vec<Option<i64>>,
     /// The framework's name of the element type, such as `float32`.
     pub dtype: Rc<str>,
-    /// Whether a gradient may flow through the tensor.
+    /// Says whether a gradient may flow through the tensor.
     pub gradient: GradientFlow,
 }
 
-/// Whether a gradient may flow through a tensor, and how the framework expresses it.
+/// Says whether a gradient may flow through a tensor, and by which attribute the framework expresses it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GradientFlow {
     /// True if a gradient may flow.

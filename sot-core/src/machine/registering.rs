@@ -139,7 +139,7 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) 
     }
 }
 
-/// True if a call of the object does not run its code, but returns a generator or a coroutine.
+/// True if the object is a generator function or a coroutine function: a call does not run its code.
 fn suspends(object: &Bound<'_, PyAny>) -> bool {
     const SUSPENDING: i32 = pyo3::ffi::CO_GENERATOR | pyo3::ffi::CO_COROUTINE | pyo3::ffi::CO_ASYNC_GENERATOR;
     let flags = object.cast::<PyFunction>().ok().and_then(|function| {

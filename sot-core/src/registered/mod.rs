@@ -48,22 +48,23 @@ impl FlattenProtocol {
     }
 }
 
-/// What a registration says about an object.
+/// The meaning that a registration gives to an object.
 #[derive(Debug)]
 pub enum RegistrationKind {
     /// Calls of the object end the graph and run natively. For a class, this holds for creating instances and for
     /// calling them.
     Break,
-    /// Like `Break`. In addition its own frames are not translated and, if requested, neither are those it calls.
+    /// Like `Break`. In addition, frames of the function are not translated and, if requested, neither are frames of
+    /// functions that it calls.
     Disabled,
     /// Its result depends only on its arguments, and it has no side effects: with known arguments it is called while
     /// tracing.
     Pure,
-    /// It is called while tracing, and the trace assumes that the result stays the same.
+    /// The function is called while tracing, and the trace assumes that the result stays the same.
     ConstantResult,
     /// This function is followed in its place.
     Substitute(Py<PyAny>),
-    /// A call of it becomes one statement of the graph.
+    /// A call of the function becomes one statement of the graph.
     Statement,
     /// Instances of the class are immutable, and compared by value.
     Value,
@@ -118,9 +119,9 @@ enum RegistrationQuestion {
 /// One registration.
 #[derive(Debug)]
 pub struct Registration {
-    /// The object, kept alive so that its address stays its own.
+    /// The registered object. It is kept alive, because its address is the key of the registration.
     pub object: Py<PyAny>,
-    /// What is registered.
+    /// The meaning that the registration gives to the object.
     pub kind: RegistrationKind,
     token: u64,
     /// Name of the module, if a module is registered.
@@ -245,7 +246,7 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(object.as_ptr() as usize, RegistrationQuestion::Call)
 }
 
-/// The registration of the class as a value type, if there is one.
+/// Returns the registration of the class as a value type, if there is one.
 pub fn value_class(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     instances_of(class).filter(|one| matches!(one.kind, RegistrationKind::Value))
 }

@@ -26,8 +26,8 @@ pub fn name_of(module: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// Returns the module of a function or class; for another callable, the module that its own `__module__` names (wrappers
-/// have one), or the module of its class. Runs no code of the program's.
+/// Returns the module of a function or class; for another callable, the module that its own `__module__` names
+/// (wrappers have one), or the module of its class. Runs no code of the program.
 pub fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
     let name = intern!(object.py(), "__module__");
     if let Ok(function) = object.cast::<PyFunction>() {
@@ -140,7 +140,7 @@ fn is_unfinished(globals: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
     Ok(is_begun || name == "__main__" || globals.contains(intern!(py, "__path__"))?)
 }
 
-/// True for a Python function, and for a static method, class method or property.
+/// True if the value is a Python function, static method, class method or property.
 fn is_in_python(value: &Bound<'_, PyAny>) -> bool {
     let held = || matches!(&*cpython::builtin_type_name(value), "staticmethod" | "classmethod" | "property");
     value.is_instance_of::<PyFunction>() || held()

@@ -103,7 +103,7 @@ impl PhaseSeconds {
 pub struct AttemptReport {
     /// Seconds of all phases together.
     pub seconds: f64,
-    /// True for the final attempt. Others were abandoned, and the trace began again with what they had learnt.
+    /// True for the final attempt. Earlier attempts were abandoned, and the next one used the facts learnt from them.
     pub stood: bool,
 }
 

@@ -74,7 +74,7 @@ fn are_given(stack: &[Slot]) -> bool {
     stack.iter().all(|slot| matches!(slot, Slot::Value | Slot::Null | Slot::Try(_)))
 }
 
-/// Whether a local may be bound at a place, and whether it may be unbound.
+/// The possible states of a local at an instruction: bound, unbound, or either.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Boundness {
     may_be_bound: bool,
@@ -94,7 +94,7 @@ impl Boundness {
     }
 }
 
-/// What the walk knows of a stack item.
+/// An item of the simulated stack, as far as the walk knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StackItem {
     /// The item at this index of the initial stack.

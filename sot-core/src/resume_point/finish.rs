@@ -9,7 +9,7 @@ use pyo3::types::{PyIterator, PyString};
 use crate::cpython;
 use crate::operators::{BinaryOp, CompareOp};
 
-/// What the instruction does with the result of its call.
+/// The finish of an instruction: what it does with the result of its call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Finish {
     /// Leaves the result on the stack.
@@ -170,7 +170,7 @@ pub enum AskedMethod {
 }
 
 impl Operation {
-    /// The same operator with another method called.
+    /// Returns the same operator, calling another of its methods.
     #[must_use]
     pub fn of(self, asked: AskedMethod) -> Self {
         match self {

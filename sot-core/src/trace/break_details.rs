@@ -1,4 +1,4 @@
-//! What the instruction at a graph break needs besides its operands.
+//! Values that the instruction at a graph break needs in addition to its operands.
 
 use pyo3::types::PyCode;
 
@@ -11,7 +11,8 @@ use crate::machine::opcode::{self, AtBreak};
 use crate::machine::variable::{Form, VarId};
 use crate::resume::{layout, Item};
 
-/// What the breaking instruction needs. It is found out before the trace has ended, because it may add guards.
+/// Values that the breaking instruction needs. They are determined before the trace has ended, because this may add
+/// guards.
 #[derive(Default)]
 pub struct BreakDetails {
     /// Name of the empty cell that the instruction reads or deletes, if the cell is one of the function's own. In a

@@ -87,7 +87,8 @@ pub(super) struct Translation {
     pub(super) collected: TranslationReport,
 }
 
-/// Makes one attempt and writes what it has learnt into `learnt`, however it ends. An error is a bug of the tracer.
+/// Makes one attempt, and writes the facts learnt from it into `learnt`, however it ends. An error is a bug of the
+/// tracer.
 fn translate(
     py: Python<'_>,
     runtime: &'static Runtime,

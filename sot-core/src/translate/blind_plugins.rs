@@ -52,19 +52,19 @@ fn blind_guard(
     ))
 }
 
-/// The text of an error if two fetches of plug-ins have one key: new code would take one value for another.
+/// Returns the text of an error if two fetches of plug-ins have the same key: new code would confuse their values.
 fn ambiguous_key(cx: &OpcodeExecutor<'_>) -> Option<String> {
     let what = cx.contradiction()?;
     let plugins = cx.trackers.plugins().join(", ");
     Some(format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}"))
 }
 
-/// The trackers from that of a value to the one where its path begins.
+/// Returns the trackers on the path to a value, from the value's own tracker to the first one.
 fn way<'a>(cx: &'a OpcodeExecutor<'_>, subject: Option<TrackerId>) -> impl Iterator<Item = TrackerId> + 'a {
     std::iter::successors(subject, |id| cx.trackers.get(*id).parent())
 }
 
-/// The plug-in by whose fetch a value, or what it is found in, is reached.
+/// Returns the plug-in whose fetch is a step on the path to a value.
 fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
     way(cx, subject).find_map(|id| match cx.trackers.get(id) {
         Tracker::Foreign { how, .. } => Some(how.0.plugin()),
@@ -72,7 +72,7 @@ fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<Strin
     })
 }
 
-/// The plug-in's variable kind that a value, or what it is found in, has.
+/// Returns the kind, registered by a plug-in, of a value or of an object on the path to it.
 fn kind_of(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
     way(cx, subject).find_map(|tracker| {
         let (_, payload) = cx.vars.iter().find(|(id, _)| cx.vars.tracker(*id) == tracker)?;

@@ -136,7 +136,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         try:
             print(_linked.text(asked.all), flush=True)
         except BrokenPipeError:
-            # The reader has closed the pipe, as `head` does. Nothing may be written at exit either.
+            # The reader of the pipe has closed it, as `head` does. The flush at exit must not write to the pipe either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif asked.command == "report":
         from . import _report_files

@@ -24,7 +24,7 @@ Met = Tuple[int, Callable[[], Optional[Dict[int, paddle.Tensor]]], int, paddle.T
 
 
 class _NotTheSame(Exception):
-    """What a program did cannot be repeated with the same result."""
+    """The run of a program cannot be repeated with the same result."""
 
 
 def keep(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], kept: Dict[int, Kept]) -> None:
@@ -52,7 +52,7 @@ class Kept:
         return self._was.inplace_version != self._version and self.has_changed()
 
     def has_changed(self) -> bool:
-        """Return whether its former memory has other values now."""
+        """Return whether the tensor's former memory has other values now."""
         return _bytes([self._was]) != _bytes([self._copy])
 
     def put_back(self) -> None:
@@ -87,13 +87,14 @@ def _place(tensor: paddle.Tensor) -> int:
 
 
 def may_be_filled(kept: Dict[int, Kept], given: Iterable[paddle.Tensor], viewed: Iterable[paddle.Tensor]) -> bool:
-    """Return whether a restored scope gives a program what eager mode finds. It does not if an input has changed such
-    that eager mode refuses the pass, or if a view shows the new values of an input of which the program has a copy."""
+    """Return whether a backward pass with a restored scope reads the same values as in eager mode. It does not if an
+    input has changed such that eager mode refuses the pass, or if a view shows new values of an input that the program
+    has copied."""
     return not any(kept[id(tensor)].is_refused() for tensor in given) and not any(kept[id(tensor)].has_changed() for tensor in viewed)
 
 
 def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[SavedAll]:
-    """Save what the scopes of a graph hold for its backward pass; `None` if some of it is no tensor."""
+    """Save the contents of a graph's scopes, which its backward pass reads; `None` if some of them are no tensors."""
     given = [*inputs, *parameters]
     saved = [_save(scope, given) for scope in scopes]
     found = [one for one in saved if one is not None]
@@ -101,7 +102,7 @@ def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterabl
 
 
 def hold(scopes: List[Any]) -> Optional[SavedAll]:
-    """What the scopes of a graph hold for its backward pass, in its own memory. `None` if some of that is no tensor."""
+    """Refer to the contents of a graph's scopes, without copies. `None` if some of them are no tensors."""
     held = [_save(scope, None) for scope in scopes]
     found = [one for one in held if one is not None]
     return SavedAll(found) if len(found) == len(held) else None
@@ -125,7 +126,7 @@ def are_emptied(scopes: List[Any]) -> bool:
 
 
 def _save(scope: Any, given: Optional[List[paddle.Tensor]]) -> Optional[Saved]:
-    # These are values between operations of the forward pass, which no backward pass reads.
+    # Variables with this name part are values between operations of the forward pass. No backward pass reads them.
     names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
     try:
         found = {name: scope.find_var(name).get_tensor() for name in names}
@@ -136,9 +137,9 @@ def _save(scope: Any, given: Optional[List[paddle.Tensor]]) -> Optional[Saved]:
 
 class Saved:
     """The contents of a program's scope that the first pass found, and that the executor empties. Inputs and results
-    of the program are kept in their own memory: as in eager mode, a later pass reads what has been written to it
-    since. The rest is copied, because the pass may write over it; without `given` no pass has run yet, and nothing is
-    copied."""
+    of the program (`given`: inputs and parameters) are not copied: as in eager mode, a later pass reads values that
+    have since been written to their memory. Other tensors are copied, because the pass may write to them. If `given`
+    is `None`, no pass has run yet, and nothing is copied."""
 
     def __init__(self, scope: Any, found: Dict[str, Any], given: Optional[Iterable[paddle.Tensor]]) -> None:
         self._scope = scope
@@ -217,12 +218,12 @@ def draws_since(state: Any) -> bool:
 
 
 def _engines(state: Any) -> List[List[str]]:
-    """What each device's random numbers come from, but for where in memory that is."""
+    """Return the state of each device's random number generator as words, but not its memory addresses."""
     return [[word for word in str(device).split() if not word.startswith("0x")] for device in state]
 
 
 def zeros_like(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
-    """Return the zeros that go on from a program instead of a gradient."""
+    """Return zeros of the gradient's shape, which flow on from a program instead of the gradient."""
     return None if is_undefined(gradient) else paddle.zeros_like(gradient).detach()
 
 
@@ -245,7 +246,7 @@ def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
 
 # The arguments of a pass: outputs, inputs, weights.
 Arguments = Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]]
-# A function like `paddle.grad` that stops at programs, and also returns the gradients that have reached these. Its
+# A function like `paddle.grad` that stops at programs, and also returns the gradients that have reached programs. Its
 # additional arguments are the tensors that no gradient flows through, and whether hooks are called.
 UpToPrograms = Callable[..., Tuple[Gradients, List[Met]]]
 
@@ -351,7 +352,7 @@ def _through_statements(
         results = call()
         if results is None:
             raise _NotTheSame
-        # A tensor that views are made from may be no result itself: then only gradients that views hold back reach it.
+        # The base of views may be no result itself. Then the only gradients that reach it are those held back by views.
         came = {at: gradient for at, gradient in came.items() if at in results or bool((gradient != 0).any())}
         needed = {*came, *(at for run, at in wanted if run == number)}
         if any(at not in results or results[at].stop_gradient for at in needed):

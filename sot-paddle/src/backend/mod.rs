@@ -75,7 +75,7 @@ impl PaddleBackend {
         layer::is_leaf(&self.paddle, &self.layers, layer).unwrap_or(false)
     }
 
-    /// Whether Paddle defines the class of layers.
+    /// True if the layer class is one of Paddle's own.
     pub(crate) fn is_own_layer_class(&self, class: &Bound<'_, PyType>) -> PyResult<bool> {
         Ok(self.layers.of_own(class)?.is_some())
     }

@@ -44,15 +44,15 @@ const SPECIAL_HOOKS: [&str; 3] = [
 /// The variable of a layer.
 pub struct LayerVariable {
     object: Py<PyAny>,
-    /// Whether its class is Paddle's.
+    /// True if the layer's class is one of Paddle's own.
     is_paddles: bool,
-    /// Whether attributes are read as `nn.Layer` reads them, once that was asked and is assumed.
+    /// True if the layer's class reads attributes as `nn.Layer` does; `None` until this is first asked and guarded.
     has_layers_reads: Cell<Option<bool>>,
-    /// Of a container made in the trace: how it is made again.
+    /// The layers that new code makes the container from, if the layer is a container made in the trace.
     made_of: Option<Parts>,
 }
 
-/// The layers of a container; `as_list` if its class takes them as one list.
+/// The layers of a container. `as_list` is true if the container's class takes them as one list.
 struct Parts {
     layers: Vec<VarId>,
     as_list: bool,
@@ -132,13 +132,13 @@ impl LayerVariable {
         }
     }
 
-    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer
-    /// what the object holds.
+    /// True if the trace wrote to the layer or to one of its dicts, however it reached them. The real object then does
+    /// not show the layer's contents.
     fn is_changed(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
         cx.effects.is_written(this) || self.is_any_changed(cx, &STORES)
     }
 
-    /// Whether the trace wrote to one of these dicts of the layer.
+    /// True if the trace wrote to one of these dicts of the layer.
     fn is_any_changed(&self, cx: &OpcodeExecutor<'_>, stores: &[&str]) -> bool {
         let changes = |effect: &Effect, of: Option<VarId>| match effect {
             Effect::Contents { container } => of.is_none_or(|of| of == *container),
@@ -223,7 +223,7 @@ impl LayerVariable {
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         if !reads.stand() {
-            // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
+            // Some layers set an attribute at their first call. Layers that the trace calls later may do so, too.
             cx.graph.is_stale = true;
         }
         Ok(result)
@@ -350,7 +350,8 @@ impl Variable for LayerVariable {
         self.object.bind(cx.py).get_type().into_any()
     }
 
-    /// A class of Paddle's lasts as long as the process. What is assumed of it is assumed once for all its layers.
+    /// Returns the tracker of the layer's class. A class of Paddle's own is a constant, because it lasts as long as the
+    /// process; its guards are shared by all of its layers.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         let class = self.python_type(cx);
         if self.is_paddles {

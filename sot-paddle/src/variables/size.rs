@@ -1,4 +1,4 @@
-//! `paddle.Size`: the list that newer releases give as a tensor's shape.
+//! `paddle.Size`: the subclass of `list` that newer releases of Paddle return as a tensor's shape.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use sot_variables::tensor::shape::ShapeVariable;
 
 sot_core::variable_kind! { "size", types: size_types, wrap: wrap }
 
-/// The type, where this Paddle has it.
+/// Returns the type of shapes; nothing if this Paddle returns plain lists.
 fn size_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
     let shape = cpython::import(py, "paddle")?.call_method1("empty", ((1,),))?.getattr("shape")?;
     let ty = shape.get_type();

@@ -16,18 +16,18 @@ function brokenPlaces() {
 
 const hasGraph = (translation) => translation.graph_count > 0;
 
-// Tells if graphs lie before a break, and behind it.
+// Says whether there are graphs before and behind a break.
 function graphsAround({ translations: all }) {
   return { before: all.some(hasGraph), behind: all.some((translation) => [...allBehind(translation)].some(hasGraph)) };
 }
 
-// Sort key: a break costs time at each call if graphs lie before or behind it.
+// Sort key: a break costs most if there are graphs before and behind it. Among equal breaks, hits decide.
 function weightOf(place) {
   const { before, behind } = graphsAround(place);
   return (before && behind ? 2e9 : before || behind ? 1e9 : 0) + place.hits;
 }
 
-// True if a break is known to cost no more than one call in CPython: it does not cut a graph in two.
+// True if a break is known to cost no more than one call in CPython, because it does not cut a graph in two.
 function isCheap(place) {
   const { before, behind } = graphsAround(place);
   return DATA.details && isBreak(place.translations[0]) && !(before && behind);
@@ -105,13 +105,13 @@ function stackExcerpt(stack) {
   }));
 }
 
-// The value that a guard is about.
+// Returns the text of the value that a guard tests.
 function subjectOf(guard) {
   const [, subject] = /^is_tensor_like\((.*?), shape: /.exec(guard) || /^(.+?) (?:==|is|in|not in|not) /.exec(guard) || [null, guard];
   return subject;
 }
 
-// The values with guards that failed, each with these guards.
+// Returns the values whose guards failed, each with these guards; the most important value comes first.
 function changingValues() {
   const values = new Map();
   for (const failure of DATA.failures) {
@@ -171,7 +171,7 @@ function recompileCard(value) {
         .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
 }
 
-// The expected and the seen value of each guard on a value.
+// Lists the expected and the actual value for each failed guard on a value.
 function changesTable(failures) {
   const rows = new Map();
   for (const failure of failures) {

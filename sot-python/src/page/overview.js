@@ -35,8 +35,8 @@ function tiles() {
     h("div", { class: "tile" }, h("b", null, time(spent)), h("span", null, "translating")));
 }
 
-// The most costly findings come first: breaks between graphs, values that cause recompiles; then, in one card, the breaks
-// that cost almost nothing.
+// Shows the most costly findings first: breaks between graphs, and values that cause recompiles. One card at the end
+// has the breaks that cost almost nothing.
 function advice() {
   const places = brokenPlaces();
   const costly = places.filter((place) => !isCheap(place)).map(breakCard);

@@ -132,7 +132,7 @@ function guardsTab(translation) {
     return h("li", null, item);
   };
   const level = (index) => [(guardsOf.get(index) || []).map(guardItem), (children.get(index) || []).map(branch)];
-  // Functions and classes that the tracer knows without a path from the frame: one branch has them all.
+  // One branch for all functions and classes that the tracer knows without a path from the frame.
   const top = () => {
     const isKnown = (index) => trackers[index].step.startsWith("<") && !(children.get(index) || []).length;
     const roots = children.get(-1) || [];
@@ -165,7 +165,7 @@ function guardsTab(translation) {
 
 const MOST_TRACKERS = 50;
 
-// Where values come from, as a picture. If there are very many values, it shows the most important ones.
+// Draws the paths from the frame to the values. If there are very many values, only the most important ones are drawn.
 function trackersTab(translation) {
   const { trackers } = translation;
   const wanted = new Set();

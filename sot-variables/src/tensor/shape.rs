@@ -1,6 +1,6 @@
-//! The shape of a tensor: a list, or an object of the framework's own subclass of `list`. While all sizes are known it
-//! does what the real object does; where some are open, only part of that is simulated. A shape that was made in the
-//! trace may be written to, as a list is.
+//! The shape of a tensor: a list, or an object of the framework's own subclass of `list`. If all sizes are known, a
+//! shape behaves as the real object. If some sizes are open, only some operations are simulated. A shape that was made
+//! in the trace may be written to as a list may.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -23,9 +23,9 @@ use crate::iterators::sequence::SequenceIterator;
 
 sot_core::variable_kind! { "shape" }
 
-/// Methods of lists that read.
+/// Methods of lists that only read the list.
 const READING: &[&str] = &["index", "count", "copy", "__len__", "__getitem__"];
-/// Methods of lists that write, with the numbers of arguments that they take.
+/// Methods of lists that write to the list, with the numbers of positional arguments that they take.
 const WRITING: &[(&str, RangeInclusive<usize>)] = &[
     ("append", 1..=1),
     ("extend", 1..=1),
@@ -37,17 +37,17 @@ const WRITING: &[(&str, RangeInclusive<usize>)] = &[
     ("sort", 0..=0),
 ];
 
-/// The sizes, in order.
+/// The variable of a shape.
 pub struct ShapeVariable {
     ty: Py<PyAny>,
-    /// Numbers, and sizes that are open.
+    /// The sizes, in order: known numbers and open sizes.
     pub items: Vec<VarId>,
-    /// Whether it was made outside the graph.
+    /// True if the shape is an object from outside. Writes to such a shape break the graph.
     is_found: bool,
 }
 
 impl ShapeVariable {
-    /// Makes an object of type `ty`.
+    /// Makes a shape of type `ty`; a list if `ty` is `list`.
     pub fn make(cx: &mut OpcodeExecutor<'_>, ty: Py<PyAny>, items: Vec<VarId>) -> VarId {
         if ty.bind(cx.py).is(cx.py.get_type::<PyList>()) {
             return cx.list(items);
@@ -55,14 +55,14 @@ impl ShapeVariable {
         cx.produce(Rc::new(ShapeVariable { ty, items, is_found: false }))
     }
 
-    /// What stands for an object, of which all sizes are known.
+    /// Returns the variable of a real object, all of whose sizes are known.
     pub fn of(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, is_found: bool) -> Flow<Rc<dyn Variable>> {
         let numbers = object.cast::<PyList>().map_err(PyErr::from)?.as_sequence().to_list()?;
         let items = numbers.iter().map(|number| cx.constant(number.unbind())).collect();
         Ok(Rc::new(ShapeVariable { ty: object.get_type().into_any().unbind(), items, is_found }))
     }
 
-    /// A copy of the object, if no size is open.
+    /// Returns a new object that equals the shape; `None` if a size is open.
     fn known<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
         let numbers: Option<Vec<_>> =
             self.items.iter().map(|item| Some(cx.vars.get(*item).constant()?.bind(cx.py).clone())).collect();
@@ -75,7 +75,8 @@ impl ShapeVariable {
         Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, format!("{what} a shape of open sizes"))))
     }
 
-    /// Does something to a list of the sizes, which are then those of the shape.
+    /// Does `work` with a list of the sizes, and makes the items of the list the sizes of the shape. Breaks the graph
+    /// if the shape is from outside, or if an item is no size.
     fn edit<'py, T>(
         cx: &mut OpcodeExecutor<'py>,
         this: VarId,
@@ -102,7 +103,8 @@ impl ShapeVariable {
         done
     }
 
-    /// What `shape + other` or the like gives of known sizes; `None` where the operand is not known.
+    /// Returns the result of a binary operator on a shape without open sizes. `None` if the shape has open sizes, or
+    /// the other operand is neither known nor a list with items other than sizes.
     fn known_binary(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -115,7 +117,7 @@ impl ShapeVariable {
             let result = cx.fold(|_| if reflected { op.apply(&other, &value) } else { op.apply(&value, &other) })?;
             return Ok(Some(result));
         }
-        // A list that holds more than numbers.
+        // A list with items that are not sizes: the result is that of the list operator.
         let Some(list) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
         if list.items.iter().all(|item| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some()) {
             return Ok(None);
@@ -125,7 +127,7 @@ impl ShapeVariable {
         result.map(Some)
     }
 
-    /// The sizes in the other operand, if that is a list or shape.
+    /// Returns the items of the other operand, if it is a list or a shape.
     fn sizes_of(cx: &mut OpcodeExecutor<'_>, other: VarId) -> Flow<Option<Vec<VarId>>> {
         Ok(match (cx.see_as::<ListVariable>(other)?, cx.see_as::<ShapeVariable>(other)?) {
             (Some(list), _) => Some(list.items.clone()),
@@ -135,13 +137,13 @@ impl ShapeVariable {
     }
 }
 
-/// Whether a shape may hold it.
+/// True if the item is a size: an `int` or an open size.
 fn is_size(cx: &OpcodeExecutor<'_>, item: VarId) -> bool {
     let is_number = |value: &Py<PyAny>| value.bind(cx.py).is_exact_instance_of::<PyInt>();
     cx.is_open_argument(item) || cx.vars.get(item).constant().is_some_and(is_number)
 }
 
-/// Calls a method of lists that writes to a shape, or goes over it backwards; `None` if it is another.
+/// Calls a method of `list` that writes to a shape, or `__reversed__`. `None` for any other method or receiver.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     descriptor: &Bound<'py, PyAny>,
@@ -159,7 +161,7 @@ pub(crate) fn call_method<'py>(
     }
     let Some((_, count)) = WRITING.iter().find(|(writing, _)| *writing == name) else { return Ok(None) };
     if !count.contains(&rest.len()) || !args.keywords.is_empty() && name != "sort" {
-        // The error names the class.
+        // CPython's error message names the class, which the simulated list does not have.
         let text = format!("{name}() of a shape with other arguments than it takes");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
@@ -256,7 +258,7 @@ impl Variable for ShapeVariable {
             return Ok(self.items[found.extract::<usize>()?]);
         }
         let items = found.extract::<Vec<usize>>()?.into_iter().map(|position| self.items[position]).collect();
-        // An empty shape shows which type a slice has.
+        // Slicing an empty shape shows the type of slices.
         let slice = self.ty.bind(cx.py).call0()?.get_item(PySlice::full(cx.py))?;
         Ok(ShapeVariable::make(cx, slice.get_type().into_any().unbind(), items))
     }
@@ -316,7 +318,8 @@ impl Variable for ShapeVariable {
         Ok(Some(ShapeVariable::make(cx, ty, items)))
     }
 
-    /// `shape += other` makes a shape where the class adds in its own way, and writes to it where it adds as lists do.
+    /// `shape += other` writes to the shape if its class inherits the operator from `list`. Some classes make a new
+    /// shape instead.
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         if makes_another(self.ty.bind(cx.py), op)? {
             return Ok(None);
@@ -338,7 +341,7 @@ impl Variable for ShapeVariable {
     }
 }
 
-/// Whether an in-place operator of the class makes another object.
+/// True if an in-place operator of the class returns a new object.
 fn makes_another(ty: &Bound<'_, PyAny>, op: BinaryOp) -> PyResult<bool> {
     let shape = ty.call1((PyList::new(ty.py(), [2])?,))?;
     let operator = cpython::import(ty.py(), "operator")?;

@@ -172,12 +172,12 @@ impl EmbeddedObject<'_> {
         unsafe { *self.pointer() }
     }
 
-    /// The word that contains a number.
+    /// Returns the address of the word that contains a number.
     pub(in crate::cpython) fn word_of_number(self, kept: EmbeddedNumber) -> *const u64 {
         (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
     }
 
-    /// The words of an array: its items, and the word with their number.
+    /// Returns the addresses of the words of an array: the items, and the length.
     pub(in crate::cpython) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
         let array = (field.0)(self.place);
         let used = self.used(field)?.len();
@@ -193,7 +193,7 @@ impl EmbeddedObject<'_> {
         (field.0)(self.place)
     }
 
-    /// Returns the items of an array; `None` if its length makes no sense.
+    /// Returns the items of an array; `None` if the stored length is negative or greater than the capacity.
     pub fn array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<i64>> {
         self.used(field).map(<[i64]>::to_vec)
     }
@@ -204,7 +204,7 @@ impl EmbeddedObject<'_> {
         self.used(field) == Some(expected)
     }
 
-    /// True if an array has these items. Where a negative item is expected, any item from `least` on fits.
+    /// True if an array has these items. A negative expected item matches every item of at least `least`.
     pub fn array_fits<const N: usize>(self, field: ArrayField<N>, expected: &[i64], least: i64) -> bool {
         let fits = |(item, expected): (&i64, &i64)| if *expected < 0 { *item >= least } else { item == expected };
         self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
@@ -228,11 +228,12 @@ impl EmbeddedObject<'_> {
     }
 }
 
-/// A C++ method that reports a flag of this thread, and reads nothing of the object it is called on.
+/// A C++ method that returns a flag of this thread, and reads nothing from the object that it is called on.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadFlag(extern "C" fn(*const ZeroedObject) -> u8);
 
-/// Stands for the object. If the method reads it all the same, it finds zeros, which the caller's comparison detects.
+/// A stand-in for the object. If the method reads the object nevertheless, it finds zeros, which the comparison in the
+/// caller detects.
 #[repr(C, align(64))]
 struct ZeroedObject([u8; 4096]);
 

@@ -39,7 +39,7 @@ impl CallArgs {
         Some(CallArgs { positional: items, keywords: names.into_iter().zip(values).collect() })
     }
 
-    /// The same arguments behind a new first one.
+    /// Returns the arguments with `receiver` as an additional first argument.
     #[must_use]
     pub fn with_receiver(&self, receiver: VarId) -> CallArgs {
         let positional = std::iter::once(receiver).chain(self.positional.iter().copied()).collect();

@@ -36,7 +36,7 @@ pub struct Checkpoint {
     pub keyword_names: Option<Vec<Name>>,
     /// The exceptions being handled, the outermost first.
     pub handled: Vec<Handled>,
-    /// What the caller's instruction does besides the call of this frame.
+    /// The claim about the caller's instruction that calls this frame.
     pub claim: Option<Claim>,
     marks: Marks,
     /// Number of instructions that the trace had simulated.

@@ -13,12 +13,12 @@ use crate::error::Flow;
 use crate::machine::variable::VarId;
 use crate::resume_point::{AskedMethod, Finish, Operation, SpecialResult, SpecialResultUse};
 
-/// What an instruction does with the result of its call.
+/// A claim about one instruction: how it finishes after its call.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What is done with the result.
+    /// The finish: what the instruction does with the result of its call.
     pub finish: Finish,
-    /// What lies on the stack below the result, in the place of the operands.
+    /// The values that lie on the stack below the result, in the place of the operands.
     pub below: Vec<VarId>,
 }
 
@@ -30,7 +30,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// A new instruction begins, which claims nothing yet.
+    /// Drops the claim of the previous instruction, as a new one begins.
     pub(super) fn clear(&mut self) {
         self.direct = None;
     }

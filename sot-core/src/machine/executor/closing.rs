@@ -11,7 +11,7 @@ use crate::side_effects::Effect;
 /// Maximum number of times that a generator may yield while it is closed.
 const MAX_YIELDS: usize = 4;
 
-/// What a generator does with an exception that is raised where it is suspended, if nothing else is observable.
+/// The reaction of a generator to an exception that is raised where it is suspended, if nothing else is observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Closing {
     /// It returns.

@@ -1,5 +1,5 @@
-//! What a translation is told of earlier calls (`History`), and what it tells later ones (`Learnt`): both are values.
-//! An abandoned attempt leaves nothing behind but what it has learnt.
+//! Facts that a translation gets from earlier calls and attempts (`History`), and facts that it leaves for later ones
+//! (`Learnt`). Both are plain values. Of an abandoned attempt, only its `Learnt` remains.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::error::PlannedBreak;
 use crate::open_sizes::{ClosedValue, Sizes};
 use crate::value_path::ValuePath;
 
-/// What earlier calls and attempts have shown.
+/// Facts from earlier calls and attempts.
 #[derive(Default)]
 pub struct History {
     /// Paths of values that differed in earlier translations, with the number of these translations.
@@ -53,7 +53,7 @@ pub enum Effort {
     All,
 }
 
-/// What an attempt has shown, for later attempts and calls.
+/// Facts from one attempt, for later attempts and calls.
 #[derive(Default)]
 pub struct Learnt {
     /// Calls that the backend has refused.
@@ -94,7 +94,7 @@ impl Learnt {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Takes what the trace has shown, at its end.
+    /// Takes the facts from the trace, at its end.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
         learnt.refusals = std::mem::take(&mut self.history.refusals);

@@ -1,5 +1,5 @@
-//! What a trace has met that its translation rests on, or that is reported: objects for which the program may
-//! register a meaning, code objects, opcodes.
+//! Records the objects, code objects and opcodes that a trace meets. The translation is dropped if the program later
+//! registers another meaning for one of the objects.
 
 use std::rc::Rc;
 

@@ -109,13 +109,13 @@ pub struct OpcodeExecutor<'py> {
     pub vars: Variables,
     /// Where the variables' values come from.
     pub trackers: Trackers,
-    /// What is assumed of the values.
+    /// The assumptions about the values.
     pub guards: Guards,
     /// The tensor operations.
     pub graph: FunctionGraph<'py>,
-    /// What earlier calls and attempts have shown.
+    /// Facts from earlier calls and attempts.
     pub history: History,
-    /// What this attempt has shown, for later ones.
+    /// Facts from this attempt, for later ones.
     pub learnt: Learnt,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
@@ -129,17 +129,17 @@ pub struct OpcodeExecutor<'py> {
     pub switches: Switches<'py>,
     /// The frames being simulated.
     pub stack: FrameStack,
-    /// Which object is which variable.
+    /// The variable of each object.
     pub identities: IdentityMap,
     checkpoints: Checkpoints,
     /// The exceptions that the trace has raised.
     pub raised: Raised,
     watched_drops: WatchedDrops,
-    /// What the present instruction does besides the one call that it makes.
+    /// The claim about the present instruction.
     pub claims: Claims,
     /// The limits of the trace.
     pub patience: Patience,
-    /// What is kept for reports and observers.
+    /// Records for reports and observers.
     pub(crate) observed: Observed,
 }
 

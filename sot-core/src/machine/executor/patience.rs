@@ -70,7 +70,7 @@ impl Patience {
     }
 
     /// Gives the trace up if a signal has waited too long, because its handler runs only when the trace has ended.
-    /// The same holds for an exception that another thread has raised in this one.
+    /// An exception that another thread has raised in this thread counts as a signal.
     fn look_for_signals(&mut self) -> Flow<()> {
         if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());

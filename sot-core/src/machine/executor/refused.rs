@@ -11,7 +11,7 @@ use crate::backend::CallKind;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 
-/// What the attempts to translate a frame have learned of refused calls.
+/// Facts about refused calls from the attempts to translate a frame.
 #[derive(Default)]
 pub(crate) struct Refusals {
     /// Callables that are inlined at once, with the reason for which they are refused, by address. A refused call of

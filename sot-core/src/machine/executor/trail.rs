@@ -1,5 +1,5 @@
-//! What reports show of a simulation: the lines it went through, where each statement was made, and the registrations of
-//! plug-ins and of the program that it asked. Recorded only if the user asked for details.
+//! Records details of a simulation for reports: the simulated lines, the place of each statement, and the registrations
+//! of plug-ins and of the program that took part. Recorded only if the user requested details.
 
 use pyo3::prelude::*;
 
@@ -25,8 +25,8 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Runs the function of a registration. A fault in it is attributed to the registration, and reports list the
-    /// registration if it is a plug-in's.
+    /// Runs `work`, the function of a registration. A fault in `work` is attributed to the registration. Reports list
+    /// the registration if a plug-in made it.
     #[inline]
     pub(crate) fn run_registered<T>(
         &mut self,
@@ -42,7 +42,7 @@ impl OpcodeExecutor<'_> {
         fault::running(registration, || work(self))
     }
 
-    /// Has reports list a registration of the program that took part in the translation.
+    /// Notes for reports that a registration of the program took part in the translation.
     pub fn note_registered(&mut self, registration: &Registration) {
         if let Some(trail) = &mut self.observed.trail {
             trail.registrations.insert(registration.text(self.py));

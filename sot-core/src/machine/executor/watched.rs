@@ -34,7 +34,7 @@ struct WatchedValue {
 #[derive(Default)]
 pub(super) struct WatchedDrops {
     all: Vec<WatchedValue>,
-    /// Number of effects that were searched for what they remove.
+    /// Number of effects that were searched for removed values.
     looked_at: usize,
     /// Number of objects that were looked at.
     objects: usize,

@@ -86,7 +86,7 @@ class _Call:
         self._gradients: Dict[str, Any] = {}
 
     def run(self) -> Any:
-        """Run both, count and report the comparison, and return or raise what the translated run did."""
+        """Run the call twice, count and report the comparison, and return or raise what the translated run did."""
         try:
             return self._run_both()
         finally:
@@ -140,7 +140,7 @@ class _Call:
             raise NotVerifiable(f"verify mode failed: {type(error).__name__}: {error}") from error
 
     def _original(self, before: Snapshot, world: World) -> Image:
-        """Return the image of the program's own run. All its writes are taken back."""
+        """Run the program's own function on copies, and return the image of the run. All its writes are undone."""
         try:
             inputs = before.put_copies()
             args, kwargs = before.copied(self.args), {name: before.copied(kwarg) for name, kwarg in self.kwargs.items()}
@@ -165,8 +165,8 @@ class _Call:
             world.restore()
 
     def _gradient_difference(self, before: Snapshot, world: World) -> Optional[Difference]:
-        """Return where the gradients of the translated run differ. They come from a run that is taken back, because
-        computing them uses up its graph."""
+        """Return where the gradients of the translated run differ. The gradients come from an additional run that is
+        undone, because computing gradients uses up the graph of a run."""
         expected = self._gradients
         if not expected:
             return None
@@ -176,7 +176,7 @@ class _Call:
             with _quiet():
                 return gradient_difference(expected, gradients(result, before.inputs()))
         except (NotVerifiable, Exception):
-            # If something is wrong, the run that is kept shows it.
+            # An error in the additional run also shows in the run that is kept.
             return None
         finally:
             with _quiet():

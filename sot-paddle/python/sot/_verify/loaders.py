@@ -1,7 +1,7 @@
-"""Paddle's `DataLoader` in verify mode: while a call is compared, the loader's threads wait before they run code of the
-program, and a call that reads from a loader is not compared.
+"""Paddle's `DataLoader` in verify mode. While a call is compared, the threads of loaders wait before they run code
+of the program. A call that reads from a loader is not compared.
 
-Only iterators that are created after the mode was switched on are known here.
+Only iterators that are created after verify mode was switched on are known here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .outside import refuse_if_watched
 
 _PATIENCE = 5.0
 """Seconds that a call waits for a batch that is being fetched. A dataset may in turn wait for the program."""
+# Seconds between two checks whether a waiting loader has been shut down.
 _POLL = 0.05
 
 
@@ -37,7 +38,7 @@ class Gate:
         """True if the call that is compared has read from a loader, which released the threads."""
 
     def hold(self) -> bool:
-        """Stop the threads from fetching; `False` if a fetch does not end in time."""
+        """Stop the threads from fetching. Return `False` if a fetch does not end in time."""
         with self._changed:
             self.was_left = False
             if not self._changed.wait_for(lambda: not self._fetching and self._holder is None, _PATIENCE):
@@ -46,20 +47,20 @@ class Gate:
             return True
 
     def release(self) -> None:
-        """Let the threads fetch again, if this thread stopped them."""
+        """Let the threads fetch again, if the current thread stopped them."""
         if self._holder == threading.get_ident():
             with self._changed:
                 self._holder = None
                 self._changed.notify_all()
 
     def leave(self) -> None:
-        """Let the threads fetch again, as this thread waits for a batch."""
+        """Let the threads fetch again, because the current thread, which stopped them, needs a batch."""
         if self._holder == threading.get_ident():
             self.was_left = True
             self.release()
 
     def enter(self, is_over: threading.Event) -> bool:
-        """Wait until no call is compared, and begin a fetch; `False` if the loader is shut down meanwhile."""
+        """Wait until no call is compared, and begin a fetch. Return `False` if the loader is shut down meanwhile."""
         with self._changed:
             while self._holder is not None and not is_over.is_set():
                 self._changed.wait(_POLL)
@@ -82,7 +83,7 @@ _is_set_up = False
 
 
 def set_up() -> None:
-    """Watch the iterators that are created from now on."""
+    """Watch the loaders' iterators that are created from now on."""
     global _is_set_up
     if not _is_set_up:
         _is_set_up = True
@@ -91,22 +92,22 @@ def set_up() -> None:
 
 
 def is_known(found: Any) -> bool:
-    """True for an iterator whose thread waits and whose reads are noticed."""
+    """Return whether an object is a watched iterator: its thread waits during compared calls; reads are noticed."""
     return issubclass(type(found), dataloader_iter._DataLoaderIterBase) and found in _known
 
 
 def threads() -> Set[Optional[threading.Thread]]:
-    """The threads of the iterators: each runs code of the program only at the gate, or not at all."""
+    """Return the threads of the watched iterators. They run code of the program only inside the gate, or not at all."""
     found: Set[Optional[threading.Thread]] = set()
     for iterator in list(_known):
-        # With worker processes, one thread passes on their batches, and others send them indices.
+        # With worker processes, one thread receives the batches, and one thread for each queue sends indices.
         queues = getattr(iterator, "_indices_queues", ())
         found.update([iterator._thread, *(getattr(queue, "_thread", None) for queue in queues)])
     return found
 
 
 def forget() -> None:
-    """Stop watching the iterators, as a fetch of one did not end."""
+    """Stop watching the iterators, because a fetch did not end in time."""
     _known.clear()
 
 
@@ -115,7 +116,7 @@ def _known_from_here(begin: Callable[[Any], None]) -> Callable[[Any], None]:
     def init_thread(iterator: Any) -> None:
         fetcher = getattr(iterator, "_dataset_fetcher", None)
         if fetcher is not None:
-            # Without worker processes the thread runs the sampler, the dataset and the collate function.
+            # Without worker processes, the thread runs the sampler, the dataset and the collate function.
             is_over = iterator._thread_done_event
             iterator._sampler_iter = _sampled(iterator._sampler_iter, is_over)
             fetcher.fetch = _fetching(fetcher.fetch, is_over)
@@ -153,7 +154,7 @@ def _fetching(fetch: Callable[..., Any], is_over: threading.Event) -> Callable[.
 
 
 def _rebuilt(batch: Any) -> Any:
-    """Copy the containers of a batch, as the thread reads them after it has left the gate."""
+    """Copy the containers of a batch, because the thread reads them after it has left the gate."""
     if isinstance(batch, (str, bytes)):
         return batch
     if isinstance(batch, Sequence):
@@ -162,7 +163,7 @@ def _rebuilt(batch: Any) -> Any:
 
 
 class _Reader:
-    """Wraps Paddle's reader of an iterator, to notice its use."""
+    """Wraps the queue reader of an iterator, to notice when the program reads from the loader."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Keeps a run from doing what cannot be taken back, and restores process state such as random numbers."""
+"""Ends a run before it does something that cannot be undone, and restores process state such as random numbers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _EVENTS = frozenset(
 }  # fmt: skip
 
 
-# Packages whose threads never touch the program's objects: those of a notebook's kernel, of progress bars, and of event
-# writers, whose queues hold messages of their own.
+# Packages whose threads never touch the program's objects: notebook kernels, progress bars, and event writers, whose
+# queues hold only their own messages.
 _APART = frozenset({"ipykernel", "IPython", "tensorboard", "tensorboardX", "tornado", "tqdm", "visualdl", "zmq"})
 
 
@@ -42,7 +42,7 @@ def is_apart(thread: threading.Thread) -> bool:
 
 
 class NotVerifiable(BaseException):
-    """The reason why a call cannot be run twice. Ends the run that would be taken back."""
+    """The reason why a call cannot be run twice. Raising it ends the run on copies."""
 
 
 class _Watch(threading.local):
@@ -55,7 +55,7 @@ _is_hooked = False
 
 
 def keep_watch() -> None:
-    """Add an audit hook that sees what reaches outside. Audit hooks cannot be removed."""
+    """Add an audit hook that notices acts outside the process, such as writing files. Audit hooks cannot be removed."""
     global _is_hooked
     if not _is_hooked:
         _is_hooked = True
@@ -67,7 +67,7 @@ def _on_event(event: str, args: Any) -> None:
         return
     if event == "open":
         path, mode, flags = args
-        # Reading may be done twice; imports of modules read, too.
+        # Files may be read twice. Imports of modules read files, too.
         if isinstance(flags, int) and not flags & 3 and (mode is None or not set(mode) & set("wax+")):
             return
         _refuse(f"I/O: open({path!r})" if isinstance(path, str) else "I/O: open")
@@ -81,7 +81,7 @@ def _refuse(reason: str) -> None:
 
 
 def refuse_if_watched(reason: str) -> None:
-    """End the run on copies before something that cannot be undone."""
+    """If the run on copies is under way, end it before an act that cannot be undone."""
     if _watch.is_on:
         _refuse(reason)
 
@@ -95,7 +95,7 @@ class _NoInput(io.TextIOBase):
 
 @contextlib.contextmanager
 def kept_inside() -> Iterator[None]:
-    """End what runs in the block with `NotVerifiable` if it reaches outside. Its output is dropped."""
+    """Raise `NotVerifiable` in the block if its code acts outside the process. Its output is dropped."""
     streams = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = _NoInput(), io.StringIO(), io.StringIO()
     _watch.seen = None
@@ -114,7 +114,7 @@ def kept_inside() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Let the tracer itself write files in the block: this is no act of the run that is taken back."""
+    """Allow the tracer itself to write files in the block: these writes are no acts of the run that is undone."""
     before, _watch.is_on = _watch.is_on, False
     try:
         yield

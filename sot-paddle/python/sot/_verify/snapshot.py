@@ -158,7 +158,7 @@ def _has_other_gradient(tensor: Any, kept: Any) -> bool:
 
 
 class _Backward:
-    """Whether a backward pass ran, and whether it reached tensors computed before the call.
+    """Notes whether a backward pass ran, and whether it reached tensors computed before the call.
 
     Hooks hold this object instead of the copies, because the copies hold the hooks.
     """

@@ -75,7 +75,7 @@ def is_programs_module(module: types.ModuleType) -> bool:
 
 
 def is_a(found: Any, kinds: Any) -> bool:
-    """Like `isinstance`, without calling a `__class__` or `__getattribute__` of the program's."""
+    """Like `isinstance`, without calling a `__class__` or `__getattribute__` of the program."""
     return issubclass(type(found), kinds)
 
 

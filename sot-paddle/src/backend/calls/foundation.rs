@@ -39,26 +39,28 @@ pub(crate) struct Foundation {
     memory: Mutex<FoundationMemory>,
 }
 
-/// Snapshots of the memory that showed last that the parts are unchanged.
+/// Snapshots of memory: while the memory of a snapshot is unchanged, so are the parts that the snapshot covers.
 struct FoundationMemory {
     /// One snapshot of all parts that are not written to.
     whole: Option<Arc<WholeSnapshot>>,
     parts: Arc<[PartMemory]>,
 }
 
-/// The memory of one part.
+/// What is remembered about the memory of one part.
 #[derive(Clone, Default)]
 struct PartMemory {
-    /// `None`: it does not tell.
+    /// The last snapshot; `None` if the part's memory does not show whether the part is unchanged, or if no snapshot
+    /// has been taken.
     noted: Option<Arc<Snapshot>>,
-    /// How often it has been noted.
+    /// Number of times that a snapshot has been taken or tried.
     times: u8,
 }
 
-/// A part whose memory has changed so often is looked up from then on, which takes less than to note it each time.
+/// Maximum number of snapshots of one part: [`PartMemory::times`]. A part that has changed more often is looked up from
+/// then on: lookups cost less than a new snapshot after each change.
 const MOST_NOTED: u8 = 4;
 
-/// One snapshot of many parts.
+/// One snapshot that covers several parts.
 struct WholeSnapshot {
     snapshot: Snapshot,
     /// Indices of the parts that the snapshot does not cover.
@@ -104,7 +106,7 @@ enum NameHolder {
 /// Tests that the foundation of a call is unchanged.
 pub(crate) struct FoundationTest(Arc<Foundation>);
 
-/// The addresses of the functions that calls rest on.
+/// The addresses of the functions in foundations.
 static FUNCTIONS: LazyLock<Mutex<FxHashSet<usize>>> = LazyLock::new(Mutex::default);
 
 /// Number of times that one of these functions has been given other code or other defaults.
@@ -347,7 +349,7 @@ impl Foundation {
         drop(before);
     }
 
-    /// Records the memory that the answer rests on; `false` if memory does not decide it.
+    /// Records the memory that decides whether the foundation is unchanged; `false` if memory does not decide it.
     fn note(&self, py: Python<'_>, recorder: &mut Recorder) -> bool {
         self.parts.iter().all(|part| part.note(py, recorder))
     }
@@ -410,9 +412,9 @@ struct Search<'a, 'py> {
     seen: FxHashSet<usize>,
     todo: Vec<Bound<'py, PyFunction>>,
     places: Vec<LookedUpNames>,
-    /// Where among the places a namespace or class is, by its address.
+    /// Index in `places` of a namespace or class, by its address.
     by_address: FxHashMap<usize, usize>,
-    /// What was found in a namespace or class, by its address and that of the name, which is interned.
+    /// Results of lookups, by the address of the namespace or class and the address of the interned name.
     looked_up: FxHashMap<(usize, usize), Option<Bound<'py, PyAny>>>,
     replaced: Vec<ReplacedName>,
 }
@@ -498,7 +500,8 @@ impl<'a, 'py> Search<'a, 'py> {
         Ok(())
     }
 
-    /// `a.b.c`: any of the names in any of the modules, and in those found there.
+    /// Looks up all of the names in each of the modules, and in modules found in this way, because `a.b.c` may be any
+    /// chain of these names.
     fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Py<PyString>]) -> PyResult<()> {
         let mut known: FxHashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
         let mut todo = modules;
@@ -570,19 +573,20 @@ impl<'a, 'py> Search<'a, 'py> {
     }
 }
 
-/// What code may look up, and the code in its constants. Each is there once.
+/// The names that a code object, and the code objects among its constants, may look up. No list has a name twice.
 struct Scanned {
-    /// Keeps the address.
+    /// Keeps the code object alive, because its address is the key in the cache.
     _code: Py<PyCode>,
-    /// Looked up among globals, then builtins.
+    /// Names that are looked up among globals, then among builtins.
     globals: Vec<Py<PyString>>,
-    /// Looked up elsewhere.
+    /// Other names: of attributes, methods and imported modules.
     others: Vec<Py<PyString>>,
-    /// Of tensors, by operators and builtins.
+    /// Special methods of tensors that operators and builtins call.
     methods: Vec<Py<PyString>>,
 }
 
-/// What the code may look up. It is scanned once: most of what calls rest on is code that they have in common.
+/// Returns the names that the code may look up. Each code object is scanned once, because most foundations contain the
+/// same code.
 fn scanned(code: &Bound<'_, PyCode>) -> PyResult<Arc<Scanned>> {
     static SCANNED: LazyLock<Mutex<FxHashMap<usize, Arc<Scanned>>>> = LazyLock::new(Mutex::default);
     let known = || SCANNED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -613,7 +617,8 @@ fn each_once(names: Vec<Bound<'_, PyString>>) -> Vec<Py<PyString>> {
     names.into_iter().filter(|name| seen.insert(name.as_ptr() as usize)).map(Bound::unbind).collect()
 }
 
-/// The code that runs first where what is replaced is used; `None` if that is not all code in Python.
+/// Returns the code that runs first when a replacement is used; `None` if some replacement does not run Python code
+/// first.
 fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a ReplacedName>) -> PyResult<Option<RefusedCode>> {
     let mut found = RefusedCode::default();
     for ReplacedName { name, by } in replaced {
@@ -655,7 +660,7 @@ fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyMo
     cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
 }
 
-/// The methods of the operators in code and in the code in its constants.
+/// Collects the special methods that the operators in the code, and in code objects among its constants, call.
 fn scan_operators(code: &Bound<'_, PyCode>, methods: &mut Vec<&'static str>) -> PyResult<()> {
     let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
     let opcodes: FxHashSet<u8> = bytes.as_bytes().iter().step_by(2).copied().collect();

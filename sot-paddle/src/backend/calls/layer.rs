@@ -31,7 +31,7 @@ const NOT_PURE: &[&str] = &[
     "ParameterDict",
 ];
 
-/// Whether calling `layer` is pure graph building.
+/// True if calling `layer` only builds graph.
 pub(crate) fn is_leaf(paddle: &Paddle, layers: &Layers, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
     let (py, class) = (layer.py(), layer.get_type());
     let is_layer = cpython::is_subtype(&class, paddle.layer_type.bind(py));
@@ -39,7 +39,7 @@ pub(crate) fn is_leaf(paddle: &Paddle, layers: &Layers, layer: &Bound<'_, PyAny>
         return Ok(false);
     }
     let Some(own) = cpython::instance_dict(layer) else { return Ok(false) };
-    // Those that are asked to change in place what they are given, or their weight.
+    // Such a layer writes in place to its input (`inplace`) or to its weight (`_max_norm`).
     for asked in [intern!(py, "inplace"), intern!(py, "_inplace"), intern!(py, "_max_norm")] {
         if let Some(asked) = cpython::dict_get(&own, asked) {
             if asked.is_truthy()? {
@@ -59,7 +59,7 @@ pub(crate) fn is_leaf(paddle: &Paddle, layers: &Layers, layer: &Bound<'_, PyAny>
     Ok(!is_shadowed(layer, &own) && foundation::of_layer(paddle, &class)?.replaced().is_none())
 }
 
-/// Whether calling the layer runs more than its `forward`.
+/// True if calling the layer runs hooks besides its `forward`.
 pub(crate) fn has_hooks(layer: &Bound<'_, PyAny>) -> PyResult<bool> {
     let (py, own) = (layer.py(), cpython::instance_dict(layer));
     for hooks in [intern!(py, "_forward_pre_hooks"), intern!(py, "_forward_post_hooks")] {
@@ -116,8 +116,8 @@ fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have
-/// seen.
+/// True if the layer's `__dict__` has another `forward` than the class. Paddle's tracers store the class's `forward`,
+/// bound, in layers that they have seen; this counts as the same.
 fn is_shadowed(layer: &Bound<'_, PyAny>, own: &Bound<'_, PyDict>) -> bool {
     let name = intern!(layer.py(), "forward");
     let Some(own) = cpython::dict_get(own, name).filter(|own| !own.is_none()) else { return false };
@@ -126,30 +126,30 @@ fn is_shadowed(layer: &Bound<'_, PyAny>, own: &Bound<'_, PyDict>) -> bool {
     !bound.is_some_and(|(function, of)| of.is(layer) && forward.is_some_and(|forward| function.is(&forward)))
 }
 
-/// What is known about layer classes of Paddle's own, none of which is kept alive.
+/// Facts about Paddle's own layer classes, by the address of the class. Classes are referred to weakly.
 #[derive(Default)]
 pub(crate) struct Layers {
     classes: Mutex<HashMap<usize, (WeakRef, Arc<LayerClass>)>>,
 }
 
-/// What is known about a class of layers.
+/// Facts about one layer class.
 pub(crate) struct LayerClass {
-    /// Whether its forward does nothing but build graph.
+    /// True if the class's forward does nothing but build graph.
     is_pure: bool,
-    /// The names of what its forward may read.
+    /// Names of the attributes that the class's forward may read.
     names: Vec<Py<PyString>>,
 }
 
-/// What the forward of a layer may read of it.
+/// The attributes of one layer that its forward may read.
 pub(crate) struct LayerReads<'py> {
-    /// The attributes with their names, sorted by these.
+    /// Names and values of the attributes, sorted by name.
     pub(crate) found: Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>,
     stores: Stores<'py>,
-    /// How many entries each of the stores has.
+    /// Number of entries of each store.
     sizes: Vec<usize>,
 }
 
-/// A layer's own dict, and the dicts in it of its parameters and buffers.
+/// A layer's `__dict__`, followed by its dicts of parameters and of buffers.
 struct Stores<'py>(Vec<Bound<'py, PyDict>>);
 
 impl<'py> Stores<'py> {
@@ -171,7 +171,8 @@ impl<'py> Stores<'py> {
 }
 
 impl LayerReads<'_> {
-    /// Whether the layer still has these attributes, and no others that its forward may read: it would have set them.
+    /// True if the layer still has these values under these names, and its stores still have the same numbers of
+    /// entries. The forward may have set an attribute otherwise.
     pub(crate) fn stand(&self) -> bool {
         let is_same = |(name, value): &(_, Bound<'_, PyAny>)| self.stores.get(name).is_some_and(|now| now.is(value));
         self.stores.sizes().eq(self.sizes.iter().copied()) && self.found.iter().all(is_same)
@@ -179,7 +180,7 @@ impl LayerReads<'_> {
 }
 
 impl Layers {
-    /// What forward may read.
+    /// Returns the attributes of the layer that its forward may read.
     pub(crate) fn reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<LayerReads<'py>> {
         let (py, class) = (layer.py(), layer.get_type());
         let class = match self.of_own(&class)? {
@@ -191,7 +192,7 @@ impl Layers {
         Ok(LayerReads { found: class.names.iter().filter_map(held).collect(), sizes: stores.sizes().collect(), stores })
     }
 
-    /// `None` for a class that is not Paddle's.
+    /// Returns the facts about the class; `None` if the class is not Paddle's.
     pub(crate) fn of_own(&self, class: &Bound<'_, PyType>) -> PyResult<Option<Arc<LayerClass>>> {
         let key = class.as_ptr() as usize;
         if let Some((_, known)) = self.classes().get(&key).filter(|(known, _)| known.is(class)) {

@@ -91,7 +91,7 @@ fn own(value: &Bound<'_, PyAny>, seen: &mut FxHashSet<usize>) -> PyResult<bool> 
     match value_of(value)? {
         Value::Function(function) => match home(&function)? {
             FunctionOwner::Paddle => has_own_code(&function),
-            // A function that a library has made from other functions belongs to whoever owns those.
+            // A function that a library has made from other functions has the owner of these functions.
             FunctionOwner::Helper => all_own(enclosed(&function)?, seen),
             FunctionOwner::Program => Ok(false),
         },

@@ -23,7 +23,7 @@ pub(crate) struct Output {
 /// One call that makes a view again.
 pub(crate) struct ViewCall {
     pub(crate) step: Step,
-    /// Where the numbers are found that the call takes.
+    /// Origins of the numbers among the call's arguments.
     pub(crate) numbers: Vec<Origin>,
 }
 
@@ -32,7 +32,7 @@ impl Output {
         self.origin == Origin::Result(index) && self.steps.is_empty()
     }
 
-    /// True if the output is a view that takes part in the gradient of the tensor it is a view of.
+    /// True if the output is a view, and gradients flow through the view to its base.
     pub(crate) fn is_view_with_gradient(&self) -> bool {
         !self.steps.is_empty() && !self.detached
     }

@@ -7,7 +7,7 @@ use sot_core::cpython;
 use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
-/// What an input is in Python.
+/// The Python type of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GivenAs {
     /// A number: a tensor without dimensions in the program.

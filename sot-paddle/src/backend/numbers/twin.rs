@@ -30,7 +30,7 @@ pub(crate) struct Twin {
     target: BuildTarget,
     /// The twin's values, by identity of the program's values: for values with open sizes, or computed from them.
     values: HashMap<u64, Py<PyAny>>,
-    /// The same for other values that are used together with those.
+    /// The twin's values for other values of the program, which statements use together with those in `values`.
     stand_ins: HashMap<u64, Py<PyAny>>,
     /// The program's values, by identity of the twin's.
     originals: HashMap<u64, Py<PyAny>>,

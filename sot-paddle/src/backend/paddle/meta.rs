@@ -21,12 +21,12 @@ pub(crate) struct TensorGetters {
     shape: AttributeReader,
     place: AttributeReader,
     is_dense: Py<PyAny>,
-    /// Element types by Paddle's numbers, as tensors have given them.
+    /// Objects of element types that tensors have returned, by Paddle's number of the element type.
     dtypes: Mutex<Vec<(i32, Py<PyAny>)>>,
 }
 
 impl TensorGetters {
-    /// The readers of this type.
+    /// Makes the readers for a tensor type.
     pub(crate) fn of(tensor_type: &Bound<'_, PyType>) -> PyResult<Self> {
         let reader = |name| AttributeReader::new(tensor_type, name);
         Ok(TensorGetters {
@@ -39,7 +39,8 @@ impl TensorGetters {
         })
     }
 
-    /// The element type of a tensor, whose number is this where it can be read.
+    /// Returns the element type of a tensor. `number` is Paddle's number of the element type, if it can be read
+    /// natively.
     fn dtype<'py>(&self, tensor: &Bound<'py, PyAny>, number: Option<i32>) -> PyResult<Bound<'py, PyAny>> {
         let Some(number) = number else { return self.dtype.get(tensor) };
         let dtypes = || self.dtypes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +145,7 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
 /// `float32` for `paddle.float32`.
 pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     thread_local! {
-        /// The names by Paddle's objects and numbers: it makes the text anew each time, in Python.
+        /// Data types with their numbers and names. Paddle computes the name in Python each time.
         static NAMES: RefCell<Vec<(Py<PyAny>, u32, Rc<str>)>> = const { RefCell::new(Vec::new()) };
     }
     let find = |is_it: &dyn Fn(&Py<PyAny>, u32) -> bool| {
@@ -157,7 +158,7 @@ pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
         return Ok(name);
     }
     let py = dtype.py();
-    // Graph values make another object each time they are asked.
+    // Graph values return a new data type object at each read.
     let is_known_type = |object: &Py<PyAny>, _| object.bind(py).get_type().is(dtype.get_type());
     let is_paddles = find(&is_known_type).is_some()
         || dtype.get_type().is(cpython::import(py, "paddle")?.getattr(intern!(py, "dtype"))?);
@@ -245,7 +246,7 @@ impl TensorTest {
         })
     }
 
-    /// What passes, for people.
+    /// Describes the tensors that pass, for messages.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let meta = TensorMeta {
             shape: self.shape.iter().map(|size| (*size != OPEN).then_some(*size)).collect(),

@@ -50,7 +50,8 @@ pub(crate) struct Paddle {
     pub(crate) convert_into_value: Py<PyAny>,
     /// Types of data types, places, `finfo` and `iinfo`: immutable objects, compared by `==`.
     plain_types: Vec<Py<PyAny>>,
-    /// The one object of each data type, by its value, if there is one. In Paddle 3.0 each read makes a new object.
+    /// The singleton object of each data type, by its value. `None` for Paddle 3.0, where each read of a data type
+    /// makes a new object.
     lasting: Option<Py<PyDict>>,
     /// Records, for each program, the parameters that it refers to.
     pub(crate) recorder: Py<PyAny>,
@@ -164,7 +165,8 @@ impl Paddle {
         self.lasting_of(value).ok().flatten().is_some()
     }
 
-    /// The one object of a data type, if there is one. Values of a program have others.
+    /// Returns the singleton object of a data type, if this Paddle has singletons. The data types of values of a
+    /// program are equal, but other objects.
     pub(crate) fn lasting_of<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.lasting {
             Some(lasting) if self.is_plain_value(value) => lasting.bind(value.py()).get_item(value),
@@ -193,7 +195,7 @@ impl Paddle {
         }
     }
 
-    /// Whether calling `layer` does what its `forward` does.
+    /// True if a call of `layer` does the same as a call of its `forward`: it has no hooks and `nn.Layer`'s `__call__`.
     pub(crate) fn is_forward_all(&self, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, class) = (layer.py(), layer.get_type());
         let base = self.layer_type.bind(py);
@@ -298,8 +300,8 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     Ok(types)
 }
 
-/// Returns the object of each data type, by its value, if the data type of a tensor is the same object as Paddle's
-/// attribute.
+/// Returns the singleton object of each data type, by its value. `None` if this Paddle makes new objects: the data type
+/// of a tensor is not the same object as `paddle.float32`.
 fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyDict>>> {
     let known = paddle.getattr("float32")?;
     let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;

@@ -47,7 +47,8 @@ impl BuildTarget {
         }
     }
 
-    /// Returns the number of operations of the program, without those in blocks of its operations.
+    /// Returns the number of operations in the outermost block of the program. Operations in nested blocks do not
+    /// count.
     pub(crate) fn operations(&self, py: Python<'_>) -> PyResult<usize> {
         self.block.bind(py).len()
     }

@@ -44,7 +44,8 @@ pub(crate) struct Graph {
     scopes: Scopes,
     /// `None` if the outputs are the program's results, in their order.
     plan: Option<Vec<Output>>,
-    /// True if views among the outputs must be made with grad mode on, though the graph is called with grad mode off.
+    /// True if some outputs are views with a gradient, but the graph is called with grad mode off: grad mode is then
+    /// switched on while the views are made.
     views_force_grad: bool,
     /// What backward passes need to know about the graph.
     pub(crate) flow: ProgramFlow,
@@ -269,19 +270,19 @@ pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> P
 }
 
 /// The scopes of one graph. They are kept, because a new scope costs a new executor. A scope whose backward pass is
-/// still to come is not lent. Paddle calls a scope reusable a moment before its backward pass has let go of it, so
-/// after training a scope stays with the thread that used it: in that thread the pass has ended when the next forward
+/// still to come is not lent. Paddle marks a scope as reusable a moment before the backward pass stops using it. After
+/// training, a scope is therefore lent only to the thread that used it: there the pass has ended when the next forward
 /// begins.
 struct Scopes {
     new_scope: Py<PyAny>,
     /// Number of scopes that one run takes.
     each: usize,
     awaits_backward: bool,
-    /// Scopes that are not lent. The lock is never held over a call into Python, which may switch threads.
+    /// Scopes that no run uses. The lock is never held over a call into Python, which may switch threads.
     idle: Mutex<VecDeque<Scope>>,
 }
 
-/// What one run takes: one scope for each program of the graph, which is usually one.
+/// The scopes that one run takes: one for each program of the graph. Most graphs have one program.
 struct Scope {
     as_list: Py<PyList>,
     user: Weak<()>,

@@ -42,7 +42,7 @@ sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: Di
 pub struct DictVariable {
     /// The entries in order.
     pub entries: Vec<Entry>,
-    /// Whether it is an `OrderedDict`.
+    /// True for an `OrderedDict`.
     pub ordered: bool,
     outside: Option<Rc<DictFromOutside>>,
     /// Index of the keys, built by the first lookup.

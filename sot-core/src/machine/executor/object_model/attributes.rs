@@ -178,8 +178,8 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     }
 }
 
-/// The tracker of the object in which its attributes are found: its storage, if its class has a `__getattribute__` of
-/// the program.
+/// Returns the tracker from which the object's attributes are read. If the object's class has a `__getattribute__` in
+/// Python, it is the tracker of the object seen as an instance of its builtin base class.
 pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
     let of = cx.vars.tracker(this);
     let ty = cx.type_of(this)?;
@@ -187,7 +187,7 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
     Ok(if asked { cx.trackers.add(Tracker::AsBuiltinBase { of }) } else { of })
 }
 
-/// True if reads of attributes run a function of the program's. Reads of attributes guard on it.
+/// True if the type's `__getattribute__` is a Python function, which runs at each attribute read.
 fn has_python_getattribute(ty: &Bound<'_, PyType>) -> bool {
     let found = || cpython::type_lookup(ty, intern!(ty.py(), "__getattribute__"));
     !cpython::uses_generic_getattr(ty) && found().is_some_and(|found| found.is_exact_instance_of::<PyFunction>())

@@ -1,5 +1,6 @@
-//! Runs that `paddle.grad` copies. It copies all nodes behind what it is given, also those that it does not go through,
-//! and when the copy of a program's node goes, Paddle takes the program to be done, and empties its scope.
+//! Keeps the scopes of runs that `paddle.grad` copies. `paddle.grad` copies all nodes of the backward graph behind its
+//! outputs, also nodes that the pass does not go through. When the copy of a program's node is destroyed, Paddle
+//! considers the backward pass of the program finished, and empties the program's scope.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,13 +10,13 @@ use pyo3::prelude::*;
 use super::watch::give_up_programs;
 use super::{locked, past_run, PastRun};
 
-/// The runs that there are, by number, and some that were.
+/// Runs by number. Some of them may have been dropped already.
 static RUNS: Mutex<BTreeMap<u64, Weak<PastRun>>> = Mutex::new(BTreeMap::new());
 
-/// From so many on the dead are looked for.
+/// Number of entries in [`RUNS`] from which on dropped runs are removed.
 const MANY: usize = 256;
 
-/// Notes a run that has just been.
+/// Adds a run that has just ended to [`RUNS`].
 pub(super) fn note(run: &Arc<PastRun>) {
     let mut runs = locked(&RUNS);
     if runs.len() >= MANY {
@@ -24,8 +25,8 @@ pub(super) fn note(run: &Arc<PastRun>) {
     runs.insert(run.number, Arc::downgrade(run));
 }
 
-/// Does `work`, which may copy the nodes of runs. What those that it does not go through have kept for their first pass
-/// is there for it.
+/// Does `work`, which may copy nodes of runs. Runs that `work` does not go through keep the contents of their scopes
+/// for their first backward pass.
 pub(super) fn around<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     if !past_run::are_alive() {
         return work();
@@ -42,7 +43,7 @@ pub(super) fn around<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> P
     for (run, found) in held {
         are_any |= run.take_back(found.bind(py))?;
     }
-    // Each further step would need another scope.
+    // Keeping the contents takes the scope out of use, so each further training step would need a new scope.
     if are_any {
         give_up_programs();
     }

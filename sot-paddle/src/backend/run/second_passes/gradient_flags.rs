@@ -1,13 +1,14 @@
-//! Corrects `stop_gradient` of the gradients that `backward` leaves on leaves. Eager mode leaves it off. A program
-//! leaves it on, so that computations with the gradient would have no gradient.
+//! Corrects `stop_gradient` of the gradients that `backward` leaves on leaves. Eager mode leaves the flag off. A
+//! program leaves the flag on, so that computations with the gradient would have no gradient.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Returns the inputs or parameters of a run whose gradient has the flag off after the pass: those without a gradient,
-/// and those whose gradient has the flag off now (a pass replaces a cleared gradient together with its flag). Other
-/// tensors are not held, because the pass releases them while it runs.
+/// Returns the inputs or parameters of a run whose gradient must have `stop_gradient` off after the pass: leaves
+/// without a gradient, and leaves whose gradient has the flag off now. The flag must be read before the pass, because a
+/// pass replaces a cleared gradient together with its flag. References to other tensors are not held, because the pass
+/// releases these tensors while it runs.
 pub(super) fn leaves_to_switch_off<'py>(given: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = given.py();
     let mut leaves = Vec::new();
@@ -38,7 +39,7 @@ pub(super) fn switch_off(py: Python<'_>, leaves: &[Py<PyAny>]) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether the tensor's `stop_gradient` is on.
+/// True if the tensor's `stop_gradient` is on.
 pub(super) fn is_on(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.getattr(intern!(tensor.py(), "stop_gradient"))?.is_truthy()
 }

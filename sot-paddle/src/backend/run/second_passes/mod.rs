@@ -15,7 +15,7 @@
 //! | `watch`, `pass`, `trial`, `results` | which passes run, what they do, which runs they go through |
 //! | `flow`, `reach`, `carries_other_gradients`, `made`, `histories` | how gradients flow through a graph |
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
-//! | `copies` | runs that `paddle.grad` does not go through, and disturbs |
+//! | `copies` | keeps the scopes of runs that `paddle.grad` copies but does not go through |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
 //! | `unreached`, `gradient_flags` | what `backward` leaves on leaves that no gradient reaches; flags of gradients |
@@ -55,7 +55,8 @@ pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};
 
-/// A function that is called in the place of another one: it is given that function and the arguments.
+/// A function that is called in the place of another one. Its arguments are the original function and the arguments of
+/// the call.
 pub(crate) type Replacement = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
 
 /// Replaces the function `name` of `module` by `instead`.

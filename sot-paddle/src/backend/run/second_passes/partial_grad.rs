@@ -33,7 +33,7 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
                 hold_back(function.py(), &run)?;
                 wanted.push(WantedResult { run, at, place });
             }
-            // A pass for gradients with gradients stops at this result.
+            // With `create_graph`, the pass stops at this result.
             Some(ResultOf::Only(run)) if creates => wanted.push(WantedResult { run, at: 0, place }),
             Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
             Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.carries_other_gradients(at)) => {

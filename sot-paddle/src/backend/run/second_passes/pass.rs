@@ -26,7 +26,7 @@ pub(super) struct Pass {
     pub(super) hooks: Hooks,
 }
 
-/// Whether a pass calls hooks. If gradients are computed several times, only one of the passes calls hooks.
+/// Says whether a pass calls hooks. If gradients are computed several times, only one of the passes calls hooks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hooks {
     Called,
@@ -35,7 +35,7 @@ pub(super) enum Hooks {
     MutedSome,
 }
 
-/// What a pass does with the graph that it goes through.
+/// The treatment of the graph that a pass goes through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PassKind {
     /// Releases the graph.

@@ -54,15 +54,15 @@ pub(crate) struct PastRun {
     is_partial: bool,
     /// The id of the last pass that has gone through the run; 0 if none has.
     pass: AtomicU64,
-    /// The contents of the run's scope, if the scope has been emptied before the first pass
-    /// (`sot._second_passes.SavedAll`, or `None` if the contents could not be held).
+    /// The former contents of the run's scope, if Paddle has emptied the scope before the first pass
+    /// (`sot._second_passes.SavedAll`, or Python's `None` if the contents could not be held).
     emptied: Mutex<Option<Py<PyAny>>>,
     /// What is needed to repeat the run, until a pass releases it. The lock is never held over a call into Python.
     given: Mutex<Option<GivenValues>>,
     /// The results of the program that has filled the scope again. Paddle empties the scope when they are dropped.
     filled: Mutex<Option<Py<PyAny>>>,
-    /// The results of its statements, for each time that they were called. Second gradients reach these tensors
-    /// instead of the results.
+    /// The results of the run's statements, one dict for each time that the statements were called. Second gradients
+    /// reach these tensors instead of the results.
     called: Mutex<Vec<Py<PyDict>>>,
     pub(super) late: LateHooks,
     /// Outputs that were made from its results, if gradients flow through one of them.
@@ -89,7 +89,7 @@ struct GivenValues {
 /// Number of runs that no pass has released.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// True if there are such runs.
+/// True if there are runs that no pass has released.
 pub(super) fn are_alive() -> bool {
     ALIVE.load(Ordering::Relaxed) > 0
 }
@@ -149,8 +149,8 @@ impl PastRun {
     }
 
     /// Watches the passes that reach the results. Before a node runs, Paddle calls the hooks on all of its results,
-    /// whichever of them a pass comes through. Results that no pass reaches are detached from the node, which they would
-    /// keep alive, and become leaves, as in eager mode.
+    /// whichever of them a pass comes through. Results that no pass reaches are detached from the node, which they
+    /// would keep alive, and become leaves, as in eager mode.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         copies::note(&run);
@@ -333,7 +333,8 @@ impl PastRun {
         Ok(())
     }
 
-    /// Returns the contents of the scope for the first pass. `None` if a pass has run, or the scope is already empty.
+    /// Returns references to the contents of the scope, which the first pass needs. `None` if a pass has gone through
+    /// the run, or the scope has been emptied already.
     pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         if self.pass.load(Ordering::Relaxed) != 0 || locked(&self.emptied).is_some() {
             return Ok(None);
@@ -343,7 +344,8 @@ impl PastRun {
         module(py)?.call_method1("hold", (scope,)).map(|held| Some(held.unbind()))
     }
 
-    /// Keeps the former contents of the scope, if it has been emptied since without a pass. True if it has.
+    /// Keeps the contents `held` for the first pass, if Paddle has emptied the scope since [`PastRun::hold`] and no
+    /// pass has gone through the run. Returns whether that is so.
     pub(super) fn take_back(&self, held: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = held.py();
         if self.pass.load(Ordering::Relaxed) != 0 {
@@ -361,7 +363,8 @@ impl PastRun {
         Ok(is_emptied)
     }
 
-    /// Restores the scope to what the run has left in it. Returns `false` if that is impossible.
+    /// Puts the contents that the run left back into the scope, if the scope has been emptied before the first pass.
+    /// Returns `false` if that is impossible.
     fn fill_for_first_pass(&self, py: Python<'_>) -> PyResult<bool> {
         let Some(held) = locked(&self.emptied).take() else { return Ok(true) };
         if held.is_none(py) || self.tenancy.run.load(Ordering::Relaxed) != self.number {
@@ -371,7 +374,7 @@ impl PastRun {
         held.bind(py).call_method0("fill").map(|_| true)
     }
 
-    /// Copies what the statements were given, so that they can be called again.
+    /// Copies the inputs and parameters of the run, so that its statements can be called again.
     pub(super) fn keep_given(&self, py: Python<'_>) -> PyResult<()> {
         let tensors = match locked(&self.given).as_ref() {
             Some(given) if given.kept.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
@@ -386,7 +389,8 @@ impl PastRun {
         Ok(())
     }
 
-    /// True if the scope as the first pass found it gives the next pass the same as eager mode.
+    /// True if the next pass computes the same as in eager mode when the scope has the contents that the first pass
+    /// found.
     fn may_be_filled(&self, py: Python<'_>) -> PyResult<bool> {
         let known = locked(&self.given).as_ref().and_then(|given| {
             let kept = given.kept.as_ref()?.clone_ref(py);
@@ -454,8 +458,8 @@ impl PastRun {
         })
     }
 
-    /// Does `work` with what the program and the statements were given. `None` if the results may differ from those of
-    /// the run.
+    /// Does `work` with the inputs and parameters of the run, in their state at the run. `None` if the results may
+    /// differ from the results of the run.
     fn again(
         &self,
         py: Python<'_>,

@@ -7,7 +7,7 @@ use sot_core::cpython;
 
 use super::module;
 
-/// Whether a program draws random numbers; unknown until it has run.
+/// Remembers whether a program draws random numbers. This is unknown until the program has run.
 #[derive(Debug, Default)]
 pub(crate) struct Random(OnceLock<bool>);
 
