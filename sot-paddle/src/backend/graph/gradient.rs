@@ -1,6 +1,6 @@
 //! Which values of a graph carry gradients. Static mode marks a value by the inputs of its operation alone, eager mode
-//! also by whether the operation has a gradient at all; here the values of a statement are brought in line with eager
-//! mode.
+//! also by whether the operation has a gradient at all; and static mode forgets that grad mode is off where a tensor is
+//! copied. Here the values of a statement are brought in line with eager mode.
 
 use std::collections::HashSet;
 
@@ -60,6 +60,9 @@ impl Settled {
         let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
         if sources.is_empty() {
             return Ok(true); // An input, a parameter, or made trainable on purpose.
+        }
+        if !paddle.grad_enabled(py)? {
+            return Ok(false);
         }
         let name = operation.call_method0(intern!(py, "name"))?;
         // Operations of the `builtin` dialect bundle values for others and pass gradients on.

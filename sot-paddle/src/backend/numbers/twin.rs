@@ -13,6 +13,7 @@ use sot_core::backend::SizesMatter;
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
@@ -22,6 +23,9 @@ const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
 
 /// Operations with a result for each position in a dimension: with an open one Paddle ends the process.
 const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
+
+/// Functions and methods that make them.
+const TAKING_APART: &[&str] = &["unbind", "unstack"];
 
 /// The program with the sizes of this call.
 pub(crate) struct Twin {
@@ -154,6 +158,23 @@ impl Twin {
             }
         }
         Ok(kept)
+    }
+
+    /// Refuses what must not even be tried here, where sizes are open that are made of numbers.
+    pub(crate) fn refuse_to_take_apart(&self, callee: &Bound<'_, PyAny>, given: &Arguments<'_>) -> PyResult<()> {
+        if !scalar::name(callee)?.is_some_and(|name| TAKING_APART.contains(&&*name)) {
+            return Ok(());
+        }
+        for argument in given.positional.iter().chain(given.keywords.iter().flat_map(PyDictMethods::values)) {
+            if !self.paddle.is_value(&argument) {
+                continue;
+            }
+            let sizes: Vec<i64> = argument.getattr(intern!(argument.py(), "shape"))?.extract()?;
+            if sizes.iter().any(|size| *size < 0) {
+                return Err(refused("it takes a dimension apart"));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what must not even be tried in the program.
