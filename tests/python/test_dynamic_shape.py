@@ -784,3 +784,17 @@ def test_the_first_size_keeps_its_translation(differing):
     one, two = fast(first)[1], fast(second)[1]
     assert fast(first)[1] is one and fast(second)[1] is not two
     assert sot.stats().translations == 2
+
+
+@pytest.mark.parametrize("take_apart", [lambda t: t.unbind(0), lambda t: paddle.unstack(t), lambda t: paddle.unbind(t.reshape([2, -1]), 1)])
+def test_a_size_made_of_a_number_is_taken_apart(take_apart, same):
+    """Paddle ends the process where the number is not known."""
+
+    def f(x, k):
+        return take_apart(paddle.ones([k, 2]) * x)[0]
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.to_tensor([1.0, 2.0])
+    for k in (2, 3, 4, 6, 5):
+        same(fast(x, k), f(x, k))
+    assert sot.stats().graphs and not sot.stats().breaks

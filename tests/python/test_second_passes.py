@@ -1528,3 +1528,21 @@ def test_gradients_by_what_was_computed_from_results(first, same, monkeypatch):
     expected = steps(f)
     same(steps(sot.symbolic_translate(f)), expected)
     assert sot.stats().graphs and not sot.stats().graph_errors
+
+
+def test_gradients_are_not_kept_without_grad_mode(as_programs, same):
+    w = paddle.to_tensor([2.0], stop_gradient=False)
+
+    def kept(fn):
+        y, z = fn(paddle.ones([1]))
+        with paddle.no_grad():
+            y.retain_grads()
+        z.backward()
+        return y.grad
+
+    def f(x):
+        y = x * w
+        return y, (y * y).sum()
+
+    assert kept(f) is None and kept(sot.symbolic_translate(f)) is None
+    assert sot.stats().graphs == 1

@@ -308,3 +308,19 @@ def test_the_numbers_of_a_text(check):
         return paddle.where(x > 1, x, mask), paddle.full([2], "nan", "float64"), paddle.full([1], "1.5", dtype="float32")
 
     check(fn, paddle.arange(6, dtype="float32").reshape([2, 3]))
+
+
+def test_copies_without_grad_mode_have_no_gradient(check):
+    """Static mode marks copies as if grad mode were on."""
+    p = paddle.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(2.0))
+
+    def f(x):
+        y = x * p
+        with paddle.no_grad():
+            inside = [y.clone(), paddle.assign(y), p.clone(), y + 1, y.astype("float32")]
+            with paddle.enable_grad():
+                within = [y.clone(), p.clone()]
+            known = [copy.stop_gradient for copy in (*inside, *within)]
+        return inside, within, known, y.clone(), inside[0] * p
+
+    check(f, paddle.ones([2]))

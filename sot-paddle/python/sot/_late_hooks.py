@@ -48,7 +48,8 @@ def watch() -> None:
     @functools.wraps(retain)
     def retain_grads(self: paddle.Tensor) -> Any:
         late = _sot._late_hooks(self)
-        if late is None or self.stop_gradient:
+        # Without grad mode it does nothing.
+        if late is None or self.stop_gradient or not paddle.is_grad_enabled():
             return retain(self)
         late[0].put(late[1], self, functools.partial(_keep, weakref.ref(self)))
 

@@ -1,6 +1,6 @@
 //! Corrects which values of a graph carry gradients. Static mode decides by the inputs of an operation alone. Eager
-//! mode also asks if the operation has a gradient at all. Here the flags of a statement's values are set as eager mode
-//! would.
+//! mode also asks if the operation has a gradient at all, and static mode forgets that grad mode is off where a tensor
+//! is copied. Here the flags of a statement's values are set as eager mode would.
 
 use std::collections::HashSet;
 
@@ -60,6 +60,9 @@ impl CorrectedFlags {
         let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
         if sources.is_empty() {
             return Ok(true); // An input, a parameter, or made trainable on purpose.
+        }
+        if !paddle.grad_enabled(py)? {
+            return Ok(false);
         }
         let name = operation.call_method0(intern!(py, "name"))?;
         // Operations of the `builtin` dialect bundle values for others and pass gradients on.

@@ -14,6 +14,7 @@ use sot_core::backend::SizesMatter;
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
@@ -23,6 +24,9 @@ const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
 
 /// Operations with one result for each index of a dimension. If the dimension is open, Paddle ends the process.
 const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
+
+/// Functions and methods that split a tensor into one result for each index of a dimension.
+const TAKING_APART: &[&str] = &["unbind", "unstack"];
 
 /// The twin: a program that is built with the sizes of this call.
 pub(crate) struct Twin {
@@ -155,6 +159,24 @@ impl Twin {
             }
         }
         Ok(kept)
+    }
+
+    /// Refuses to split a tensor along a dimension whose open size is computed from numbers: the number of results would
+    /// be unknown, and Paddle would end the process.
+    pub(crate) fn refuse_to_take_apart(&self, callee: &Bound<'_, PyAny>, given: &Arguments<'_>) -> PyResult<()> {
+        if !scalar::name(callee)?.is_some_and(|name| TAKING_APART.contains(&&*name)) {
+            return Ok(());
+        }
+        for argument in given.positional.iter().chain(given.keywords.iter().flat_map(PyDictMethods::values)) {
+            if !self.paddle.is_value(&argument) {
+                continue;
+            }
+            let sizes: Vec<i64> = argument.getattr(intern!(argument.py(), "shape"))?.extract()?;
+            if sizes.iter().any(|size| *size < 0) {
+                return Err(refused("it takes a dimension apart"));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses operations that must not even be built in the program, because Paddle would end the process.

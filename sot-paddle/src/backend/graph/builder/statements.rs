@@ -119,6 +119,7 @@ impl PaddleBuilder {
         if let (Some(original), Some(twin)) = (kwargs, &given.keywords) {
             self.numbers.note_alike(&self.paddle, original.as_any(), twin.as_any())?;
         }
+        twin.refuse_to_take_apart(callee, &given)?;
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
         // If this fails with open numbers, it may succeed with the numbers themselves.
