@@ -158,8 +158,10 @@ fn call_back_if_due(py: Python<'_>) {
 
 fn call_back(py: Python<'_>) {
     let told = lock(&NOW).as_mut().map(|now| {
-        (now.called, now.was_called) = (Instant::now(), true);
-        (now.function.clone(), now.phase, now.statements, now.start.elapsed().as_secs_f64())
+        let called = Instant::now();
+        (now.called, now.was_called) = (called, true);
+        // The time that callbacks are told is the one that the next call waits from.
+        (now.function.clone(), now.phase, now.statements, called.duration_since(now.start).as_secs_f64())
     });
     let Some(told) = told else { return };
     let callbacks: Vec<Callback> =
