@@ -6,19 +6,22 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
-use pyo3::intern;
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCode, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sot_core::backend::{CallKind, ObjectTest, TestKey};
-use sot_core::bytecode::Names;
 use sot_core::cpython::{self, Place, Recorder, RefusedCode, Snapshot};
-use sot_core::{forgetting, opcode};
+use sot_core::forgetting;
 
-use crate::backend::calls::origin::{self, Value};
+use crate::backend::calls::origin;
 use crate::backend::calls::originals;
 use crate::backend::paddle::Paddle;
+
+mod scan;
+mod search;
+
+use search::{may_be_called, own_module, Search};
 
 /// Foundations by the address of the callee, which the foundation keeps alive.
 #[derive(Default)]
@@ -126,9 +129,6 @@ pub(crate) fn watch_functions(py: Python<'_>) {
         }
     });
 }
-
-/// Builtins that call a special method of tensors.
-const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
 
 /// Returns the foundation of a function, or of a property or method.
 pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyResult<Arc<Foundation>> {
@@ -403,220 +403,6 @@ impl ObjectTest for FoundationTest {
     }
 }
 
-/// A search for the names that code may look up.
-struct Search<'a, 'py> {
-    /// The type of tensors, or of values of a program.
-    tensor: &'a Bound<'py, PyType>,
-    /// The layer class whose methods call each other, if the search is for a layer.
-    class: Option<&'a Bound<'py, PyType>>,
-    seen: FxHashSet<usize>,
-    todo: Vec<Bound<'py, PyFunction>>,
-    places: Vec<LookedUpNames>,
-    /// Index in `places` of a namespace or class, by its address.
-    by_address: FxHashMap<usize, usize>,
-    /// Results of lookups, by the address of the namespace or class and the address of the interned name.
-    looked_up: FxHashMap<(usize, usize), Option<Bound<'py, PyAny>>>,
-    replaced: Vec<ReplacedName>,
-}
-
-impl<'a, 'py> Search<'a, 'py> {
-    fn new(tensor: &'a Bound<'py, PyType>, class: Option<&'a Bound<'py, PyType>>) -> Self {
-        Search {
-            tensor,
-            class,
-            seen: FxHashSet::default(),
-            todo: Vec::new(),
-            places: Vec::new(),
-            by_address: FxHashMap::default(),
-            looked_up: FxHashMap::default(),
-            replaced: Vec::new(),
-        }
-    }
-
-    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
-        self.value(value)?;
-        self.finish()
-    }
-
-    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
-        for name in ["__call__", "forward"] {
-            self.entry_of(class, &cpython::interned(class.py(), name))?;
-        }
-        self.finish()
-    }
-
-    fn finish(mut self) -> PyResult<(Vec<LookedUpNames>, Vec<ReplacedName>)> {
-        while let Some(function) = self.todo.pop() {
-            self.scan(&function)?;
-        }
-        Ok((self.places, self.replaced))
-    }
-
-    /// Continues the search in a value, if it is Python code.
-    fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        if !self.seen.insert(value.as_ptr() as usize) {
-            return Ok(());
-        }
-        match origin::value_of(value)? {
-            Value::Function(function) => {
-                functions().insert(function.as_ptr() as usize);
-                for enclosed in origin::enclosed(&function)? {
-                    self.value(&enclosed)?;
-                }
-                self.todo.push(function);
-            }
-            Value::Holder(held) => {
-                for held in held {
-                    self.value(&held)?;
-                }
-            }
-            Value::Other => {}
-        }
-        Ok(())
-    }
-
-    fn scan(&mut self, function: &Bound<'py, PyFunction>) -> PyResult<()> {
-        let py = function.py();
-        let Ok(globals) = function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>() else { return Ok(()) };
-        let scanned = scanned(&cpython::function_code(function))?;
-        let mut modules = Vec::new();
-        for name in &scanned.globals {
-            modules.extend(self.entry_in(&globals, name.bind(py))?.map_or(Ok(None), |value| own_module(&value))?);
-        }
-        for name in scanned.others.iter().map(|name| name.bind(py)) {
-            match self.entry_in(&globals, name)? {
-                Some(value) => modules.extend(own_module(&value)?),
-                None => modules.extend(imported(name)?),
-            }
-            self.entry_of(self.tensor, name)?;
-            if let Some(class) = self.class {
-                self.entry_of(class, name)?;
-            }
-        }
-        self.search_modules(modules, &scanned.others)?;
-        for method in &scanned.methods {
-            self.entry_of(self.tensor, method.bind(py))?;
-        }
-        Ok(())
-    }
-
-    /// Looks up all of the names in each of the modules, and in modules found in this way, because `a.b.c` may be any
-    /// chain of these names.
-    fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Py<PyString>]) -> PyResult<()> {
-        let mut known: FxHashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
-        let mut todo = modules;
-        while let Some(module) = todo.pop() {
-            let namespace = module.dict();
-            for name in names.iter().map(|name| name.bind(module.py())) {
-                let Some(value) = self.entry_in(&namespace, name)? else { continue };
-                todo.extend(own_module(&value)?.filter(|found| known.insert(found.as_ptr() as usize)));
-            }
-        }
-        Ok(())
-    }
-
-    fn entry_in(
-        &mut self,
-        namespace: &Bound<'py, PyDict>,
-        name: &Bound<'py, PyString>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let key = (namespace.as_ptr() as usize, name.as_ptr() as usize);
-        if let Some(known) = self.looked_up.get(&key) {
-            return Ok(known.clone());
-        }
-        let found = cpython::dict_get(namespace, name.as_any());
-        self.looked_up.insert(key, found.clone());
-        if let Some(value) = &found {
-            self.entry(namespace.as_any(), || NameHolder::Namespace(namespace.clone().unbind()), name, value)?;
-        }
-        Ok(found)
-    }
-
-    fn entry_of(&mut self, class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<()> {
-        let key = (class.as_ptr() as usize, name.as_ptr() as usize);
-        if self.looked_up.contains_key(&key) {
-            return Ok(());
-        }
-        let found = cpython::type_lookup(class, name);
-        self.looked_up.insert(key, found.clone());
-        let Some(value) = found else { return Ok(()) };
-        self.entry(class.as_any(), || NameHolder::Class(class.clone().unbind()), name, &value)
-    }
-
-    fn entry(
-        &mut self,
-        holder: &Bound<'py, PyAny>,
-        make: impl FnOnce() -> NameHolder,
-        name: &Bound<'py, PyString>,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
-        if !may_be_called(value) {
-            return Ok(());
-        }
-        let places = &mut self.places;
-        let at = *self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
-            places.push(LookedUpNames { holder: make(), entries: Vec::new() });
-            places.len() - 1
-        });
-        let entry = LookedUpName {
-            name: name.clone().unbind(),
-            was: value.clone().unbind(),
-            is_instance: origin::is_instance(value)?,
-        };
-        self.places[at].entries.push(entry);
-        if origin::is_own(value)? {
-            self.value(value)?;
-        } else {
-            self.replaced.push(ReplacedName { name: name.to_string(), by: value.clone().unbind() });
-        }
-        Ok(())
-    }
-}
-
-/// The names that a code object, and the code objects among its constants, may look up. No list has a name twice.
-struct Scanned {
-    /// Keeps the code object alive, because its address is the key in the cache.
-    _code: Py<PyCode>,
-    /// Names that are looked up among globals, then among builtins.
-    globals: Vec<Py<PyString>>,
-    /// Other names: of attributes, methods and imported modules.
-    others: Vec<Py<PyString>>,
-    /// Special methods of tensors that operators and builtins call.
-    methods: Vec<Py<PyString>>,
-}
-
-/// Returns the names that the code may look up. Each code object is scanned once, because most foundations contain the
-/// same code.
-fn scanned(code: &Bound<'_, PyCode>) -> PyResult<Arc<Scanned>> {
-    static SCANNED: LazyLock<Mutex<FxHashMap<usize, Arc<Scanned>>>> = LazyLock::new(Mutex::default);
-    let known = || SCANNED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = code.as_ptr() as usize;
-    if let Some(scanned) = known().get(&key) {
-        return Ok(Arc::clone(scanned));
-    }
-    let py = code.py();
-    let names = Names::of(code).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    let mut methods = Vec::new();
-    scan_operators(code, &mut methods)?;
-    let asking = |name: &Bound<'_, PyString>| ASKING.iter().find(|(asking, _)| *name == *asking);
-    methods.extend(names.globals.iter().filter_map(asking).map(|(_, method)| *method));
-    let methods = methods.into_iter().map(|method| cpython::interned(py, method)).collect();
-    let scanned = Arc::new(Scanned {
-        _code: code.clone().unbind(),
-        globals: each_once(names.globals),
-        others: each_once(names.others),
-        methods: each_once(methods),
-    });
-    let before = known().insert(key, Arc::clone(&scanned));
-    drop(before);
-    Ok(scanned)
-}
-
-fn each_once(names: Vec<Bound<'_, PyString>>) -> Vec<Py<PyString>> {
-    let mut seen = FxHashSet::default();
-    names.into_iter().filter(|name| seen.insert(name.as_ptr() as usize)).map(Bound::unbind).collect()
-}
-
 /// Returns the code that runs first when a replacement is used; `None` if some replacement does not run Python code
 /// first.
 fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a ReplacedName>) -> PyResult<Option<RefusedCode>> {
@@ -631,44 +417,4 @@ fn code_of_all<'a>(py: Python<'_>, replaced: impl Iterator<Item = &'a ReplacedNa
         }
     }
     Ok(Some(found))
-}
-
-/// True if a replacement of the value might run other code.
-fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
-    value.is_callable()
-        || value.cast::<PyModule>().is_ok()
-        || matches!(
-            &*cpython::builtin_type_name(value),
-            "property" | "staticmethod" | "classmethod" | "getset_descriptor" | "member_descriptor"
-        )
-}
-
-/// Returns the value if it is a module of Paddle's.
-fn own_module<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyModule>>> {
-    let Ok(module) = value.cast::<PyModule>() else { return Ok(None) };
-    let Ok(name) = module.name() else { return Ok(None) };
-    let name = name.to_str()?;
-    Ok((name == "paddle" || name.starts_with("paddle.")).then(|| module.clone()))
-}
-
-/// Returns the module of Paddle's that code imports under this name when it runs.
-fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyModule>>> {
-    if !name.to_str()?.starts_with("paddle") {
-        return Ok(None);
-    }
-    let modules = cpython::import(name.py(), "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
-}
-
-/// Collects the special methods that the operators in the code, and in code objects among its constants, call.
-fn scan_operators(code: &Bound<'_, PyCode>, methods: &mut Vec<&'static str>) -> PyResult<()> {
-    let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
-    let opcodes: FxHashSet<u8> = bytes.as_bytes().iter().step_by(2).copied().collect();
-    methods.extend(opcodes.into_iter().flat_map(|opcode| opcode::describe(opcode).asks));
-    for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {
-        if let Ok(inner) = constant.cast::<PyCode>() {
-            scan_operators(inner, methods)?;
-        }
-    }
-    Ok(())
 }
