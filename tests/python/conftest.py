@@ -1,5 +1,6 @@
 """Fixtures of the tests with real Paddle: a clean tracer for each test, and comparison with eager mode."""
 
+import gc
 import logging
 import os
 
@@ -34,6 +35,12 @@ def verified(request):
     logging.getLogger("sot.verify").removeHandler(handler)
     if told and not request.node.get_closest_marker("differs"):
         pytest.fail("\n".join(told))
+
+
+def pytest_collection_finish():
+    """Leave what has been imported out of garbage collections: tests that collect would look through all of Paddle each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -365,7 +365,7 @@ def observe(program, make, observer):
 
 
 # How many programs of each place a sample has.
-A_PLACE = 10
+A_PLACE = 60
 
 ALL = [
     (make, drop, observer, around, frame)
@@ -400,6 +400,13 @@ def differences(programs):
         translated = observe(sot.symbolic_translate(program), make, observer)
         if translated != eager:
             yield f"{make.__name__} {observer.__name__}\n{text}eager mode: {eager}\ntranslated: {translated}\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_else_is_collected():
+    """Collections look at the objects of the test only, and not at those that earlier tests have left."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.mark.alone("verify mode holds what a call reaches until it has been compared")
