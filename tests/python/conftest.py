@@ -38,7 +38,7 @@ def verified(request):
 
 
 def pytest_collection_finish():
-    """Leave what has been imported out of garbage collections: tests that collect would look through all of Paddle each time."""
+    """Exclude imported objects from garbage collection, so that tests that collect do not visit all of Paddle."""
     gc.collect()
     gc.freeze()
 

@@ -404,7 +404,7 @@ def differences(programs):
 
 @pytest.fixture(autouse=True)
 def nothing_else_is_collected():
-    """Collections look at the objects of the test only, and not at those that earlier tests have left."""
+    """Exclude the objects that earlier tests have left from garbage collection, which is slow otherwise."""
     gc.collect()
     gc.freeze()
 

@@ -1,5 +1,5 @@
-//! Puts the extension and its Python package into an environment: as the wheel that users get, or as cargo builds it for
-//! the Rust tests, so that nothing is compiled twice.
+//! Puts the extension and its Python package into an environment: as the wheel that users get, or as cargo builds it
+//! for the Rust tests, so that nothing is compiled twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -59,7 +59,7 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
 }
 
 /// Tests one interpreter. Returns the cells of its row: build, Rust tests, Python tests.
-fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
+fn test_one(python: &Interpreter, kind: Build, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
     let venv = match Venv::prepare(python) {
@@ -72,7 +72,7 @@ fn test_one(python: &Interpreter, way: Build, options: &Options) -> Vec<Cell> {
     if options.only == Some(Half::Rust) {
         return vec![left_out(), rust_cell(&venv, openly, &options.passed_on), left_out()];
     }
-    let taken = match venv.install_extension(way) {
+    let taken = match venv.install_extension(kind) {
         Ok(taken) => taken,
         Err(failure) => {
             eprintln!("{failure}");

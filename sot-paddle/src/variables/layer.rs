@@ -222,7 +222,7 @@ impl LayerVariable {
         let name = cpython::type_name(&layer.get_type());
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
-        if !reads.stand() {
+        if !reads.is_unchanged() {
             // Some layers set an attribute at their first call. Layers that the trace calls later may do so, too.
             cx.graph.is_stale = true;
         }

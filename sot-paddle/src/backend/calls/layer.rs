@@ -173,7 +173,7 @@ impl<'py> Stores<'py> {
 impl LayerReads<'_> {
     /// True if the layer still has these values under these names, and its stores still have the same numbers of
     /// entries. The forward may have set an attribute otherwise.
-    pub(crate) fn stand(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         let is_same = |(name, value): &(_, Bound<'_, PyAny>)| self.stores.get(name).is_some_and(|now| now.is(value));
         self.stores.sizes().eq(self.sizes.iter().copied()) && self.found.iter().all(is_same)
     }

@@ -161,8 +161,8 @@ impl Twin {
         Ok(kept)
     }
 
-    /// Refuses to split a tensor along a dimension whose open size is computed from numbers: the number of results would
-    /// be unknown, and Paddle would end the process.
+    /// Refuses to split a tensor along a dimension whose open size is computed from numbers: the number of results
+    /// would be unknown, and Paddle would end the process.
     pub(crate) fn refuse_to_take_apart(&self, callee: &Bound<'_, PyAny>, given: &Arguments<'_>) -> PyResult<()> {
         if !scalar::name(callee)?.is_some_and(|name| TAKING_APART.contains(&&*name)) {
             return Ok(());

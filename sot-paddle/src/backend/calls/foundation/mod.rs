@@ -61,7 +61,7 @@ struct PartMemory {
 
 /// Maximum number of snapshots of one part: [`PartMemory::times`]. A part that has changed more often is looked up from
 /// then on: lookups cost less than a new snapshot after each change.
-const MOST_NOTED: u8 = 4;
+const MAX_SNAPSHOTS_OF_PART: u8 = 4;
 
 /// One snapshot that covers several parts.
 struct WholeSnapshot {
@@ -316,7 +316,7 @@ impl Foundation {
         if !untold.iter().all(|at| self.parts[*at].stands(py)) {
             return None;
         }
-        let is_worth_noting = |at: &&usize| memory[**at].times < MOST_NOTED;
+        let is_worth_noting = |at: &&usize| memory[**at].times < MAX_SNAPSHOTS_OF_PART;
         let noted: Vec<usize> = untold.iter().filter(is_worth_noting).copied().collect();
         if !noted.is_empty() && cpython::blind_spot().is_none() {
             let mut renewed = memory.to_vec();

@@ -66,8 +66,8 @@ impl PaddleBuilder {
         Ok((planned, parameters.tensors))
     }
 
-    /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input that has
-    /// this value at the end.
+    /// Adds the values that inputs get by writes to the program's results. Each of them leaves the graph as the input
+    /// that has this value at the end.
     fn plan_writes(&self, known: &mut KnownValues, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
         let py = results.py();
         let mut writes = Vec::new();
