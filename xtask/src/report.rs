@@ -12,6 +12,8 @@ pub(crate) enum Cell {
     Failed {
         counts: String,
         taken: Duration,
+        /// The names of the tests that failed, each with the reason where the test runner tells it in one line.
+        tests: Vec<String>,
     },
     /// The step was not run, for this reason.
     Skipped(String),
@@ -19,7 +21,7 @@ pub(crate) enum Cell {
 
 impl Cell {
     pub(crate) fn failed_at_once() -> Cell {
-        Cell::Failed { counts: String::new(), taken: Duration::ZERO }
+        Cell::Failed { counts: String::new(), taken: Duration::ZERO, tests: Vec::new() }
     }
 
     pub(crate) fn is_failure(&self) -> bool {
@@ -29,7 +31,7 @@ impl Cell {
     fn text(&self) -> String {
         match self {
             Cell::Passed { counts, taken } => spaced(&[counts, &seconds(*taken)]),
-            Cell::Failed { counts, taken } => spaced(&["FAILED", counts, &seconds(*taken)]),
+            Cell::Failed { counts, taken, .. } => spaced(&["FAILED", counts, &seconds(*taken)]),
             Cell::Skipped(why) => why.clone(),
         }
     }
@@ -64,6 +66,18 @@ impl Report {
         self.rows.iter().filter(|(_, cells)| cells.iter().any(Cell::is_failure)).count()
     }
 
+    /// Lists the tests that failed, each after its interpreter.
+    pub(crate) fn failed_tests(&self) -> Vec<String> {
+        let named = |(python, cells): &(String, Vec<Cell>)| {
+            let tests = cells.iter().flat_map(|cell| match cell {
+                Cell::Failed { tests, .. } => tests.as_slice(),
+                _ => &[],
+            });
+            tests.map(|test| format!("{python}: {test}")).collect::<Vec<_>>()
+        };
+        self.rows.iter().flat_map(named).collect()
+    }
+
     /// Returns the table with aligned columns.
     pub(crate) fn text(&self) -> String {
         let body = self.rows.iter().map(|(python, cells)| {
@@ -95,5 +109,19 @@ mod tests {
                         3.8     1.5 s         3 passed 1.5 s\n\
                         3.12    FAILED 0.0 s  not built";
         assert_eq!(report.text(), expected);
+    }
+
+    #[test]
+    fn failed_tests_are_listed_after_their_interpreter() {
+        let mut report = Report::new(&["tests"]);
+        let failed = |tests: &[&str]| Cell::Failed {
+            counts: String::new(),
+            taken: Duration::ZERO,
+            tests: tests.iter().map(|&test| test.to_owned()).collect(),
+        };
+        report.add("3.8".to_owned(), vec![failed(&["a", "b"])]);
+        report.add("3.9".to_owned(), vec![Cell::Skipped("not built".to_owned())]);
+        report.add("3.10".to_owned(), vec![failed(&["a"])]);
+        assert_eq!(report.failed_tests(), ["3.8: a", "3.8: b", "3.10: a"]);
     }
 }

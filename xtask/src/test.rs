@@ -41,6 +41,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     println!("\n{}", report.text());
+    let failed = report.failed_tests();
+    if !failed.is_empty() {
+        println!("\nFailed tests:\n  {}", failed.join("\n  "));
+    }
     conclude(&found.missing, report.failures(), options)?;
     site.map_err(|failure| format!("The site of the documentation cannot be built:\n{failure}"))
 }
@@ -104,7 +108,7 @@ fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>,
         return Cell::Skipped("no shared libpython".to_owned());
     };
     tests.args(["--workspace", "--exclude", "xtask", "--no-fail-fast"]);
-    cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts)
+    cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts, cargo_failures)
 }
 
 fn python_tests(venv: &Venv, options: &Options) -> Cell {
@@ -120,17 +124,18 @@ fn python_tests(venv: &Venv, options: &Options) -> Cell {
     }
     // In verify mode a test takes at least twice as long, so there is no time limit.
     let limit = if options.verify { Duration::MAX } else { LIMIT };
-    cell(openly_for(&format!("{} Python tests", venv.base.minor), &mut pytest, limit), pytest_counts)
+    let run = openly_for(&format!("{} Python tests", venv.base.minor), &mut pytest, limit);
+    cell(run, pytest_counts, pytest_failures)
 }
 
-fn cell(run: Result<Shown, Failure>, count: fn(&[String]) -> String) -> Cell {
+fn cell(run: Result<Shown, Failure>, count: fn(&[String]) -> String, failures: fn(&[String]) -> Vec<String>) -> Cell {
     match run {
         Ok(run) => {
             let (counts, taken) = (count(&run.lines), run.taken);
             if run.status.success() {
                 Cell::Passed { counts, taken }
             } else {
-                Cell::Failed { counts, taken }
+                Cell::Failed { counts, taken, tests: failures(&run.lines) }
             }
         }
         Err(failure) => {
@@ -155,6 +160,19 @@ fn pytest_counts(lines: &[String]) -> String {
         return "no tests".to_owned();
     };
     counts_text(&words.map(|word| (number_before(line, word), word)))
+}
+
+/// Reads the names out of cargo's lines `test NAME ... FAILED`.
+fn cargo_failures(lines: &[String]) -> Vec<String> {
+    let name = |line: &String| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.trim_end().to_owned());
+    lines.iter().filter_map(name).collect()
+}
+
+/// Reads pytest's summary lines `FAILED NAME - REASON` and `ERROR NAME - REASON`.
+fn pytest_failures(lines: &[String]) -> Vec<String> {
+    let of_a_test = |line: &&String| line.starts_with("FAILED ") || line.starts_with("ERROR ");
+    let named = |line: &String| line.split_once(' ').map(|(_, test)| test.to_owned());
+    lines.iter().filter(of_a_test).filter_map(named).collect()
 }
 
 /// Returns the number before `word` in `line`; 0 if there is none.
@@ -187,12 +205,17 @@ mod tests {
                       test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
         assert_eq!(cargo_counts(&lines(output)), "5 passed, 1 failed, 1 ignored");
         assert_eq!(cargo_counts(&[]), "no tests");
+        assert_eq!(cargo_failures(&lines("test a::b   ... FAILED\ntest c ... ok\n")), ["a::b"]);
     }
 
     #[test]
     fn the_summary_of_pytest_is_read() {
         let output = "tests/test_a.py ...\n==== 1 failed, 20 passed, 2 errors in 4.20s ====";
         assert_eq!(pytest_counts(&lines(output)), "20 passed, 1 failed, 2 error");
+        assert_eq!(
+            pytest_failures(&lines("FAILED a.py::b[c d] - E: no\nerrors\nERROR d.py")),
+            ["a.py::b[c d] - E: no", "d.py"]
+        );
         assert_eq!(pytest_counts(&lines("12 passed in 0.1s")), "12 passed");
         assert_eq!(pytest_counts(&lines("no tests ran in 0.01s")), "no tests");
     }
