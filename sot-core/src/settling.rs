@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
 
@@ -80,7 +81,7 @@ impl Settling {
 
     /// Notes the account of code that was inlined in a translation.
     pub fn note_followed(&self, account: &Arc<Settling>) {
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.followed.lock();
         if !followed.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(account))) {
             followed.push(Arc::downgrade(account));
         }
@@ -89,7 +90,7 @@ impl Settling {
     /// Notes that the code needs ever new translations. The reason may lie in the code that was inlined, so that gets
     /// fewer free translations, too.
     pub fn mark_inlined_as_unstable(&self) {
-        let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = self.followed.lock();
         for account in
             followed.iter().filter_map(Weak::upgrade).filter(|account| !std::ptr::eq(Arc::as_ptr(account), self))
         {
@@ -143,7 +144,7 @@ pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<A
     }
     code.getattr("co_firstlineno")?.extract::<u32>()?.hash(&mut hasher);
     code.getattr("co_code")?.cast::<PyBytes>()?.as_bytes().hash(&mut hasher);
-    let mut accounts = ACCOUNTS_BY_SOURCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut accounts = ACCOUNTS_BY_SOURCE.lock();
     let accounts = accounts.get_or_insert_with(AccountsBySource::default);
     if accounts.generation != generation || accounts.known.len() > MAX_ACCOUNTS_BY_SOURCE {
         *accounts = AccountsBySource { generation, known: HashMap::new() };

@@ -8,7 +8,7 @@ mod sizes;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
@@ -34,6 +34,7 @@ pub use marks::{
     leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
     RequestOptions,
 };
+use parking_lot::{Mutex, MutexGuard};
 pub use profile::{LoopTranslations, Profile, ShortLived};
 pub use sizes::OpenSizes;
 
@@ -126,7 +127,7 @@ impl CodeCache {
     }
 
     fn lock_resume(&self) -> MutexGuard<'_, HashMap<ResumeKey, Py<PyAny>>> {
-        self.resume.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.resume.lock()
     }
 
     /// Marks the code as that of a resume function, and requests its translation.
@@ -147,7 +148,7 @@ impl CodeCache {
 
     fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<CacheEntry>>>> {
         // A panic during the replacement of the list leaves the old list, which is still valid.
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Returns the first entry whose guards hold. If the code must become one graph, entries that leave part of the
@@ -218,7 +219,7 @@ impl CodeCache {
     }
 
     fn lock_settling(&self) -> MutexGuard<'_, Option<Arc<Settling>>> {
-        self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.settling.lock()
     }
 
     /// Number of entries that do not fit this frame because of an object of which a program has few, such as a model,
@@ -258,12 +259,12 @@ impl CodeCache {
 
     /// Returns what calls and translations of the code have shown of its loops and differing values.
     pub fn profile(&self) -> MutexGuard<'_, Profile> {
-        self.profile.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.profile.lock()
     }
 
     /// Returns the facts about the sizes of the code's tensors.
     pub fn sizes(&self) -> MutexGuard<'_, OpenSizes> {
-        self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.sizes.lock()
     }
 
     /// Returns the sizes that the next translation is to leave open. `differing` are the sizes that had another value
