@@ -84,7 +84,7 @@ impl Variable for ConstantVariable {
     fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
         let value = self.value.bind(cx.py).clone();
         if let Ok(count) = value.len() {
-            cx.patience.refuse_many(count)?;
+            cx.limits.refuse_many(count)?;
         }
         match value.try_iter() {
             Ok(items) => {

@@ -151,7 +151,7 @@ fn make_entry<'py>(
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(cx, result, reason)?;
-    let steps = cx.patience.steps();
+    let steps = cx.limits.steps();
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();

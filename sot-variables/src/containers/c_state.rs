@@ -60,10 +60,10 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     }
 }
 
-/// Charges the trace's patience for the memory and time of a copy.
+/// Counts the memory and time of a copy towards the limits of the trace.
 fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = object.call_method0("__sizeof__")?.extract()?;
-    cx.patience.charge_memory(bytes);
+    cx.limits.charge_memory(bytes);
     Ok(())
 }
 

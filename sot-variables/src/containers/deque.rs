@@ -337,7 +337,7 @@ impl DequeVariable {
     }
 
     fn replace(self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
-        cx.patience.charge(self.items.len());
+        cx.limits.charge(self.items.len());
         cx.vars.set(deque, Rc::new(self));
         cx.effects.record(Effect::Contents { container: deque });
     }

@@ -67,7 +67,7 @@ fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
 /// Replaces the items of a list, and records the side effect.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
     let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.patience.charge(items.len());
+    cx.limits.charge(items.len());
     cx.vars.set(list, Rc::new(ListVariable { items, object }));
     cx.effects.record(Effect::Contents { container: list });
     Ok(())

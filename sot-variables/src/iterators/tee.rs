@@ -75,7 +75,7 @@ impl IteratorState for Tee {
         let item = match items.0.taken.get(self.position) {
             Some(&item) => Some(item),
             None => {
-                cx.patience.charge(items.0.taken.len());
+                cx.limits.charge(items.0.taken.len());
                 let (before, mut items) = (cx.vars.get(self.items), items.0.clone());
                 let item = items.advance(cx)?;
                 if !Rc::ptr_eq(&before, &cx.vars.get(self.items)) {

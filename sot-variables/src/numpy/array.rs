@@ -113,9 +113,9 @@ pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Boun
     cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
 }
 
-/// Charges the trace's patience for copying an array, as if for instructions.
+/// Counts the copy of an array towards the limits of the trace, as if it took instructions.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-    cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
+    cx.limits.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())
 }
 

@@ -104,12 +104,12 @@ impl<'py> OpcodeExecutor<'py> {
         let payload = self.see(callable)?;
         // Before registrations are looked up, because a registration may make a further call.
         self.refuse_full_stack()?;
-        if self.patience.nesting == MAX_NESTED {
+        if self.limits.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        self.patience.nesting += 1;
+        self.limits.nesting += 1;
         let result = self.call_seen(callable, &payload, args);
-        self.patience.nesting -= 1;
+        self.limits.nesting -= 1;
         result
     }
 

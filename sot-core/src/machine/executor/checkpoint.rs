@@ -192,7 +192,7 @@ impl BreakPoint {
 impl OpcodeExecutor<'_> {
     /// Takes the checkpoint of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
-        let marks = (self.marks(), self.patience.steps());
+        let marks = (self.marks(), self.limits.steps());
         self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
     }
 
@@ -298,7 +298,7 @@ pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId
 pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
     let (present, running) = (cx.marks(), cx.stack.len() - 1);
     let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
-    let is_long = cx.patience.steps() - call.instructions >= instructions;
+    let is_long = cx.limits.steps() - call.instructions >= instructions;
     let mut reason = Reason::new(ReasonId::TraceTooLong, text);
     reason.stack = cx.stack.locations();
     is_long.then(|| Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))

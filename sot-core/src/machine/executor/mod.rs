@@ -15,25 +15,25 @@ mod history;
 mod in_place;
 mod inline;
 pub(crate) mod lasting;
+mod limits;
 mod load_store;
 mod met;
 mod misfit;
 pub mod object_model;
 mod observable;
 mod operators;
-mod patience;
 mod raised;
 mod refused;
 mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
+mod source_record;
 mod stack;
 mod statements;
 mod stores;
 mod switches;
 mod traceback;
-mod trail;
 mod unwinding;
 pub mod warnings;
 mod watched;
@@ -54,7 +54,7 @@ use crate::machine::opcode::{self, AtBreak, Next, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
 use crate::policy;
-use crate::report::{self, Trail};
+use crate::report::{self, SourceRecord};
 use crate::side_effects::SideEffects;
 use crate::tracker::Trackers;
 
@@ -71,8 +71,8 @@ pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
+pub use limits::TraceLimits;
 pub use met::Met;
-pub use patience::Patience;
 pub use raised::Raised;
 pub(crate) use refused::{Refusals, Refused};
 pub use stack::FrameStack;
@@ -94,7 +94,7 @@ pub enum Exit {
 /// What is kept for reports and observers.
 pub(crate) struct Observed {
     /// The lines and places of the simulation for reports, if the user asked for details.
-    pub(crate) trail: Option<Trail>,
+    pub(crate) source: Option<SourceRecord>,
     /// How much observers have been told of.
     pub(crate) told: ObserverProgress,
 }
@@ -138,7 +138,7 @@ pub struct OpcodeExecutor<'py> {
     /// The claim about the present instruction.
     pub claims: Claims,
     /// The limits of the trace.
-    pub patience: Patience,
+    pub limits: TraceLimits,
     /// Records for reports and observers.
     pub(crate) observed: Observed,
 }
@@ -169,7 +169,7 @@ impl<'py> OpcodeExecutor<'py> {
             graph: FunctionGraph::new(py, &*runtime.backend),
             sizes: std::mem::take(&mut history.sizes),
             checkpoints: Checkpoints::new(history.planned.take()),
-            patience: Patience::new(history.effort, history.gave_way),
+            limits: TraceLimits::new(history.effort, history.gave_way),
             history,
             learnt: Learnt::default(),
             statement: StatementInProgress::default(),
@@ -181,7 +181,10 @@ impl<'py> OpcodeExecutor<'py> {
             raised: Raised::default(),
             watched_drops: WatchedDrops::default(),
             claims: Claims::default(),
-            observed: Observed { trail: report::has_details().then(Trail::default), told: ObserverProgress::default() },
+            observed: Observed {
+                source: report::has_details().then(SourceRecord::default),
+                told: ObserverProgress::default(),
+            },
         })
     }
 
@@ -247,7 +250,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn step(&mut self) -> Flow<Next> {
         self.claims.clear();
-        patience::count_step(self)?;
+        limits::count_step(self)?;
         let frame = self.stack.frame_mut();
         let at = frame.pc;
         let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
@@ -256,8 +259,8 @@ impl<'py> OpcodeExecutor<'py> {
         let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
         frame.at = at;
         frame.pc = Label(at.0 + 1);
-        if self.observed.trail.is_some() {
-            trail::note_line(self);
+        if self.observed.source.is_some() {
+            source_record::note_line(self);
         }
         if log::enabled(log::TRACE) {
             log_step(self, &operand);

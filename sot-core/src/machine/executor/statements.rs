@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 
-use super::{in_place, object_model, trail, CallArgs, OpcodeExecutor, Refused};
+use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Refused};
 use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
@@ -185,8 +185,9 @@ impl<'py> OpcodeExecutor<'py> {
             kwargs: keyword_texts,
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
-        if let Some(place) = trail::place_of_statement(self) {
-            let object = if matches!(kind, CallKind::Object(_)) { trail::path_of_object(self, callee) } else { None };
+        if let Some(place) = source_record::place_of_statement(self) {
+            let object =
+                if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(self, callee) } else { None };
             self.graph.note_place(StatementPlace { place, object });
         }
         if self.graph.writes_outside() && !self.graph.can_be_called() {

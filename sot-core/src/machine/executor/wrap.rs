@@ -285,17 +285,17 @@ impl<'py> OpcodeExecutor<'py> {
     /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.is_constant(object) {
-            self.patience.charge_bytes(object);
+            self.limits.charge_bytes(object);
             return Ok(self.constant(object.clone().unbind()));
         }
         self.refuse_deep_values()?;
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-            self.patience.refuse_many(tuple.len())?;
+            self.limits.refuse_many(tuple.len())?;
             let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.tuple(items));
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
-            self.patience.refuse_many(list.len())?;
+            self.limits.refuse_many(list.len())?;
             let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             let payload = (self.runtime.factories.list)(items);
             return Ok(self.produce(payload));
@@ -306,7 +306,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Ok(items) = object.cast::<PyIterator>() {
             // The remaining items are known, because only the trace advances the iterator.
             let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
-            self.patience.refuse_many(items.len())?;
+            self.limits.refuse_many(items.len())?;
             let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
             let items = self.tuple(items);
             return self.iter(items);

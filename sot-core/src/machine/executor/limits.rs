@@ -46,7 +46,7 @@ fn left_of(budget: &Budget) -> u64 {
 }
 
 /// The number of instructions of a trace, and its limits.
-pub struct Patience {
+pub struct TraceLimits {
     steps: u64,
     most: u64,
     bytes: usize,
@@ -58,7 +58,7 @@ pub struct Patience {
     pub(super) nesting: usize,
 }
 
-impl Patience {
+impl TraceLimits {
     /// Makes the limits of a trace. `ignores_signals` if enough traces of the code were given up for signals.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
@@ -66,7 +66,7 @@ impl Patience {
             Effort::Asked => left_of(&BUDGET_WHEN_ASKED_FOR),
             Effort::All => BUDGET_WHEN_ASKED_FOR.first,
         };
-        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
+        TraceLimits { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
 
     /// Gives the trace up if a signal has waited too long, because its handler runs only when the trace has ended.
@@ -124,36 +124,36 @@ impl Patience {
 impl OpcodeExecutor<'_> {
     /// Counts the instructions of a trace that has ended, if it met no tensor and no signal waited.
     pub(crate) fn note_steps_without_tensor(&self) {
-        if !self.has_met_tensors() && self.patience.signal.is_none() {
-            STEPS_WITHOUT_TENSOR.fetch_add(self.patience.steps, Ordering::Relaxed);
+        if !self.has_met_tensors() && self.limits.signal.is_none() {
+            STEPS_WITHOUT_TENSOR.fetch_add(self.limits.steps, Ordering::Relaxed);
         }
     }
 }
 
 /// Counts an instruction, or an item that C code takes from an iterator.
 pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    cx.patience.steps += 1;
-    if cx.patience.steps > cx.patience.most || cx.patience.bytes > MAX_BYTES {
+    cx.limits.steps += 1;
+    if cx.limits.steps > cx.limits.most || cx.limits.bytes > MAX_BYTES {
         return refuse_longer_trace(cx);
     }
-    if cx.patience.steps % PROGRESS_STEPS == 0 {
+    if cx.limits.steps % PROGRESS_STEPS == 0 {
         progress::tick(cx.py, cx.graph.ir().statements.len());
     }
-    if cx.patience.steps % SIGNAL_STEPS == 0 {
-        return cx.patience.look_for_signals();
+    if cx.limits.steps % SIGNAL_STEPS == 0 {
+        return cx.limits.look_for_signals();
     }
     Ok(())
 }
 
 #[cold]
 fn refuse_longer_trace(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    if cx.patience.bytes > MAX_BYTES {
+    if cx.limits.bytes > MAX_BYTES {
         let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
         return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
     }
-    let most = cx.patience.most;
+    let most = cx.limits.most;
     if most < MAX_STEPS && cx.has_met_tensors() {
-        cx.patience.most = MAX_STEPS;
+        cx.limits.most = MAX_STEPS;
         return Ok(());
     }
     let text = format!("more than {most} instructions");
