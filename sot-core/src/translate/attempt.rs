@@ -51,7 +51,7 @@ pub(super) fn translate_to_the_end(
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
-        cache.sizes().close(std::mem::take(&mut learnt.closed));
+        cache.sizes.lock().close(std::mem::take(&mut learnt.closed));
         let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
@@ -106,7 +106,7 @@ fn translate(
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // An attempt that was given up had work to compile.
-    let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
+    let wanted = cache.directives.is_root() || history.planned.is_some() || always_compiles();
     let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
@@ -141,7 +141,7 @@ fn make_entry<'py>(
         return Ok(Attempt::Again(None));
     }
     if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.sizes().open_only_if_often();
+        cache.sizes.lock().open_only_if_often();
         return Ok(Attempt::Again(None));
     }
     progress::phase(cx.py, "compile");
@@ -189,20 +189,20 @@ fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> Transl
 
 /// Returns what earlier calls and translations of the code have shown.
 fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
-    let differing = cache.differing(frame);
+    let differing = cache.entries.differing(frame);
     let is_resumed = cache.origin().is_some();
     History {
         changing: differing.numbers,
-        translations: cache.len(),
+        translations: cache.entries.len(),
         sizes: cache.open_sizes(cache.dynamic(frame.py()), differing.sizes),
         is_resumed,
         short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
-        effort: match (always_compiles(), cache.is_root()) {
+        effort: match (always_compiles(), cache.directives.is_root()) {
             (true, _) => Effort::All,
             (false, true) => Effort::Asked,
             (false, false) => Effort::Little,
         },
-        gave_way: !cache.gives_way(),
+        gave_way: !cache.usage.gives_way(),
         ..History::default()
     }
 }

@@ -23,7 +23,7 @@ use crate::tracker::{Key, Tracker, TrackerId};
 /// Returns the guards that do not hold for a frame, if the user asked for details.
 pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
     if report::has_details() {
-        cache.failed(frame)
+        cache.entries.failed(frame)
     } else {
         Vec::new()
     }

@@ -31,17 +31,18 @@ impl<'a> Account<'a> {
         // Resume functions in loops are limited by `left_round` instead.
         let make =
             || if is_in_loop() { Arc::new(Settling::of_loop()) } else { account_of(cache, code).unwrap_or_default() };
-        Account { cache, settling: cache.settling(make) }
+        Account { cache, settling: cache.usage.settling(make) }
     }
 
     /// True if the frame is left to CPython because one more translation would not be the last.
     pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
-        let is_first = self.cache.origin().is_some() && !self.cache.was_translated();
-        if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
+        let is_first = self.cache.origin().is_some() && !self.cache.usage.was_translated();
+        if is_first || self.settling.allows(0) || self.cache.directives.forbids(Forbidden::Fallback) {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
-        let lasting = self.cache.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
+        let lasting =
+            self.cache.entries.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }
 
@@ -49,7 +50,7 @@ impl<'a> Account<'a> {
     pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<FailedGuard>) -> Verdict {
         let earlier = self.settling.note_frame_left();
         if earlier == DROP_UNUSED_AFTER {
-            self.cache.drop_unused();
+            self.cache.entries.drop_unused();
             self.cache.leave_alone();
         }
         if earlier == 0 {
@@ -78,12 +79,12 @@ impl<'a> Account<'a> {
     /// Counts a translation, and notes the accounts of the code that was inlined.
     pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
         self.settling.note_translation();
-        if !self.cache.note_translated() && self.cache.origin().is_some() {
+        if !self.cache.usage.note_translated() && self.cache.origin().is_some() {
             self.settling.note_resume_function();
         }
         for unit in followed {
             let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
-            if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+            if let Some(cache) = cache_of(code).filter(|cache| !cache.directives.is_root()) {
                 cache.refresh(forgetting::generation());
                 self.settling.note_followed(&Account::of(&cache, code, || false).settling);
             }
@@ -98,7 +99,7 @@ fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settlin
         let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;
         return Some(Account::of(&*cache_of(&base)?, &base, || false).settling);
     }
-    if cache.is_root() {
+    if cache.directives.is_root() {
         return None;
     }
     of_source(code, forgetting::generation()).ok()

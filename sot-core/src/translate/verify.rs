@@ -75,7 +75,7 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
 
 #[cold]
 fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
-    if !cache.is_root() && !whole_program::is_wanted(runtime, cache, frame) {
+    if !cache.directives.is_root() && !whole_program::is_wanted(runtime, cache, frame) {
         return None;
     }
     let py = frame.py();

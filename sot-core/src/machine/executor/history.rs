@@ -85,9 +85,9 @@ impl Learnt {
             let (CodeNote::Differing(code, _) | CodeNote::Changing(code, _) | CodeNote::Branching(code)) = &note;
             let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
             match &note {
-                CodeNote::Differing(_, at) => cache.profile().note_differing(*at),
-                CodeNote::Changing(_, variable) => cache.profile().note_changing(variable),
-                CodeNote::Branching(_) => cache.profile().note_branching(),
+                CodeNote::Differing(_, at) => cache.profile.lock().note_differing(*at),
+                CodeNote::Changing(_, variable) => cache.profile.lock().note_changing(variable),
+                CodeNote::Branching(_) => cache.profile.lock().note_branching(),
             }
         }
     }

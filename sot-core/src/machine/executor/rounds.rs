@@ -46,7 +46,7 @@ impl OpcodeExecutor<'_> {
                 .again
                 .iter()
                 .filter(|(of, _)| *of == address)
-                .for_each(|(_, head)| cache.profile().note_unrolled(*head));
+                .for_each(|(_, head)| cache.profile.lock().note_unrolled(*head));
         }
     }
 }
@@ -55,8 +55,8 @@ fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
     let code = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok().cloned();
     let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
     let Some(cache) = cache::cache_of(&code) else { return false };
-    if cache.profile().unrolled(head) >= policy::MAX_UNROLLED
-        || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
+    if cache.profile.lock().unrolled(head) >= policy::MAX_UNROLLED
+        || again && cache.resumes.places_behind(head) > policy::MAX_UNROLLED_PLACES
     {
         return true;
     }
@@ -89,14 +89,14 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
 /// some translation. No other resume function then specialises on such a value at that instruction.
 pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
     let Some((code, at)) = root_place(cx) else { return false };
-    cache::cache_of(&code).is_some_and(|cache| cache.profile().differs(at))
+    cache::cache_of(&code).is_some_and(|cache| cache.profile.lock().differs(at))
 }
 
 /// True if the program's variable that a tracker names holds a container whose contents differ from call to call.
 pub(super) fn holds_changing(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
     let place = resumed_variable(cx, tracker);
     let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
-    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile().holds_changing(name))
+    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile.lock().holds_changing(name))
 }
 
 /// Returns the original code and the name of a local variable, if the outermost frame is that of a resume function.
@@ -115,7 +115,7 @@ pub(super) fn resumed_variable<'py>(
 /// True if the code has so many conditions on values which differ that the graph breaks at each.
 pub(super) fn branches_much(cx: &OpcodeExecutor<'_>) -> bool {
     let place = root_place(cx).and_then(|(code, _)| cache::cache_of(&code));
-    place.is_some_and(|cache| cache.profile().branches_much())
+    place.is_some_and(|cache| cache.profile.lock().branches_much())
 }
 
 pub(super) fn root_place<'py>(cx: &OpcodeExecutor<'py>) -> Option<(Bound<'py, PyCode>, Label)> {
