@@ -159,7 +159,7 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     }
     load(cx, name)?;
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
-    let of = cx.constant_tracker(modules.into_any().unbind());
+    let of = cx.trackers.constant(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
     // The entry has to exist: if it is missing at a later call, the program's import loads the module, whatever is
     // done with it.

@@ -127,7 +127,7 @@ fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     if modules.contains(name)? {
         return Ok(false);
     }
-    let of = cx.constant_tracker(modules.into_any().unbind());
+    let of = cx.trackers.constant(modules.into_any().unbind());
     cx.guards.add(of, Test::LacksKey(Key::Str(name.into())));
     Ok(true)
 }
@@ -143,7 +143,7 @@ pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
 
 fn sys(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let sys = cpython::import(cx.py, "sys")?.into_any();
-    let tracker = cx.constant_tracker(sys.clone().unbind());
+    let tracker = cx.trackers.constant(sys.clone().unbind());
     Ok(cx.wrap(&sys, tracker))
 }
 

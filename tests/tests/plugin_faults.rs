@@ -172,7 +172,7 @@ sot_core::builtin! { override LEN = "len" => |cx, args, next| {
         Some(Fault::Misfits) => Ok(cx.string("many")),
         Some(Fault::GoesInCircles) => {
             let len = cx.py.import("builtins")?.getattr("len")?;
-            let tracker = cx.constant_tracker(len.clone().unbind());
+            let tracker = cx.trackers.constant(len.clone().unbind());
             let len = cx.wrap(&len, tracker);
             cx.call(len, args)
         }

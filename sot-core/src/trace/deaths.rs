@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::error::Flow;
 use crate::machine::executor::lasting::{lasting_values, reachable};
 use crate::machine::executor::{Frame, OpcodeExecutor};
-use crate::machine::variable::{Death, VarId, Variable};
+use crate::machine::variable::{Death, Form, VarId, Variable};
 
 /// Returns the values that the program drops unless `results` hold them, and whose destruction is observable.
 fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
@@ -28,7 +28,11 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
     if deaths.iter().all(|(_, death)| *death == Death::Refused) {
         // No code will ask for the tracebacks of the exceptions that they hold.
         let held = reachable(cx, deaths.iter().map(|(id, _)| *id).collect());
-        held.into_iter().filter(|held| !living.contains(held)).for_each(|held| cx.forget_raised(held));
+        for held in held.into_iter().filter(|held| !living.contains(held)) {
+            if cx.vars.get(held).form() == Form::Exception {
+                cx.raised.forget_step(held);
+            }
+        }
     }
     deaths.into_iter().map(|(id, _)| id).collect()
 }

@@ -135,7 +135,9 @@ fn make_entry<'py>(
 ) -> PyResult<Attempt> {
     observer::begins(cx, unit);
     let result = simulate(cx, frame, unit);
-    cx.note_steps_without_tensor();
+    if !cx.graph.has_met_tensors() {
+        cx.limits.note_steps_without_tensor();
+    }
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
@@ -153,7 +155,7 @@ fn make_entry<'py>(
     let (new_code, reason) = settle(cx, result, reason)?;
     let steps = cx.limits.steps();
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
-    cx.note_rounds();
+    cx.learnt.keep_rounds(cx.py);
     cx.assume_distinct();
     report(cx, unit, new_code.as_ref(), reason.as_ref());
     observer::ends(cx, outcome(new_code.as_ref(), reason.as_ref()));
@@ -219,7 +221,9 @@ fn write_code(
     match result {
         Ok((value, left)) => (compile(cx, unit, value, &left, &name), None),
         Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
-        Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() => {
+        Err(Unwind::Raise(exception))
+            if cx.graph.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() =>
+        {
             (Err(cx.plan_to_raise(exception)), None)
         }
         Err(unwind) => (Err(unwind), None),
@@ -233,7 +237,7 @@ fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wa
     }
     let at = cx.take_break_point(reason.clone());
     match compile_break(cx, &at, name, wanted) {
-        Err(Unwind::Fallback(why)) if why.id == ReasonId::CannotRestore => match cx.plan_at_root(&at) {
+        Err(Unwind::Fallback(why)) if why.id == ReasonId::CannotRestore => match cx.checkpoints.plan_at_root(&at) {
             Some(plan) => {
                 log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
                 Err(Unwind::Restart(Some(Box::new(plan))))
@@ -262,7 +266,7 @@ fn conclude(
         .whole(reason.is_none())
         .having_met(cx.met.take_objects())
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
-    let (met_tensors, followed) = (cx.has_met_tensors(), cx.met.followed());
+    let (met_tensors, followed) = (cx.graph.has_met_tensors(), cx.met.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
@@ -300,7 +304,7 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
         cx.met.object(function.as_any());
         // The tracker is a constant, not the way by which the program may reach the function: what is assumed of the
         // function there is guarded.
-        let tracker = cx.constant_tracker(function.clone().unbind().into_any());
+        let tracker = cx.trackers.constant(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
         frame.function = Some(cx.vars.add(payload, tracker));
     }
@@ -360,7 +364,7 @@ fn settle(
 
 /// Writes new code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
-    if !wanted && !cx.has_met_tensors() {
+    if !wanted && !cx.graph.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;

@@ -212,7 +212,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
     let order = Replica::order_of_added(cx.py, &keys)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
-            let tracker = cx.constant_tracker(empty.clone().unbind());
+            let tracker = cx.trackers.constant(empty.clone().unbind());
             Ok(cx.wrap(&empty, tracker))
         }
         None => Ok(SetVariable::make(cx, (keys, order), true)),

@@ -83,13 +83,13 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
     let (globals, locals) = (given(cx, globals)?, given(cx, locals)?);
     let reads_frame = globals.is_none();
     if reads_frame {
-        cx.note_frame_read();
+        cx.checkpoints.note_frame_read(cx.stack.len());
     }
     let outcome = code_of(cx, name, required(source)?).and_then(|code| evaluate(cx, code, globals, locals));
     match outcome {
         Err(Unwind::BreakGraph(_)) if reads_frame => {
             let text = format!("{name}() reads the frame's variables");
-            Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)))
+            Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, text)))
         }
         Ok(_) if name == "exec" => Ok(cx.none()),
         outcome => outcome,

@@ -223,7 +223,7 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let code = unit.object.bind(cx.py).cast::<PyCode>().map_err(PyErr::from)?;
     if unit.code.flags & OPTIMIZED == 0 || translate::is_resume_function(code) {
         let text = "locals() reads the frame's variables";
-        return Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)));
+        return Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, text)));
     }
     let lasting = LANGUAGE.has_lasting_locals;
     let known = cx.stack.frame().variables.filter(|_| lasting);
@@ -285,7 +285,7 @@ fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> 
 
 fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "sorted")?;
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let function = cx.wrap(&function, tracker);
     cx.call(function, &CallArgs::positional(vec![names]))
 }

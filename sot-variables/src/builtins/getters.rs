@@ -83,7 +83,7 @@ impl GetterVariable {
         }
         let mut positional = Vec::new();
         for arg in parts.get_item(1)?.cast_into::<PyTuple>().map_err(PyErr::from)?.iter() {
-            let tracker = cx.constant_tracker(arg.clone().unbind());
+            let tracker = cx.trackers.constant(arg.clone().unbind());
             positional.push(cx.wrap(&arg, tracker));
         }
         Ok(Rc::new(GetterVariable { getter, args: CallArgs::positional(positional), object: Some(object.unbind()) }))

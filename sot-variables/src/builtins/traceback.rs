@@ -90,7 +90,7 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |c
         return Ok(anchors);
     }
     let class = library(cx.py, "traceback", "_Anchors")?.into_bound(cx.py);
-    let tracker = cx.constant_tracker(class.clone().unbind());
+    let tracker = cx.trackers.constant(class.clone().unbind());
     let class = cx.wrap(&class, tracker);
     let parts = cx.unpack_all(anchors)?;
     cx.call(class, &CallArgs::positional(parts))
@@ -172,7 +172,7 @@ fn take_file(cx: &mut OpcodeExecutor<'_>, args: &mut CallArgs, before: usize) ->
 /// Prints each line.
 fn print(cx: &mut OpcodeExecutor<'_>, file: VarId, lines: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "print")?;
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let function = cx.wrap(&function, tracker);
     let end = cx.string("");
     for line in cx.unpack_all(lines)? {

@@ -11,7 +11,7 @@ use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType, Py
 use sot_core::backend::ObjectTest;
 use sot_core::cpython::{self, Place, Recorder};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, refuse_deep_values, CallArgs, OpcodeExecutor};
 use sot_core::guard::{same_constant, Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::stats;
@@ -297,7 +297,7 @@ fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
         return Ok(cx.see(id.object())?.object().is_some());
     }
     let Some(tuple) = cx.see_as::<TupleVariable>(key)? else { return Ok(false) };
-    cx.refuse_deep_values()?;
+    refuse_deep_values()?;
     for &item in &tuple.items {
         if has_address(cx, item)? {
             return Ok(true);
@@ -375,7 +375,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         return stand_in(cx, identity_hash(of, is_id));
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
-        cx.refuse_deep_values()?;
+        refuse_deep_values()?;
         let mut items = Vec::with_capacity(tuple.items.len());
         for &item in &tuple.items {
             let mut own = Equality::Real;

@@ -139,7 +139,7 @@ impl ContainerVariable {
                 "an object of a class that is no container",
             ));
         };
-        cx.note_registered(&class.0);
+        cx.observed.note_registered(cx.py, &class.0);
         let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, &error))?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });

@@ -22,7 +22,7 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
             // `super()` itself has to raise, so the frame is left to CPython: behind a break, it would not find the
             // method's frame.
             Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
-                Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
+                Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
             }
             built => built,
         }
@@ -65,7 +65,7 @@ fn class_and_receiver(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     match (class, first) {
         (Some(class), Some(first)) if class_of(cx, class)?.is_some() => Ok((class, first)),
         // CPython's error message depends on what it finds in the frame.
-        _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
+        _ => Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
     }
 }
 
@@ -218,7 +218,7 @@ fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyA
         return cx.vars.tracker(met);
     }
     if !cx.trackers.is_sourced(of) {
-        return cx.constant_tracker(base.clone().unbind());
+        return cx.trackers.constant(base.clone().unbind());
     }
     let order = cx.trackers.add(Tracker::Getattr { of, name: "__mro__".into() });
     cx.trackers.add(Tracker::Item { of: order, key: Key::Index(index as i64) })

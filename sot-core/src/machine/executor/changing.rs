@@ -306,7 +306,7 @@ fn compute<'py>(
         } else if cx.trackers.is_sourced(tracker) {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
         } else {
-            tracker = cx.constant_tracker(known.unbind());
+            tracker = cx.trackers.constant(known.unbind());
         }
         trackers.push(tracker);
     }

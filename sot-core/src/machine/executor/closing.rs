@@ -1,7 +1,7 @@
 //! Decides whether closing a generator that the program drops at a `yield` has an observable effect. The generator's
 //! handlers are simulated as far as they do not depend on when they run.
 
-use super::{unwinding, Frame, OpcodeExecutor};
+use super::{step, unwinding, Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};
 use crate::error::Unwind;
 use crate::machine::opcode::{self, Next, Quiet};
@@ -36,7 +36,7 @@ impl OpcodeExecutor<'_> {
                 Ok(()) if is_of_handlers(self, exception) => {}
                 _ => return None,
             }
-            raised = match self.step() {
+            raised = match step(self) {
                 Ok(Next::Continue) => Ok(()),
                 Ok(Next::Jump(label)) => {
                     self.stack.frame_mut().pc = label;

@@ -115,19 +115,44 @@ impl TraceLimits {
         Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")))
     }
 
+    /// Counts the instructions of a trace that has ended without meeting a tensor, unless a signal waited.
+    pub(crate) fn note_steps_without_tensor(&self) {
+        if self.signal.is_none() {
+            STEPS_WITHOUT_TENSOR.fetch_add(self.steps, Ordering::Relaxed);
+        }
+    }
+
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 }
 
-impl OpcodeExecutor<'_> {
-    /// Counts the instructions of a trace that has ended, if it met no tensor and no signal waited.
-    pub(crate) fn note_steps_without_tensor(&self) {
-        if !self.has_met_tensors() && self.limits.signal.is_none() {
-            STEPS_WITHOUT_TENSOR.fetch_add(self.limits.steps, Ordering::Relaxed);
-        }
+/// Gives up before a deeper simulation runs out of C stack. The next call of the code may succeed.
+pub(super) fn refuse_full_stack() -> Flow<()> {
+    if cpython::has_stack_to_go_on() {
+        return Ok(());
     }
+    Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
+}
+
+/// Like [`refuse_full_stack`], for any access to a value. A handler that calls itself without end would do so at the
+/// next call, too, so the code is left to CPython for good.
+#[inline]
+pub(super) fn refuse_endless_recursion() -> Flow<()> {
+    if cpython::has_stack_to_look() {
+        return Ok(());
+    }
+    Err(Unwind::fallback(ReasonId::TraceTooLong, "a simulation that goes round in circles, or too deep"))
+}
+
+/// Like [`refuse_full_stack`], where values of the program are nested too deeply. They are as deep at the next call,
+/// so the code is left to CPython for good.
+pub fn refuse_deep_values() -> Flow<()> {
+    if cpython::has_stack_to_go_on() {
+        return Ok(());
+    }
+    Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
 }
 
 /// Counts an instruction, or an item that C code takes from an iterator.
@@ -152,7 +177,7 @@ fn refuse_longer_trace(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
     }
     let most = cx.limits.most;
-    if most < MAX_STEPS && cx.has_met_tensors() {
+    if most < MAX_STEPS && cx.graph.has_met_tensors() {
         cx.limits.most = MAX_STEPS;
         return Ok(());
     }

@@ -182,7 +182,7 @@ impl<'py> OpcodeExecutor<'py> {
             } else {
                 "`is` between two numbers or strings depends on how CPython stores them"
             };
-            return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
+            return Err(self.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedOperation, text)));
         }
         let mut empty = true;
         for side in [lhs, rhs] {

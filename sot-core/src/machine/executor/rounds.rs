@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use super::{Frame, OpcodeExecutor};
+use super::{Frame, Learnt, OpcodeExecutor};
 use crate::bytecode::{Instruction, Label};
 use crate::cache;
 use crate::error::{Reason, ReasonId, Unwind};
@@ -28,26 +28,31 @@ pub(crate) struct Rounds {
     begun: HashSet<(usize, Label)>,
 }
 
+impl Rounds {
+    /// Notes in the profiles, for later translations, which loops this one has unrolled.
+    fn keep(&self, py: Python<'_>) {
+        for code in &self.codes {
+            let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
+            let address = code.as_ptr() as usize;
+            let of_code = self.again.iter().filter(|(of, _)| *of == address);
+            of_code.for_each(|(_, head)| cache.profile.lock().note_unrolled(*head));
+        }
+    }
+}
+
+impl Learnt {
+    /// Notes in the profiles, for later translations, which loops this one has unrolled.
+    pub(crate) fn keep_rounds(&mut self, py: Python<'_>) {
+        std::mem::take(&mut self.rounds).keep(py);
+    }
+}
+
 impl OpcodeExecutor<'_> {
     /// True if the trace is to end where the present instruction begins an iteration of a loop that was running
     /// before the trace. `again`: this is not the first iteration that begins in the trace.
     pub fn ends_with_round(&mut self, again: bool) -> bool {
         let frame = self.stack.frame();
         ends_before(self, frame.at, again)
-    }
-
-    /// Notes in the profiles, for later translations, which loops this one has unrolled.
-    pub(crate) fn note_rounds(&mut self) {
-        let rounds = std::mem::take(&mut self.learnt.rounds);
-        for code in &rounds.codes {
-            let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
-            let address = code.as_ptr() as usize;
-            rounds
-                .again
-                .iter()
-                .filter(|(of, _)| *of == address)
-                .for_each(|(_, head)| cache.profile.lock().note_unrolled(*head));
-        }
     }
 }
 

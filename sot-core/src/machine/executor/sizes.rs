@@ -301,7 +301,7 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Current
         let known = if lazy { changing::lazy_integer(cx, id) } else { integer_in(cx, id) };
         let Some(value) = known else { return Ok(None) };
         let value = value.into_pyobject(cx.py).map_err(PyErr::from)?.into_any();
-        let tracker = if lazy { cx.vars.tracker(id) } else { cx.constant_tracker(value.clone().unbind()) };
+        let tracker = if lazy { cx.vars.tracker(id) } else { cx.trackers.constant(value.clone().unbind()) };
         return Ok(Some(CurrentValue { value, tracker }));
     };
     match &number.origin {

@@ -8,7 +8,6 @@ use crate::entity::VarId;
 use crate::error::Flow;
 use crate::fault;
 use crate::origin::{self, Registered};
-use crate::registered::Registration;
 use crate::report::{PlaceReport, SourceRecord};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
@@ -40,13 +39,6 @@ impl OpcodeExecutor<'_> {
             }
         }
         fault::running(registration, || work(self))
-    }
-
-    /// Notes for reports that a registration of the program took part in the translation.
-    pub fn note_registered(&mut self, registration: &Registration) {
-        if let Some(source) = &mut self.observed.source {
-            source.registrations.insert(registration.text(self.py));
-        }
     }
 }
 

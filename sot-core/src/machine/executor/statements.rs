@@ -58,7 +58,7 @@ impl<'py> OpcodeExecutor<'py> {
         };
         let is_parameter = self.runtime.backend.is_parameter(tensor)
             && !in_place::is_written(self, tracker)
-            && !self.is_short_lived(tracker);
+            && !self.history.is_short_lived(&self.trackers, tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
@@ -165,7 +165,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
         };
         if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
-            let tracker = self.constant_tracker(object);
+            let tracker = self.trackers.constant(object);
             self.guards.add(tracker, Test::Object(test));
         }
         for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {

@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
 use super::changing::LazyNumber;
-use super::{changing, sizes, OpcodeExecutor};
+use super::{changing, limits, sizes, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
@@ -84,6 +84,11 @@ impl IdentityMap {
         }
     }
 
+    /// The tracker by which a plug-in has found two tensors, if there is one.
+    pub(crate) fn contradiction(&self) -> Option<TrackerId> {
+        self.contradiction
+    }
+
     /// Notes that the object and the variable are one.
     pub fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
@@ -136,7 +141,7 @@ impl Variable for LazyVariable {
 impl<'py> OpcodeExecutor<'py> {
     /// Returns the variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
-        if self.is_constant(object) {
+        if self.runtime.is_constant(object) {
             if let Some(changing) = changing::wrap_changing(self, object, tracker) {
                 return changing;
             }
@@ -152,24 +157,6 @@ impl<'py> OpcodeExecutor<'py> {
         let id = self.vars.add(lazy, tracker);
         self.identities.insert(object, id);
         id
-    }
-
-    /// The text that says that a plug-in has found two tensors by one tracker, if it has.
-    pub(crate) fn contradiction(&self) -> Option<String> {
-        let tracker = self.identities.contradiction?;
-        Some(format!("two tensors are said to be {}", self.trackers.text(self.py, tracker)))
-    }
-
-    /// True if the tracker leads to another object at each call: one made for the call, or a part of one.
-    pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
-        let mut at = Some(tracker).filter(|_| !self.history.short_lived.arguments.is_empty());
-        while let Some(id) = at {
-            if let Tracker::Local { slot, .. } = self.trackers.get(id) {
-                return self.history.short_lived.arguments.contains(&(*slot as usize));
-            }
-            at = self.trackers.get(id).parent();
-        }
-        false
     }
 
     /// Notes that the object stands for the variable, which was made in the trace.
@@ -225,15 +212,10 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// True if the object is a value: its type and contents are all that matters of it.
-    pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
-        cpython::is_atom(object) || self.runtime.backend.constants().is_constant(object)
-    }
-
     /// Returns the payload of a variable. The first look determines its kind and adds its guards.
     pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
         // Every access of a handler to a value passes here, so endless recursion of handlers is refused here.
-        self.refuse_endless_recursion()?;
+        limits::refuse_endless_recursion()?;
         if !self.vars.look(id) {
             materialize_lazy(self, id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
@@ -261,14 +243,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Adds a constant of the trace.
     pub fn constant(&mut self, value: Py<PyAny>) -> VarId {
-        let tracker = self.constant_tracker(value.clone_ref(self.py));
+        let tracker = self.trackers.constant(value.clone_ref(self.py));
         let payload = (self.runtime.factories.constant)(value);
         self.vars.add(payload, tracker)
-    }
-
-    /// Returns the tracker of a constant.
-    pub fn constant_tracker(&mut self, value: Py<PyAny>) -> TrackerId {
-        self.trackers.add(Tracker::Constant(ById(value)))
     }
 
     /// Returns the tracker of an object that guards have found as a key.
@@ -284,11 +261,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// Returns a variable for the result of a pure call made while tracing: a new value, which new code must make
     /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
-        if self.is_constant(object) {
+        if self.runtime.is_constant(object) {
             self.limits.charge_bytes(object);
             return Ok(self.constant(object.clone().unbind()));
         }
-        self.refuse_deep_values()?;
+        limits::refuse_deep_values()?;
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             self.limits.refuse_many(tuple.len())?;
             let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
@@ -316,7 +293,7 @@ impl<'py> OpcodeExecutor<'py> {
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Pure calls do not make types and functions, they only return existing ones. Of an immutable value any
             // object will do.
-            let tracker = self.constant_tracker(object.clone().unbind());
+            let tracker = self.trackers.constant(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }
         let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass"));
@@ -372,7 +349,7 @@ fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: Tracker
     match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
         (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
         // An object that the trace made will hold the new object then.
-        (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
+        (true, false) if cx.history.is_short_lived(&cx.trackers, first) && cx.trackers.is_produced(tracker) => {}
         (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
         (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
         _ => {}
