@@ -36,7 +36,7 @@ pub use marks::{
     leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
     RequestOptions,
 };
-pub use profile::{LoopTranslations, Profile, ShortLived};
+pub use profile::{Profile, ShortLived};
 pub use resumes::{CodeOrigin, ResumeCodes};
 pub use sizes::OpenSizes;
 pub use usage::Usage;

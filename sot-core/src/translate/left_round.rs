@@ -11,7 +11,7 @@ use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
 use crate::machine::executor::CodeUnit;
-use crate::policy::{IN_CALLS, IN_LOOP, MIN_IN_LOOP, MIN_OF_PLACE};
+use crate::policy;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
@@ -44,10 +44,9 @@ pub(super) fn leave_round(
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
-    let (made, again) = (source.cache().profile.lock().made(head), !cache.entries.is_empty());
-    let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
-    let many = cache.entries.len() >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
-    if !(again && (many || made.all >= limits.all)) {
+    let (made, entries) = (source.cache().profile.lock().made(head), cache.entries.len());
+    if !policy::leaves_iteration(made, entries) {
+        let again = entries > 0;
         source.cache().profile.lock().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }

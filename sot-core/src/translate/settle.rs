@@ -37,13 +37,16 @@ impl<'a> Account<'a> {
     /// True if the frame is left to CPython because one more translation would not be the last.
     pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
         let is_first = self.cache.origin().is_some() && !self.cache.usage.was_translated();
-        if is_first || self.settling.allows(0) || self.cache.directives.forbids(Forbidden::Fallback) {
+        if is_first
+            || self.settling.balance(0).allows_translation()
+            || self.cache.directives.forbids(Forbidden::Fallback)
+        {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
         let lasting =
             self.cache.entries.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
-        !self.settling.allows(lasting) && !self.settling.is_of_loop()
+        !self.settling.balance(lasting).allows_translation() && !self.settling.is_of_loop()
     }
 
     /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.
@@ -68,7 +71,7 @@ impl<'a> Account<'a> {
 
     pub(super) fn policy(&self) -> ValuePolicy {
         // Resume functions have lower limits anyway.
-        let generalizes = self.cache.origin().is_none() && self.settling.should_generalize();
+        let generalizes = self.cache.origin().is_none() && self.settling.balance(0).should_generalize();
         if generalizes {
             ValuePolicy::Generalize
         } else {

@@ -12,10 +12,8 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::fault;
 use crate::machine::variable::{VarId, Variable};
+use crate::policy::MAX_NESTED;
 use crate::resume_point::{Finish, SpecialResult};
-
-/// Maximum number of calls simulated within one another, of any kind, because each takes space on the native stack.
-const MAX_NESTED: usize = 256;
 
 /// The arguments of a call, in order.
 #[derive(Clone, Default, Debug)]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::{history, rounds, sizes, BinaryOp, CompareOp, OpcodeExecutor};
+use super::{history, rounds, sizes, BinaryOp, CompareOp, History, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -52,10 +52,10 @@ impl LazyNumber {
             true => ValueClass::Float,
             false => ValueClass::Integer,
         };
-        let enough = policy::assumed_at_most(class, cx.history.policy, cx.history.is_resumed);
+        let specialises = policy::specialises_on(class, self.times_differed, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
-        refuse_changing(cx, self.times_differed, enough, text)
+        refuse_changing(cx, specialises, text)
     }
 }
 
@@ -84,7 +84,8 @@ impl<'py> OpcodeExecutor<'py> {
     #[must_use]
     pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
         let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        times_differed >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
+        let History { policy, is_resumed, .. } = self.history;
+        !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
     }
 
     /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
@@ -178,11 +179,10 @@ pub(super) fn wrap_changing<'py>(
         return None;
     }
     let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
-    let times_differed = times_differed.or((cx.history.is_resumed && !is_text).then_some(0))?;
-    // The trace specialises on a text that has had few values.
-    if is_text && !cx.history.is_resumed && times_differed < policy::MAX_TEXTS {
+    if !policy::recomputes(is_text, times_differed, cx.history.is_resumed) {
         return None;
     }
+    let times_differed = times_differed.unwrap_or(0);
     let payload = LazyNumber { value: object.clone().unbind(), times_differed, operands: 1, sizes: Rc::default() };
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
@@ -193,7 +193,7 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
     if !cx.history.is_resumed || cx.stack.len() > 1 {
         return Ok(());
     }
-    if cx.history.translations < policy::MAX_PATHS && !rounds::branches_much(cx) {
+    if !policy::breaks_at_conditions(cx.history.translations) && !rounds::branches_much(cx) {
         return Ok(());
     }
     history::note_branching(cx);
@@ -201,10 +201,10 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// Breaks the graph where a value is needed that had other values in `enough` translations, or where another
-/// translation of the loop has broken for such a value.
-fn refuse_changing(cx: &mut OpcodeExecutor<'_>, times_differed: usize, enough: usize, text: String) -> Flow<()> {
-    if times_differed < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
+/// Breaks the graph where a value is needed on which the trace does not specialise, or where another translation of the
+/// loop has broken for such a value.
+fn refuse_changing(cx: &mut OpcodeExecutor<'_>, specialises: bool, text: String) -> Flow<()> {
+    if specialises && !(cx.history.is_resumed && rounds::differs_here(cx)) {
         return Ok(());
     }
     history::note_differing(cx);

@@ -6,10 +6,8 @@ use crate::bytecode::{Instruction, Opcodes};
 use crate::error::Unwind;
 use crate::machine::opcode::{self, Next, Quiet};
 use crate::machine::variable::{Form, VarId};
+use crate::policy::MAX_YIELDS;
 use crate::side_effects::Effect;
-
-/// Maximum number of times that a generator may yield while it is closed.
-const MAX_YIELDS: usize = 4;
 
 /// The reaction of a generator to an exception that is raised where it is suspended, if nothing else is observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,21 +14,10 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::forgetting;
 use crate::policy::{
-    Budget, BUDGET_WHEN_ASKED_FOR, BUDGET_WHEN_NOT_ASKED_FOR, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS,
+    Budget, BUDGET_WHEN_ASKED_FOR, BUDGET_WHEN_NOT_ASKED_FOR, HALVED_AFTER, ITEMS_PER_STEP, MAX_BYTES, MAX_ITEMS,
+    MAX_STEPS, MAX_UNCOUNTED_BYTES, MAX_WAITING_STEPS, PROGRESS_STEPS, SIGNAL_STEPS,
 };
 use crate::progress;
-
-/// Number of items that are copied in the time of one instruction.
-const ITEMS_PER_STEP: u64 = 16;
-
-/// Values up to this number of bytes are not counted, because there are at most as many as instructions.
-const MAX_UNCOUNTED_BYTES: usize = 256;
-/// Number of instructions between checks for a signal.
-const SIGNAL_STEPS: u64 = 1_024;
-/// Number of instructions between reports of progress.
-const PROGRESS_STEPS: u64 = 64;
-/// Maximum number of instructions for which a signal's handler waits.
-const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
 /// Number of instructions of traces that met no tensor, in one generation of translations (see
 /// `forgetting::generation`).

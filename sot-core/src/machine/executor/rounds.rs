@@ -60,9 +60,8 @@ fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
     let code = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok().cloned();
     let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
     let Some(cache) = cache::cache_of(&code) else { return false };
-    if cache.profile.lock().unrolled(head) >= policy::MAX_UNROLLED
-        || again && cache.resumes.places_behind(head) > policy::MAX_UNROLLED_PLACES
-    {
+    let unrolled = cache.profile.lock().unrolled(head);
+    if policy::ends_before_iteration(again, unrolled, || cache.resumes.places_behind(head)) {
         return true;
     }
     if again && cx.learnt.rounds.again.insert((code.as_ptr() as usize, head)) {

@@ -17,6 +17,7 @@ use crate::log;
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{Form, GraphArgument, VarId, Variable};
 use crate::open_sizes::OpenAtFirst;
+use crate::policy;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
@@ -228,12 +229,11 @@ impl OpcodeExecutor<'_> {
         if self.is_open(id) {
             return true;
         }
-        let (Some(now), Some(enough)) = (changing::lazy_integer(self, id), opens_after_for(self, id)) else {
-            return false;
-        };
+        let Some(now) = changing::lazy_integer(self, id) else { return false };
         let path = self.trackers.path(self.vars.tracker(id));
         let may_be = InOpenRange::around(now, self.sizes.least).is_some();
-        changing::times_number_differed(self, id) >= enough && may_be && !self.sizes.is_closed(path)
+        let opens = policy::opens_integer(changing::times_number_differed(self, id), opens_after_for(self, id));
+        opens && may_be && !self.sizes.is_closed(path)
     }
 
     /// True if the variable is an open number that an operator in a graph can take as operand.
@@ -493,15 +493,13 @@ fn opens_after_for(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<usize> {
 
 /// True if the variable is a `float` that is left open and that a graph can take as input.
 fn is_open_float(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
-    let (Some(now), Some(enough)) = (changing::lazy_float(cx, id), opens_after_for(cx, id)) else { return false };
+    let Some(now) = changing::lazy_float(cx, id) else { return false };
     if cx.statement.checks_floats && !OrdinaryFloat.check(&now) {
         return false;
     }
-    // A `float` that has differed once may be one of many that are computed from it, and each would be specialised
-    // on.
-    let enough = enough.min(1);
     let path = cx.trackers.path(cx.vars.tracker(id));
-    changing::times_number_differed(cx, id) >= enough && !cx.sizes.is_closed(path)
+    let opens = policy::opens_float(changing::times_number_differed(cx, id), opens_after_for(cx, id));
+    opens && !cx.sizes.is_closed(path)
 }
 
 /// True if the number is never negative.

@@ -15,10 +15,8 @@ use super::{lasting, Frame, Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
+use crate::policy::MAX_LOOKED_AT;
 use crate::side_effects::{key_of_entry, Effect};
-
-/// Maximum number of objects that one trace looks at.
-const MAX_LOOKED_AT: usize = 10_000;
 
 /// A value whose destruction is observable.
 struct WatchedValue {

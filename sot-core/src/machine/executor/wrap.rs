@@ -16,12 +16,9 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
 use crate::machine::variable::{Form, VarId, Variable};
-use crate::policy::MAX_ITEMS;
+use crate::policy::{MAX_ITEMS, MAX_PAIRS};
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
-
-/// Maximum number of pairs of objects that have a guard each; more pairs share one guard.
-const MAX_PAIRS: usize = 64;
 
 /// Which object is which variable.
 #[derive(Default)]
