@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::{history, rounds, sizes, BinaryOp, CompareOp, History, OpcodeExecutor};
+use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -91,7 +91,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
     /// and the other is known.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if let Some(open) = sizes::open_binary(self, op, lhs, rhs)? {
+        if let Some(open) = open_number::open_binary(self, op, lhs, rhs)? {
             return Ok(Some(open));
         }
         let (lhs, rhs) = in_python_both(self, lhs, rhs)?;
@@ -261,7 +261,7 @@ pub(super) fn is_of_sizes(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
 
 /// Returns the arguments, with open numbers replaced by numbers that new code computes, where it can.
 fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
-    args.iter().map(|&arg| Ok(sizes::in_python(cx, arg)?.unwrap_or(arg))).collect()
+    args.iter().map(|&arg| Ok(open_number::in_python(cx, arg)?.unwrap_or(arg))).collect()
 }
 
 /// Returns both operands as numbers that new code computes, if one is open and the present value of the other is
@@ -271,7 +271,7 @@ fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(
     if !(cx.is_open(lhs) || cx.is_open(rhs)) || !(known(cx, lhs) && known(cx, rhs)) {
         return Ok((lhs, rhs));
     }
-    Ok((sizes::in_python(cx, lhs)?.unwrap_or(lhs), sizes::in_python(cx, rhs)?.unwrap_or(rhs)))
+    Ok((open_number::in_python(cx, lhs)?.unwrap_or(lhs), open_number::in_python(cx, rhs)?.unwrap_or(rhs)))
 }
 
 /// Returns the present values of two numbers or texts, if one of them differs from call to call.

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::{limits, object_model, sizes, OpcodeExecutor};
+use super::{limits, object_model, open_number, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
@@ -14,7 +14,7 @@ impl OpcodeExecutor<'_> {
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         // A graph can take an open number as input.
         if !self.is_open_argument(key) || self.see(object)?.form() != Form::Tensor {
-            sizes::see_key(self, key)?;
+            open_number::see_key(self, key)?;
         }
         if let Some(value) = self.known(object)? {
             if let Some(index) = self.materialize(key)? {
