@@ -30,9 +30,6 @@ use crate::tracker::{Tracker, TrackerId};
 
 use cycles::Unfilled;
 
-/// `CO_VARARGS | CO_VARKEYWORDS`
-const STARRED: u32 = 0x0c;
-
 /// Result of code generation for a frame.
 pub struct NewCode {
     /// The code object.

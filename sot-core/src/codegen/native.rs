@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::break_graph::catching;
-use super::STARRED;
+use crate::bytecode::flags::STARRED;
 use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cache::cache_of;
 use crate::emit::{null_first, Emitter};

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
+use crate::bytecode::flags::SUSPENDS;
 use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
@@ -30,9 +31,6 @@ use super::collect::collect;
 use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use crate::resume::ResumeSource;
-
-/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
-const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 
 pub(super) fn translate_to_the_end(
     py: Python<'_>,
@@ -276,7 +274,7 @@ fn simulate<'py>(
     fresh: &FreshFrame<'_, 'py>,
     unit: &Rc<CodeUnit>,
 ) -> Flow<(VarId, Frame)> {
-    if unit.code.flags & RESUMABLE != 0 {
+    if unit.code.flags & SUSPENDS != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyString};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::{NESTED, OPTIMIZED, SUSPENDS};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, CodeUnit, Exit, Frame, Globals, OpcodeExecutor};
@@ -23,12 +24,6 @@ builtin! { EXEC = "exec" => |cx, args| run(cx, "exec", args) }
 
 /// `PyCF_ONLY_AST`
 const ONLY_AST: i64 = 0x400;
-/// `CO_OPTIMIZED`
-const OPTIMIZED: u32 = 0x1;
-/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
-const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
-/// `CO_NESTED`, which old flags of `__future__` share.
-const NESTED: u32 = 0x10;
 
 fn compile(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let names = ["source", "filename", "mode", "flags", "dont_inherit", "optimize"];

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, TracedFrame};
@@ -207,11 +208,6 @@ pub(crate) fn refuse_frame_inspection(function: &Bound<'_, PyFunction>) -> Flow<
 fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
-
-/// `CO_NESTED`
-const NESTED: u32 = 0x10;
-/// `CO_OPTIMIZED`
-const OPTIMIZED: u32 = 0x01;
 
 /// Simulates `locals()`: returns a dict of the bound variables. Before 3.13 each frame has a single dict, which each
 /// call updates.

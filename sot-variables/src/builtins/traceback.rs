@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::SUSPENDS;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::variable::VarId;
@@ -37,9 +38,6 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
     let lines = format(cx, "format_exception", &args, ExceptionDetail::WithChain)?;
     print(cx, file, lines)
 } }
-
-/// Flags of generators, coroutines and asynchronous generators.
-const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
 
 builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
     let [traceback] = args.exactly(cx, "clear_frames")?;
