@@ -2,17 +2,16 @@
 //! short lists of exceptions that give their reason. There is no list of the functions themselves.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCFunction, PyFunction, PyInt, PyString, PyType};
-use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
+use pyo3::types::{PyCFunction, PyFunction, PyString, PyType};
+use sot_core::backend::CallPolicy;
 use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython;
 
+use crate::backend::calls::attributes::{breaking_attribute, is_in_place, BREAKING_ATTRIBUTES, IN_PLACE};
 use crate::backend::calls::foundation;
 use crate::backend::calls::layer;
 use crate::backend::calls::marks;
-use crate::backend::calls::names;
 use crate::backend::calls::origin;
-use crate::backend::calls::stand_in;
 use crate::backend::memory::in_place;
 use crate::backend::paddle::Paddle;
 
@@ -351,12 +350,6 @@ fn is_within(module: &str, prefix: &str) -> bool {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
         None => false,
     }
-}
-
-/// True for names like `add_`, but neither `__add__` nor a private `_add`. One function has no such name:
-/// [`in_place::INCREMENT`].
-pub(super) fn is_in_place(name: &str) -> bool {
-    name == in_place::INCREMENT || name.ends_with('_') && !name.ends_with("__")
 }
 
 #[cfg(test)]

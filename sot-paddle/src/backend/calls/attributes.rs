@@ -4,14 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 use sot_core::backend::{Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 
-use super::api::is_in_place;
 use super::names;
 use super::stand_in;
 use crate::backend::memory::in_place;
 use crate::backend::paddle::Paddle;
 
 /// Attributes of tensors that need the tensor's value, memory or place in the autograd graph, with the reason.
-const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
+pub(super) const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("numpy", "needs the tensor's values; move the conversion out of the hot function"),
     ("item", "needs the tensor's value; keep it a tensor, or move the read out of the hot function"),
     ("tolist", "needs the tensor's values; move the conversion out of the hot function"),
@@ -64,7 +63,7 @@ const OUTSIDE: &[(&str, &str)] = &[
 ];
 
 /// Reason for writes in place that must run eagerly, because no operation returns the same as a new tensor.
-const IN_PLACE: &str = "changes a tensor in a way no graph can; use the result of an operation instead";
+pub(super) const IN_PLACE: &str = "changes a tensor in a way no graph can; use the result of an operation instead";
 
 /// Attributes whose read is an operation of the graph.
 const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
@@ -156,6 +155,12 @@ fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, P
     })
 }
 
+/// True for names like `add_`, but neither `__add__` nor a private `_add`. One function has no such name:
+/// [`in_place::INCREMENT`].
+pub(super) fn is_in_place(name: &str) -> bool {
+    name == in_place::INCREMENT || name.ends_with('_') && !name.ends_with("__")
+}
+
 /// Returns what a method that writes to a tensor in place returns; `None` if a graph cannot have the method.
 fn in_place_returns(name: &str) -> Option<Returns> {
     match name {
@@ -165,7 +170,8 @@ fn in_place_returns(name: &str) -> Option<Returns> {
     }
 }
 
-fn breaking_attribute(name: &str) -> Option<&'static str> {
+/// Returns the reason why an attribute breaks the graph, if it does.
+pub(super) fn breaking_attribute(name: &str) -> Option<&'static str> {
     if let Some((_, reason)) = BREAKING_ATTRIBUTES.iter().find(|(of, _)| *of == name) {
         return Some(reason);
     }
