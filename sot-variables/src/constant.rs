@@ -112,7 +112,7 @@ impl Variable for ConstantVariable {
                 cx.fold(|py| Ok(pyo3::types::PyBool::new(py, value.contains(item)?).to_owned().into_any()))
             }
             None => {
-                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of an unknown value in a string"))
+                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of a value that is not known while tracing in a string"))
             }
         }
     }

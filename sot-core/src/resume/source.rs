@@ -58,7 +58,7 @@ impl<'py> ResumeSource<'py> {
     pub fn original(&self, at: Label) -> Flow<Label> {
         if let Some(at) = at.0.checked_sub(self.shift) {
             if at >= self.unit.code.instructions.len() as u32 {
-                return Err(Unwind::fallback(ReasonId::CannotRestore, "a break in half an instruction"));
+                return Err(Unwind::fallback(ReasonId::CannotRestore, "a graph break in the middle of an instruction"));
             }
             return Ok(Label(at));
         }
@@ -70,7 +70,7 @@ impl<'py> ResumeSource<'py> {
             _ if at.0 == self.shift - 1 => next,
             _ => None,
         };
-        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a graph break in the prologue of a resume function"))
     }
 
     /// The finish of the call at a place in a prologue.

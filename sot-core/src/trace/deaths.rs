@@ -41,7 +41,7 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
 /// value to CPython.
 pub(super) fn refuse_dropped(cx: &mut OpcodeExecutor<'_>, live: &[VarId]) -> Flow<()> {
     let dropped = dropped(cx, live);
-    dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it dies")))
+    dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it is destroyed")))
 }
 
 /// Returns the values with observable destruction that were handed to the frame, as an argument of which it may own
@@ -73,7 +73,7 @@ pub(super) fn owners_of_dying_values(cx: &mut OpcodeExecutor<'_>, frame: &Frame,
         }
     }
     match dropped.iter().find(|dropped| !held.contains(dropped)) {
-        Some(value) => Err(cx.plan_to_make(*value, "runs code when it dies")),
+        Some(value) => Err(cx.plan_to_make(*value, "runs code when it is destroyed")),
         None => Ok(dying),
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn leave_round(
     for head in heads {
         source.cache().profile.lock().note_different(head);
     }
-    let text = "the rest of a round of a loop whose rounds differ too much";
+    let text = "the rest of a loop iteration, because the iterations differ too much";
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
     tell_left(LeftPart::Rest, &reason, Vec::new(), "");

@@ -263,7 +263,7 @@ class LateHooks:
         gradients may, brings a part to each, and is refused."""
         if is_undefined(gradient) or _sot._is_muted():
             return None
-        called, self._called = self._called, (_sot._pass(), place)
+        called, self._called = self._called, (_sot._pass(), call)
         if called[0] == self._called[0] and called != self._called:
             _sot._refuse_hook()
         return hook(gradient)

@@ -63,7 +63,7 @@ impl Variable for ChangingValue {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
+        format!("a {} that differs from call to call", cpython::type_name(self.ty.bind(cx.py)))
     }
 
     /// Breaks the graph: the special methods are C code, which would end up in the operators again.

@@ -96,7 +96,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     if OF_MEMORY.contains(&&*name) {
         return Err(refuse(&format!("{name}() of an object that is made in the function")));
     }
-    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
+    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed io.StringIO or io.BytesIO"))?;
     charge(cx, &object)?;
     let result = object.getattr(&*name)?.call(&positional, Some(&keywords));
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
@@ -156,7 +156,7 @@ impl Variable for CStateVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         if copy(self.object.bind(cg.py())).is_err() {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed text in memory"));
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed io.StringIO or io.BytesIO"));
         }
         let object = self.object.clone_ref(cg.py());
         cg.begin_call(|cg| {

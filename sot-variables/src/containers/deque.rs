@@ -50,7 +50,7 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<Deque
         Ok(payload)
     } else {
         let name = cx.type_name(deque)?;
-        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a deque method on a {name} object")))
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a deque method of a {name} object")))
     }
 }
 
@@ -162,7 +162,7 @@ impl DequeVariable {
     /// Returns the position for a known index, or raises CPython's `IndexError`.
     fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
         let Some(index) = cx.known_int(key)? else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque's item at an unknown index"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque item at an index that is not known while tracing"));
         };
         let len = self.items.len() as i64;
         let at = if index < 0 { index + len } else { index };

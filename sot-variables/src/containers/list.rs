@@ -93,7 +93,7 @@ pub(crate) fn unchanged<T>(
 ) -> Flow<T> {
     let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
     if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
-        let text = "a list that is changed by what it asks";
+        let text = "a list that changes while a method it calls runs";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
     outcome

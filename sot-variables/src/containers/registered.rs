@@ -42,7 +42,7 @@ impl ContainerClass {
     pub(super) fn parts(&self) -> Flow<&FlattenProtocol> {
         match &self.0.kind {
             RegistrationKind::Container(parts) => Ok(parts),
-            _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object of a class that is no container")),
+            _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object whose class is not a registered container")),
         }
     }
 
@@ -82,7 +82,7 @@ impl ContainerClass {
 }
 
 fn gone() -> PyErr {
-    PyRuntimeError::new_err("an object of a class that is no container")
+    PyRuntimeError::new_err("an object whose class is not a registered container")
 }
 
 /// Fetch for guards and new code: flattens an object to the tuple of its items and its auxiliary data.
@@ -136,7 +136,7 @@ impl ContainerVariable {
         let Some(class) = ContainerClass::of(&object) else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
-                "an object of a class that is no container",
+                "an object whose class is not a registered container",
             ));
         };
         cx.observed.note_registered(cx.py, &class.0);

@@ -28,7 +28,7 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
         }
     }
     [class, receiver] if args.keywords.is_empty() => SuperVariable::build(cx, class, receiver),
-    _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound")),
+    _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an unbound super()")),
 } }
 
 sot_core::variable_kind! {
@@ -101,7 +101,7 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<U
             return Ok(cx.raise(error));
         }
     }
-    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is no instance of the class"))
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is not an instance of the class"))
 }
 
 /// Returns the class that a variable stands for, if it is a class.
@@ -121,7 +121,7 @@ impl SuperVariable {
         let object = &object.clone().unbind().into_bound(cx.py);
         let (class, receiver) = (made_of(cx, object, of, "__thisclass__")?, made_of(cx, object, of, "__self__")?);
         if object.getattr("__self_class__")?.is_none() {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an unbound super()"));
         }
         Ok(Rc::new(Self::of(cx, class, receiver, Some(object.clone().unbind()))?))
     }
@@ -207,7 +207,7 @@ impl SuperVariable {
             _ if !cpython::is_descriptor(found) => Ok(cx.wrap(found, tracker)),
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of super(), served by a {}", cpython::type_name(&found.get_type())),
+                format!("attribute '{name}' of super(), implemented by a {}", cpython::type_name(&found.get_type())),
             )),
         }
     }

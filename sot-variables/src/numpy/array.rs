@@ -272,7 +272,7 @@ impl Variable for ArrayVariable {
         };
         let mut known = KnownArrays { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
         let item = numpy::quietly(cx.py, || array.get_item(key))?.map_err(|error| cx.raise(error))?;
-        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an item of an array that is no known value");
+        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an array item that is not known while tracing");
         known.wrap(cx, &item)?.ok_or_else(refuse)
     }
 

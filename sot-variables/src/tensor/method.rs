@@ -139,7 +139,7 @@ impl Variable for TensorMethodVariable {
                 }
             },
             MethodEffect::ChangeInPlace(Returns::AnotherObject) if !cx.stack.drops_result(cx.py) => {
-                let why = format!("{} changes a tensor and gives another object for it", self.name);
+                let why = format!("{} changes a tensor and returns another object for it", self.name);
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
             }
             MethodEffect::ChangeInPlace(returns) => {

@@ -324,7 +324,7 @@ impl Variable for TensorVariable {
         if let Some(answer) = self.answer(cx, "__bool__")? {
             return Ok(answer.is_truthy(cx.py)?);
         }
-        Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
+        Err(Unwind::break_graph(ReasonId::TensorTruth, "a branch depends on the value of a tensor"))
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {

@@ -138,7 +138,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args, **kwargs)` with packed arguments, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
         if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of something that is not iterable"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of an object that is not iterable"));
         }
         let positional = self.unpack_all(args)?;
         let keywords = match kwargs {
@@ -166,11 +166,11 @@ impl<'py> OpcodeExecutor<'py> {
         } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
             self.call_keys(keys)?
         } else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of an object that is not a mapping"));
         };
         for key in self.unpack_all(keys)? {
             let Some(name) = self.known_str(key)? else {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of keys that are not plain texts"));
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of a mapping whose keys are not plain strings"));
             };
             let value = self.get_item(mapping, key)?;
             keywords.push((Rc::from(name), value));

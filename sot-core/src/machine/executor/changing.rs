@@ -54,7 +54,7 @@ impl LazyNumber {
         };
         let specialises = policy::specialises_on(class, self.times_differed, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
-        let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
+        let text = format!("a {what} that differs from call to call (now {})", tracker::repr(cx.py, &self.value));
         refuse_changing(cx, specialises, text)
     }
 }
@@ -76,7 +76,7 @@ impl<'py> OpcodeExecutor<'py> {
             history::note_changing(self, code, variable);
         }
         history::note_differing(self);
-        let text = format!("{what} that holds something else at every call");
+        let text = format!("{what} whose contents differ from call to call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
@@ -197,7 +197,7 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
         return Ok(());
     }
     history::note_branching(cx);
-    let text = format!("one of many answers that differ (of {})", tracker::repr(cx.py, now.as_unbound()));
+    let text = format!("one of too many comparisons of values that differ from call to call (now {})", tracker::repr(cx.py, now.as_unbound()));
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 

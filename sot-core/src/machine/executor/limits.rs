@@ -68,7 +68,7 @@ impl TraceLimits {
         if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
-        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits, or what another thread raises"))
+        Err(Unwind::fallback(ReasonId::SignalWaits, "a signal handler waits, or an exception that another thread has raised"))
     }
 
     /// Counts copied items as instructions, so that a loop that fills a container is cut off when that takes long.
@@ -122,7 +122,7 @@ pub(super) fn refuse_full_stack() -> Flow<()> {
     if cpython::has_stack_to_go_on() {
         return Ok(());
     }
-    Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
+    Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "not enough C stack is left to continue the simulation"))
 }
 
 /// Like [`refuse_full_stack`], for any access to a value. A handler that calls itself without end would do so at the
@@ -132,7 +132,7 @@ pub(super) fn refuse_endless_recursion() -> Flow<()> {
     if cpython::has_stack_to_look() {
         return Ok(());
     }
-    Err(Unwind::fallback(ReasonId::TraceTooLong, "a simulation that goes round in circles, or too deep"))
+    Err(Unwind::fallback(ReasonId::TraceTooLong, "a handler that calls itself without end, or values nested too deeply"))
 }
 
 /// Like [`refuse_full_stack`], where values of the program are nested too deeply. They are as deep at the next call,

@@ -215,7 +215,7 @@ impl<'py> OpcodeExecutor<'py> {
             if resumable {
                 self.save();
                 if let Some(dropped) = watched::dropped(self) {
-                    let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
+                    let text = format!("{} is dropped, and its destruction runs code", self.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;

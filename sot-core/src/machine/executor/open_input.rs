@@ -195,7 +195,7 @@ fn given_number<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId, now: &Bound<'py, P
 }
 
 fn needs_number(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
-    let text = format!("{} is another number at each call", cx.text(id));
+    let text = format!("{} differs from call to call", cx.text(id));
     cx.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 

@@ -85,7 +85,7 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
     if !ends_before(cx, head, begun) {
         return None;
     }
-    let reason = Reason::new(ReasonId::UnsupportedCall, "a round of a loop whose rounds differ");
+    let reason = Reason::new(ReasonId::UnsupportedCall, "an iteration of a loop whose iterations differ");
     Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
 }
 

@@ -234,7 +234,7 @@ fn wrap_result<'py>(
         let mut variables = Vec::new();
         for (name, item) in entries {
             let Ok(name) = name.extract::<String>() else {
-                let text = "an operation that gives a dict with keys that are no texts";
+                let text = "an operation whose result is a dict with keys that are not strings";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             };
             variables.push((name.into(), wrap_result(cx, &item, outputs)?));
@@ -244,7 +244,7 @@ fn wrap_result<'py>(
     }
     if registered::container_of(result.get_type().as_any()).is_some() {
         let name = tracker::name(result.get_type().as_any());
-        let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
+        let text = format!("an operation whose result is a {name}; results may be tensors in tuples, lists and dicts");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     cx.wrap_fresh(result)

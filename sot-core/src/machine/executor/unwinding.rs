@@ -368,7 +368,7 @@ impl Variable for BookkeepingVariable {
                 cg.load_const(start)
             }
             BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::NormalEntry => {
-                let text = "what a `finally` body was entered with, which is no value";
+                let text = "the state with which a `finally` body was entered, which is not a value";
                 Err(Unwind::fallback(ReasonId::CannotRestore, text))
             }
         }

@@ -110,7 +110,7 @@ fn refuse_short_lived_class(cx: &OpcodeExecutor<'_>, id: VarId) -> Flow<()> {
     {
         return Ok(());
     }
-    let text = "a class that is another one at every call, or an object of such";
+    let text = "a class that differs from call to call, or an instance of such a class";
     Err(Unwind::break_graph(ReasonId::ChangingClass, text))
 }
 

@@ -184,7 +184,7 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
     let made = match cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made()) {
         Some(made) if made.writes != cx.effects.len() && !(name == "_abc_init" && is_as_abstract(cx, class, &made)) => {
-            return Err(refuse(format!("{name}() of a class that was made a while ago")));
+            return Err(refuse(format!("{name}() of a class that the function did not just make")));
         }
         Some(made) if made.exact => made,
         _ => return Err(refuse(format!("{name}() of a class with values that are not known while tracing"))),

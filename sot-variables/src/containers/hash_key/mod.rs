@@ -222,7 +222,7 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
     let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
     for (at, key) in keys.iter().enumerate() {
         if keys[..at].iter().any(|other| other.hash == key.hash) {
-            return refuse("of one hash, which compare themselves");
+            return refuse("with equal hashes and an __eq__ of the program");
         }
         let is_written =
             |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);

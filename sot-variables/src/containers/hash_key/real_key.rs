@@ -174,7 +174,7 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<is
     let hash = cx.call(method, &CallArgs::default())?;
     if cx.effects.len() != before {
         // New code that rebuilds a dict or set would repeat the side effects.
-        let text = format!("a {} object as a key: its hash does more than to give a number", cx.type_name(variable)?);
+        let text = format!("a {} object as a key: its __hash__ has side effects", cx.type_name(variable)?);
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
     if cx.see_as::<IdVariable>(hash)?.is_some_and(|id| id.is_of(variable)) {
