@@ -213,7 +213,7 @@ reasons! {
         "Translate the loop body as a function of its own.";
     /// Calls are nested so deeply that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
-        "Nothing: the frame runs in CPython. To compile it, run it in a thread with a larger stack (threading.stack_size()).";
+        "Nothing: the frame runs in CPython. A thread with a larger stack (threading.stack_size()) can compile it.";
     /// A signal handler or an exception from another thread is waiting, and the simulation would take too long.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";

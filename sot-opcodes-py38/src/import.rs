@@ -16,7 +16,8 @@ use sot_variables::functions::function::guard_identity;
 use sot_variables::missing_module;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
-opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
+opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value)
+=> |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
 
 fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
     let name = cx.stack.name(index)?;

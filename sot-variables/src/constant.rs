@@ -111,9 +111,10 @@ impl Variable for ConstantVariable {
                 let value = self.value.bind(cx.py).clone();
                 cx.fold(|py| Ok(pyo3::types::PyBool::new(py, value.contains(item)?).to_owned().into_any()))
             }
-            None => {
-                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of a value that is not known while tracing in a string"))
-            }
+            None => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "membership of a value that is not known while tracing in a string",
+            )),
         }
     }
 

@@ -83,7 +83,8 @@ sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |c
 sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
     let [name] = args.exactly(cx, "__import__")?;
     let name = cx.known_str(name)?.filter(|name| !name.is_empty() && !name.contains('.'));
-    let name = name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name"))?;
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name");
+    let name = name.ok_or_else(refuse)?;
     by_name(cx, &name)
 } }
 

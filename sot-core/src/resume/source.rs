@@ -70,7 +70,9 @@ impl<'py> ResumeSource<'py> {
             _ if at.0 == self.shift - 1 => next,
             _ => None,
         };
-        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a graph break in the prologue of a resume function"))
+        place.map(Label).ok_or_else(|| {
+            Unwind::fallback(ReasonId::CannotRestore, "a graph break in the prologue of a resume function")
+        })
     }
 
     /// The finish of the call at a place in a prologue.

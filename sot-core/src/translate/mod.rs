@@ -80,7 +80,8 @@ impl FrameEvaluator for Translator {
             return Verdict::Original { disable_eval_frame: cache.directives.skips_below() };
         }
         if cpython::is_traced(frame.py()) {
-            let reason = Reason::new(ReasonId::Traced, "a trace function is set, which must see the program's own lines");
+            let reason =
+                Reason::new(ReasonId::Traced, "a trace function is set, which must see the program's own lines");
             return left(&code, Reason { recursive: true, ..reason });
         }
         if let Some(verdict) = verify::verdict(runtime, &cache, frame) {
@@ -146,7 +147,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
     }
     if !cpython::has_stack_to_begin() {
-        return left(&code, Reason::new(ReasonId::StackNearlyUsedUp, "not enough C stack is left to begin a simulation"));
+        return left(
+            &code,
+            Reason::new(ReasonId::StackNearlyUsedUp, "not enough C stack is left to begin a simulation"),
+        );
     }
     if cpython::has_debugger(py).unwrap_or(false) {
         let reason = Reason::new(ReasonId::Traced, "a debugger is active, which must see the program's own lines");

@@ -120,7 +120,8 @@ impl Tally {
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Tally { cases, whole, broken, graphs, raising, simulated } = self;
-        write!(f, "{cases} cases: {simulated} simulate it, {whole} whole, {broken} with breaks, {raising} raise, {graphs} graphs")
+        write!(f, "{cases} cases: {simulated} simulate it, {whole} whole, {broken} with breaks, ")?;
+        write!(f, "{raising} raise, {graphs} graphs")
     }
 }
 

@@ -72,7 +72,12 @@ pub struct GetterVariable {
 impl GetterVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
-        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an itemgetter, attrgetter or methodcaller whose arguments are not known");
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "an itemgetter, attrgetter or methodcaller whose arguments are not known",
+            )
+        };
         let parts = object.call_method0("__reduce__")?;
         let ty = parts.get_item(0)?;
         let mut getters = Getter::ALL.into_iter();

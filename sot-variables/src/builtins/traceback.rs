@@ -16,8 +16,12 @@ use crate::classes::exception::replica::{self, ExceptionDetail, Replicas};
 use crate::classes::exception::{self, ExceptionVariable};
 use crate::iterators::library;
 
-builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| format(cx, "format_exception_only", args, ExceptionDetail::Alone) }
-builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| format(cx, "format_exception", args, ExceptionDetail::WithChain) }
+builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| {
+    format(cx, "format_exception_only", args, ExceptionDetail::Alone)
+} }
+builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| {
+    format(cx, "format_exception", args, ExceptionDetail::WithChain)
+} }
 builtin! { FORMAT_TB = "traceback:format_tb" => |cx, args| format(cx, "format_tb", args, ExceptionDetail::WithChain) }
 
 builtin! { FORMAT_EXC = "traceback:format_exc" => |cx, args| {

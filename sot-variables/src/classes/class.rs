@@ -29,14 +29,15 @@ use crate::numpy;
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 
 builtin! { NEW = "object.__new__" => |cx, args| {
+    let refuse = |what: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("object.__new__() {what}"));
     let class = match args.positional[..] {
         [class] if args.keywords.is_empty() => class,
-        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() with arguments for the instance")),
+        _ => return Err(refuse("with arguments for the instance")),
     };
     let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
     match ty {
         Some(ty) if is_plain(&ty)? && !cpython::has_finalizer(&ty) => Ok(InstanceVariable::make(cx, class, &ty)),
-        _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
+        _ => Err(refuse("of a class whose instances C code lays out")),
     }
 } }
 

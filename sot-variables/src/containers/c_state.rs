@@ -35,7 +35,10 @@ builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
         [bytes] => cx.known(bytes)?.is_some_and(|bytes| bytes.is_exact_instance_of::<PyBytes>()),
         _ => false,
     };
-    if of_bytes { make(cx, "builtins", "memoryview", args) } else { Err(refuse("memoryview() of something that changes")) }
+    if !of_bytes {
+        return Err(refuse("memoryview() of something that changes"));
+    }
+    make(cx, "builtins", "memoryview", args)
 } }
 
 /// Methods that tell the address or memory use of an object. New code makes another object, for which these differ.

@@ -162,7 +162,10 @@ impl DequeVariable {
     /// Returns the position for a known index, or raises CPython's `IndexError`.
     fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
         let Some(index) = cx.known_int(key)? else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque item at an index that is not known while tracing"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "a deque item at an index that is not known while tracing",
+            ));
         };
         let len = self.items.len() as i64;
         let at = if index < 0 { index + len } else { index };

@@ -42,7 +42,10 @@ impl ContainerClass {
     pub(super) fn parts(&self) -> Flow<&FlattenProtocol> {
         match &self.0.kind {
             RegistrationKind::Container(parts) => Ok(parts),
-            _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object whose class is not a registered container")),
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "an object whose class is not a registered container",
+            )),
         }
     }
 

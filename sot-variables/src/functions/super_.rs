@@ -22,7 +22,8 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
             // `super()` itself has to raise, so the frame is left to CPython: behind a break, it would not find the
             // method's frame.
             Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
-                Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
+                let text = "super() of an object that is not an instance of the class";
+                Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, text)))
             }
             built => built,
         }

@@ -142,7 +142,10 @@ impl Variable for ManagerMethodVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, _: &CallArgs) -> Flow<VarId> {
         let Some(manager) = cx.vars.as_kind::<StateManagerVariable>(self.manager) else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method of a context manager whose variable has been replaced"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "a method of a context manager whose variable has been replaced",
+            ));
         };
         match (&manager.state, self.enters) {
             (ManagerState::NotEntered, true) => {

@@ -170,7 +170,10 @@ impl<'py> OpcodeExecutor<'py> {
         };
         for key in self.unpack_all(keys)? {
             let Some(name) = self.known_str(key)? else {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of a mapping whose keys are not plain strings"));
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "`**` of a mapping whose keys are not plain strings",
+                ));
             };
             let value = self.get_item(mapping, key)?;
             keywords.push((Rc::from(name), value));

@@ -197,7 +197,10 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
         return Ok(());
     }
     history::note_branching(cx);
-    let text = format!("one of too many comparisons of values that differ from call to call (now {})", tracker::repr(cx.py, now.as_unbound()));
+    let text = format!(
+        "one of too many comparisons of values that differ from call to call (now {})",
+        tracker::repr(cx.py, now.as_unbound())
+    );
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 

@@ -68,7 +68,10 @@ impl TraceLimits {
         if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
-        Err(Unwind::fallback(ReasonId::SignalWaits, "a signal handler waits, or an exception that another thread has raised"))
+        Err(Unwind::fallback(
+            ReasonId::SignalWaits,
+            "a signal handler waits, or an exception that another thread has raised",
+        ))
     }
 
     /// Counts copied items as instructions, so that a loop that fills a container is cut off when that takes long.
@@ -132,7 +135,10 @@ pub(super) fn refuse_endless_recursion() -> Flow<()> {
     if cpython::has_stack_to_look() {
         return Ok(());
     }
-    Err(Unwind::fallback(ReasonId::TraceTooLong, "a handler that calls itself without end, or values nested too deeply"))
+    Err(Unwind::fallback(
+        ReasonId::TraceTooLong,
+        "a handler that calls itself without end, or values nested too deeply",
+    ))
 }
 
 /// Like [`refuse_full_stack`], where values of the program are nested too deeply. They are as deep at the next call,

@@ -166,7 +166,9 @@ fn real_argument<'py>(
     let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
     object.filter(|_| !cx.effects.is_written(arg)).ok_or_else(|| {
         let name = tracker::name(function);
-        let text = format!("{name}, whose result is assumed, is called with a value that is known only when the graph has run");
+        let text = format!(
+            "{name}, whose result is assumed, is called with a value that is known only when the graph has run"
+        );
         Unwind::break_graph(ReasonId::UnsupportedCall, text)
     })
 }

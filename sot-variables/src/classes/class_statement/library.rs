@@ -108,7 +108,8 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
         Some(defaults) if !cx.known(defaults)?.is_some_and(|defaults| defaults.is_none()) => {
             let defaults = cx.unpack_all(defaults)?;
             for &value in &defaults {
-                let lasts = matches!(cx.see(value)?.form(), Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
+                let form = cx.see(value)?.form();
+                let lasts = matches!(form, Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
                 // The class would hold the value from the traced call, also in later calls.
                 if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
                     return Err(refuse("namedtuple() with an object from outside as a default"));
