@@ -162,14 +162,14 @@ impl ReasonKind {
 reasons! {
     /// A branch, loop or boolean conversion depends on a tensor's value.
     TensorTruth = "data-dependent-control-flow", Ddcf,
-        "Select with the framework's masks, or keep the branch: the code on both sides is compiled.";
+        "Select values by a mask, or keep the branch: the code on both sides is compiled.";
     /// A value is read out of a tensor.
     TensorValue = "tensor-value", Unsps,
         "Keep the value in a tensor, or move the read out of the hot function.";
     /// A call of something that cannot be followed: a C function, another library, I/O.
     UnsupportedCall = "unsupported-call", Unsps,
         "Move the call before or after the tensor work, or register a handler for it.";
-    /// An operator on types of values for which it is not simulated.
+    /// An operator that is not simulated for values of these types.
     UnsupportedOperation = "unsupported-operation", Unsps,
         "Rewrite with operations of the framework, or register a handler.";
     /// An attribute that cannot be read without running unknown code.
@@ -188,13 +188,13 @@ reasons! {
     /// An exception leaves the function or is stored: CPython has to raise it, since new code cannot make its
     /// traceback.
     Raises = "raises", Unsps,
-        "Nothing: it is raised at its own line, and what lies around that is compiled.";
+        "Nothing: CPython raises the exception at its own line, and the code around it is compiled.";
     /// The framework refused the operation while the graph was built.
     BackendRefused = "backend-refused", Unsps,
         "See the framework's message; the operation runs eagerly.";
     /// The API was put on the break list, or `sot.disable` or `sot.register.skip` leaves it to CPython.
     BreakListed = "break-listed", Cdbl,
-        "Take the API off the list, or the registration back, if it should be compiled.";
+        "To compile the call, remove the API from the list, or withdraw the registration.";
     /// The program itself asks for the break or fallback: `psdb.breakgraph()`, `psdb.fallback()` or
     /// `psdb.breakpoint()`.
     Requested = "requested", Cdbl,
@@ -202,7 +202,7 @@ reasons! {
     /// No handler is registered for the opcode.
     UnimplementedOpcode = "unimplemented-opcode", Unimp,
         "Rewrite the statement, or register a handler for the opcode.";
-    /// Generator, coroutine or class-body frames and the like.
+    /// A frame of a kind that is not simulated, such as that of a coroutine.
     UnsupportedFrame = "unsupported-frame", Frame,
         "Nothing: the frame runs in CPython, functions it calls are translated.";
     /// A value cannot be rebuilt by the new code.
@@ -213,8 +213,8 @@ reasons! {
         "Translate the loop body as a function of its own.";
     /// Calls are nested so deeply that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
-        "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
-    /// A signal handler is waiting, or what another thread raises, and the simulation takes too long to let it wait.
+        "Nothing: the frame runs in CPython. A thread with a larger stack (threading.stack_size()) can compile it.";
+    /// A signal handler or an exception from another thread is waiting, and the simulation would take too long.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";
     /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with
@@ -224,7 +224,7 @@ reasons! {
     /// Too many translations of one function, or of a loop behind a break; CPython runs the frame, or the rest of the
     /// iteration.
     TooManyEntries = "too-many-translations", Frame,
-        "Pass what changes at every call as a tensor.";
+        "Pass the value that differs from call to call as a tensor.";
     /// The frame holds no tensor work.
     NothingToCompile = "nothing-to-compile", Frame,
         "Nothing: there is no tensor work in this frame.";

@@ -3,7 +3,8 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Maximum number of changes that are remembered separately. Older changes are merged: a cache that has missed any of
 /// the merged ones drops the translations that any of them concerns.
@@ -30,7 +31,7 @@ pub enum Forgotten {
 }
 
 fn lock() -> MutexGuard<'static, RegistrationChanges> {
-    CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
+    CHANGES.lock()
 }
 
 /// The current generation; translations of this generation are valid.

@@ -4,9 +4,9 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 use crate::cpython;
@@ -42,18 +42,14 @@ static CALLBACKS: Mutex<Vec<Callback>> = Mutex::new(Vec::new());
 /// Id of the process whose thread draws the line. After a fork, the child process has no such thread.
 static DRAWS: AtomicU32 = AtomicU32::new(0);
 
-fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Locks the mutex. After a fork the drawing thread of the parent may have held the lock, which nobody would release:
 /// returns `None` then.
 fn unless_forked_from<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
     let draws = DRAWS.load(Ordering::Relaxed);
     if draws == 0 || draws == std::process::id() {
-        return Some(lock(mutex));
+        return Some(mutex.lock());
     }
-    mutex.try_lock().ok()
+    mutex.try_lock()
 }
 
 /// A translation in progress, until it is dropped.
@@ -62,7 +58,7 @@ pub struct Translating(());
 /// Begins a translation of a function. Returns `None` if nobody watches.
 pub fn begin(function: &str) -> Option<Translating> {
     let shown_after = shown_after();
-    if shown_after.is_none() && lock(&CALLBACKS).is_empty() {
+    if shown_after.is_none() && CALLBACKS.lock().is_empty() {
         return None;
     }
     let start = Instant::now();
@@ -89,7 +85,7 @@ pub fn begin(function: &str) -> Option<Translating> {
 impl Translating {
     /// Ends the translation. Callbacks that were told of it are told of its end.
     pub fn end(self, py: Python<'_>) {
-        let was_called = lock(&NOW).as_ref().is_some_and(|now| now.was_called);
+        let was_called = NOW.lock().as_ref().is_some_and(|now| now.was_called);
         if was_called {
             note("done", None);
             call_back(py);
@@ -100,7 +96,7 @@ impl Translating {
 impl Drop for Translating {
     fn drop(&mut self) {
         IS_WATCHED.store(false, Ordering::Relaxed);
-        let mut now = lock(&NOW);
+        let mut now = NOW.lock();
         if now.as_ref().is_some_and(|now| now.is_drawn) {
             write("\r\x1b[K");
         }
@@ -126,7 +122,7 @@ pub fn tick(py: Python<'_>, statements: usize) {
 }
 
 fn note(phase: &'static str, statements: Option<usize>) {
-    if let Some(now) = &mut *lock(&NOW) {
+    if let Some(now) = &mut *NOW.lock() {
         now.phase = phase;
         now.statements = statements.unwrap_or(now.statements);
     }
@@ -136,13 +132,13 @@ fn note(phase: &'static str, statements: Option<usize>) {
 pub fn add_callback(callback: Py<PyAny>) -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    lock(&CALLBACKS).push((number, callback));
+    CALLBACKS.lock().push((number, callback));
     number
 }
 
 /// Removes a callback.
 pub fn remove_callback(number: u32) {
-    let mut callbacks = lock(&CALLBACKS);
+    let mut callbacks = CALLBACKS.lock();
     let gone = callbacks.iter().position(|(known, _)| *known == number).map(|at| callbacks.remove(at));
     drop(callbacks);
     // Dropping the callback may run the program's code: no lock may be held.
@@ -150,14 +146,14 @@ pub fn remove_callback(number: u32) {
 }
 
 fn call_back_if_due(py: Python<'_>) {
-    let is_due = lock(&NOW).as_ref().is_some_and(|now| now.called.elapsed() >= CALLED);
+    let is_due = NOW.lock().as_ref().is_some_and(|now| now.called.elapsed() >= CALLED);
     if is_due {
         call_back(py);
     }
 }
 
 fn call_back(py: Python<'_>) {
-    let told = lock(&NOW).as_mut().map(|now| {
+    let told = NOW.lock().as_mut().map(|now| {
         let called = Instant::now();
         (now.called, now.was_called) = (called, true);
         // The time that callbacks are told is the one that the next call waits from.
@@ -165,7 +161,7 @@ fn call_back(py: Python<'_>) {
     });
     let Some(told) = told else { return };
     let callbacks: Vec<Callback> =
-        lock(&CALLBACKS).iter().map(|(number, callback)| (*number, callback.clone_ref(py))).collect();
+        CALLBACKS.lock().iter().map(|(number, callback)| (*number, callback.clone_ref(py))).collect();
     let pending = PyErr::take(py);
     let _quiet = cpython::suspend(py);
     for (number, callback) in callbacks {
@@ -196,13 +192,13 @@ fn draw_in_a_thread() {
 }
 
 fn draw_for_ever() {
-    let mut now = lock(&NOW);
+    let mut now = NOW.lock();
     loop {
         let wait = now.as_ref().and_then(|now| Some(now.shown_after?.saturating_sub(now.start.elapsed()).max(REDRAWN)));
-        now = match wait {
-            None => BEGUN.wait(now).unwrap_or_else(PoisonError::into_inner),
-            Some(wait) => BEGUN.wait_timeout(now, wait).unwrap_or_else(PoisonError::into_inner).0,
-        };
+        match wait {
+            None => BEGUN.wait(&mut now),
+            Some(wait) => drop(BEGUN.wait_for(&mut now, wait)),
+        }
         if let Some(now) = &mut *now {
             if now.shown_after.is_some_and(|after| now.start.elapsed() >= after) {
                 now.is_drawn = true;

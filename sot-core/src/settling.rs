@@ -1,4 +1,5 @@
-//! Decides whether a code object is worth one more translation. A value that differs at each call in a way that no
+//! The account of translations and hits of a code object, from which the policy decides whether one more translation is
+//! worth it ([`Balance::allows_translation`]). A value that differs at each call in a way that no
 //! translation can leave open, such as an object of a new class, would have the code translated without end. So a
 //! translation has to be paid for by the hits of earlier ones: after a few translations that have too few hits, a
 //! cache miss leaves the frame to CPython, and the functions that it calls are translated on their own.
@@ -6,18 +7,13 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
 
-use crate::policy::{
-    FRAMES_LEFT_PER_HIT, FREE_TRANSLATIONS, FREE_TRANSLATIONS_INLINED, FREE_TRANSLATIONS_PER_RESUME_FUNCTION,
-    SPECIALISING_TRANSLATIONS,
-};
-
-/// Maximum number of accounts that are kept by source text. Beyond it all of them are forgotten.
-const MAX_ACCOUNTS_BY_SOURCE: usize = 4_096;
+use crate::policy::{Balance, FREE_TRANSLATIONS, MAX_ACCOUNTS_BY_SOURCE};
 
 /// The account of translations and hits of one code object, or of all code objects made from one source text.
 #[derive(Default)]
@@ -63,7 +59,7 @@ impl Settling {
     }
 
     /// Returns the account of a resume function in a loop, which has limits of its own
-    /// ([`crate::policy::LoopLimits`]).
+    /// ([`crate::policy::leaves_iteration`]).
     pub fn of_loop() -> Self {
         Settling { is_of_loop: true, ..Settling::default() }
     }
@@ -80,7 +76,7 @@ impl Settling {
 
     /// Notes the account of code that was inlined in a translation.
     pub fn note_followed(&self, account: &Arc<Settling>) {
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.followed.lock();
         if !followed.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(account))) {
             followed.push(Arc::downgrade(account));
         }
@@ -89,7 +85,7 @@ impl Settling {
     /// Notes that the code needs ever new translations. The reason may lie in the code that was inlined, so that gets
     /// fewer free translations, too.
     pub fn mark_inlined_as_unstable(&self) {
-        let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = self.followed.lock();
         for account in
             followed.iter().filter_map(Weak::upgrade).filter(|account| !std::ptr::eq(Arc::as_ptr(account), self))
         {
@@ -97,31 +93,17 @@ impl Settling {
         }
     }
 
-    /// True if one more translation is worth it. `lasting` translations are not counted, because they serve other
+    /// Returns the balance of translations and hits. `lasting` translations are not counted, because they serve other
     /// objects that last, such as models.
-    pub fn allows(&self, lasting: usize) -> bool {
-        let made = self.translations_made().saturating_sub(lasting as u64);
-        let free = if self.is_inlined_into_settled.load(Ordering::Relaxed) {
-            FREE_TRANSLATIONS_INLINED
-        } else {
-            FREE_TRANSLATIONS
-        };
-        let free =
-            free + FREE_TRANSLATIONS_PER_RESUME_FUNCTION * u64::from(self.resume_functions.load(Ordering::Relaxed));
-        let hits = self.hits.load(Ordering::Relaxed) + self.frames_left.load(Ordering::Relaxed) / FRAMES_LEFT_PER_HIT;
-        // The price grows with the number of translations: the more there are, the more hits each must have had.
-        let price = made.max(FREE_TRANSLATIONS);
-        made < free || hits * 2 >= price * price
-    }
-
-    /// True if the next translation should serve all values instead of specialising on the present ones.
-    pub fn should_generalize(&self) -> bool {
-        self.translations_made() >= SPECIALISING_TRANSLATIONS
-            && self.hits.load(Ordering::Relaxed) < self.translations_made() * self.translations_made()
-    }
-
-    fn translations_made(&self) -> u64 {
-        u64::from(self.translations.load(Ordering::Relaxed))
+    pub fn balance(&self, lasting: usize) -> Balance {
+        let translations = u64::from(self.translations.load(Ordering::Relaxed));
+        Balance {
+            translations: translations.saturating_sub(lasting as u64),
+            resume_functions: self.resume_functions.load(Ordering::Relaxed).into(),
+            is_inlined_into_settled: self.is_inlined_into_settled.load(Ordering::Relaxed),
+            hits: self.hits.load(Ordering::Relaxed),
+            frames_left: self.frames_left.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -143,7 +125,7 @@ pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<A
     }
     code.getattr("co_firstlineno")?.extract::<u32>()?.hash(&mut hasher);
     code.getattr("co_code")?.cast::<PyBytes>()?.as_bytes().hash(&mut hasher);
-    let mut accounts = ACCOUNTS_BY_SOURCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut accounts = ACCOUNTS_BY_SOURCE.lock();
     let accounts = accounts.get_or_insert_with(AccountsBySource::default);
     if accounts.generation != generation || accounts.known.len() > MAX_ACCOUNTS_BY_SOURCE {
         *accounts = AccountsBySource { generation, known: HashMap::new() };

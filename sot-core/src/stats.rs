@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+
+use parking_lot::Mutex;
 
 use crate::bytecode::OpcodeSet;
 use crate::error::Reason;
@@ -69,10 +70,6 @@ static RECORDING: AtomicBool = AtomicBool::new(false);
 static STATS: Mutex<Option<Stats>> = Mutex::new(None);
 static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
 
-fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// Counts a hit.
 pub fn hit() {
     HITS.fetch_add(1, Ordering::Relaxed);
@@ -88,19 +85,19 @@ pub fn keep_hits<T>(work: impl FnOnce() -> T) -> T {
 
 /// Changes the counters through the closure.
 pub fn update(change: impl FnOnce(&mut Stats)) {
-    change(lock(&STATS).get_or_insert_with(Stats::default));
+    change(STATS.lock().get_or_insert_with(Stats::default));
 }
 
 /// Number of hits and the other counters, since the last reset.
 pub fn snapshot() -> (u64, Stats) {
-    (HITS.load(Ordering::Relaxed), lock(&STATS).clone().unwrap_or_default())
+    (HITS.load(Ordering::Relaxed), STATS.lock().clone().unwrap_or_default())
 }
 
 /// Sets the counters to zero, and makes every cache drop all its translations.
 pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
-    *lock(&STATS) = None;
-    lock(&RECORDS).clear();
+    *STATS.lock() = None;
+    RECORDS.lock().clear();
     forgetting::everything();
 }
 
@@ -128,10 +125,10 @@ pub fn is_recording() -> bool {
 
 /// Keeps a record.
 pub fn record(record: Record) {
-    lock(&RECORDS).push(record);
+    RECORDS.lock().push(record);
 }
 
 /// Takes the records kept so far.
 pub fn take_records() -> Vec<Record> {
-    std::mem::take(&mut *lock(&RECORDS))
+    std::mem::take(&mut *RECORDS.lock())
 }

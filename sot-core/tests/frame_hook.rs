@@ -4,9 +4,10 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyCodeMethods, PyDict, PyFunction};
@@ -66,7 +67,7 @@ impl FrameEvaluator for ByPlan {
 /// One test at a time: they watch what the whole process shares.
 fn serial() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
-    let guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = LOCK.lock();
     let _ = cpython::set_evaluator(&ByPlan);
     cpython::use_reference_method(false);
     guard

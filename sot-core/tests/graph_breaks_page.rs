@@ -11,15 +11,16 @@ const INTRODUCTION: &str = "\
 
 The tracer never changes what a program does. Where it cannot go on, one of two things happens:
 
-- **Graph break**: the graph ends before an instruction. That instruction runs in CPython, and a resume function, translated
-  on its own, goes on behind it. The function becomes several graphs.
+- **Graph break**: the graph ends before an instruction. That instruction runs in CPython, and a resume function,
+  translated on its own, goes on behind it. The function becomes several graphs.
 - **Fallback**: the frame is left to CPython as a whole. Functions it calls are still translated.
 
-Each has a reason with a stable id, a text and the place in your source. Three ways to see them: `SOT_LOG_LEVEL=1` writes each
-to standard error as it happens, `sot.stats()` counts them, `sot.explain(fn)(*args)` lists those of one call.
+Each has a reason with a stable id, a text and the place in your source. There are three ways to see the reasons:
+`SOT_LOG_LEVEL=1` writes each to standard error as it happens, `sot.stats()` counts them, and
+`sot.explain(fn)(*args)` lists those of one call.
 
-A reason usually leads to a break, and to a fallback where the code around it cannot be cut in two (inside a `try` or `with`
-block, say).
+A reason usually leads to a break. It leads to a fallback where the code around it cannot be cut in two, for example in
+a `try` or `with` block.
 
 This page is generated from `sot-core/src/error.rs`: `SOT_BLESS=1 cargo test -p sot-core --test graph_breaks_page`.
 

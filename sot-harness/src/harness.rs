@@ -3,8 +3,8 @@
 
 use std::ffi::CString;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -31,7 +31,7 @@ pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
 pub fn with_backend<R>(name: &str, work: impl FnOnce(Python<'_>) -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // A failed test leaves no state that the next test does not reset.
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = ONE_AT_A_TIME.lock();
     // Bugs of the tracer become errors of the test, and a single operation suffices for a graph.
     std::env::set_var("STRICT_MODE", "1");
     std::env::set_var("MIN_GRAPH_SIZE", "0");

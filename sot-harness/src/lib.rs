@@ -3,7 +3,8 @@
 //!
 //! ```no_run
 //! sot_harness::with_tracer(|py| {
-//!     sot_harness::assert_one_graph(py, "import toy\ndef f(x, n):\n    return toy.relu(x) * n", &["(toy.arange(3), 2)"]);
+//!     let source = "import toy\ndef f(x, n):\n    return toy.relu(x) * n";
+//!     sot_harness::assert_one_graph(py, source, &["(toy.arange(3), 2)"]);
 //! });
 //! ```
 //!

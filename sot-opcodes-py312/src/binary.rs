@@ -8,7 +8,8 @@ use sot_core::variable::VarId;
 use sot_opcodes_py38::{binary, bug};
 use sot_variables::containers::slice::SliceVariable;
 
-opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) .asks(binary::ARITHMETIC) => |cx, op| binary_op(cx, op.arg, lhs, rhs) }
+opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) .asks(binary::ARITHMETIC)
+=> |cx, op| binary_op(cx, op.arg, lhs, rhs) }
 opcode! {
     BINARY_SLICE [3.12..3.14] (object, start, stop -- value) .asks(&["__getitem__"])
         => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; binary::get_item(cx, object, slice) }

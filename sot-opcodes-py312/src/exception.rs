@@ -34,7 +34,8 @@ opcode! {
         .changes_handled().needs_frame()
         => |cx, _| match_group(cx, exception, pattern)
 }
-opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception) => |cx, _| combine_raised(cx, original, raised) }
+opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception)
+=> |cx, _| combine_raised(cx, original, raised) }
 
 /// Notes that the exception is handled. Returns the exception handled before, or None.
 fn handle(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> VarId {

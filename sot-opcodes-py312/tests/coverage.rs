@@ -56,13 +56,14 @@ const INTRODUCTION: &str = "\
 # Opcodes
 
 Every opcode of every supported interpreter, and the file whose handler simulates it: `py38/jump` is
-`sot-opcodes-py38/src/jump.rs`. An empty cell says that the version has no such opcode. A word in italics is a reason to have
-no handler; a frame that holds such an opcode nevertheless is broken there, or left to CPython, and the report says so.
+`sot-opcodes-py38/src/jump.rs`. An empty cell says that the version has no such opcode. A word in italics is a reason to
+have no handler. If a frame holds such an opcode nevertheless, the graph breaks there, or the frame is left to CPython,
+and the report says so.
 
 Inline caches and instrumented, specialised and pseudo opcodes are not listed: code objects do not show them.
 
-This page is generated; each interpreter checks its own column. `SOT_BLESS=1 cargo test -p sot-opcodes-py312 --test coverage`
-writes the column of the interpreter it is built for.
+This page is generated; each interpreter checks its own column.
+`SOT_BLESS=1 cargo test -p sot-opcodes-py312 --test coverage` writes the column of the interpreter it is built for.
 
 ";
 

@@ -42,8 +42,10 @@ pub const ARITHMETIC: &[&str] = &[
 
 macro_rules! operators {
     ($($op:ident: $binary:ident $inplace:ident;)+) => {$(
-        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC) => |cx, _| binary(cx, BinaryOp::$op, lhs, rhs) }
-        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC) => |cx, _| inplace(cx, BinaryOp::$op, lhs, rhs) }
+        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC)
+            => |cx, _| binary(cx, BinaryOp::$op, lhs, rhs) }
+        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC)
+            => |cx, _| inplace(cx, BinaryOp::$op, lhs, rhs) }
     )+};
 }
 
@@ -63,9 +65,11 @@ operators! {
     Xor: BINARY_XOR INPLACE_XOR;
 }
 
-opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) .asks(&["__getitem__"]) => |cx, _| get_item(cx, object, key) }
+opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) .asks(&["__getitem__"])
+=> |cx, _| get_item(cx, object, key) }
 opcode! {
-    STORE_SUBSCR [3.8..3.14] (value, object, key -- ) .asks(&["__setitem__"]) => |cx, _| set_item(cx, object, key, value)
+    STORE_SUBSCR [3.8..3.14] (value, object, key -- ) .asks(&["__setitem__"])
+        => |cx, _| set_item(cx, object, key, value)
 }
 opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| {
     cx.claims.direct(object, Finish::Drop);

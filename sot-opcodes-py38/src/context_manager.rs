@@ -1,5 +1,7 @@
 //! `with`: entering a context manager, and leaving it with or without an exception.
 
+use std::rc::Rc;
+
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use sot_core::error::{Flow, Unwind};
@@ -104,7 +106,7 @@ fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 /// block.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.stack.pop_many(3)?;
-    let gap = cx.bookkeeping(BookkeepingVariable::NormalEntry);
+    let gap = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
     let frame = cx.stack.frame_mut();
     frame.stack.push(gap);
     frame.stack.extend(raised);
@@ -122,7 +124,7 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
         cx.stack.abandon_handler()?;
-        let normal_entry = cx.bookkeeping(BookkeepingVariable::NormalEntry);
+        let normal_entry = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
         cx.stack.push(normal_entry);
     }
     Ok(Next::Continue)

@@ -1,6 +1,8 @@
 //! `raise`, `try`, `except` and `finally` with blocks. In 3.8 a `finally` body is entered with NULL, a return address
 //! or an exception on the stack; 3.9 and 3.10 have a copy of the body for each case.
 
+use std::rc::Rc;
+
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
 use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
@@ -45,7 +47,7 @@ opcode! {
 }
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
-    let normal_entry = cx.bookkeeping(BookkeepingVariable::NormalEntry);
+    let normal_entry = cx.produce(Rc::new(BookkeepingVariable::NormalEntry));
     cx.stack.push(normal_entry);
     Ok(Next::Continue)
 } }
@@ -78,7 +80,7 @@ fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
 /// The class that an `assert` raises, whatever the name `AssertionError` is bound to.
 fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
     let class = cx.py.get_type::<PyAssertionError>().into_any();
-    let tracker = cx.constant_tracker(class.clone().unbind());
+    let tracker = cx.trackers.constant(class.clone().unbind());
     cx.wrap(&class, tracker)
 }
 
@@ -104,7 +106,7 @@ pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> FinallyEntry {
 
 fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let after = cx.stack.frame().pc;
-    let address = cx.bookkeeping(BookkeepingVariable::ReturnAddress(after));
+    let address = cx.produce(Rc::new(BookkeepingVariable::ReturnAddress(after)));
     cx.stack.push(address);
     op.jump().map(Next::Jump)
 }

@@ -16,7 +16,8 @@ use sot_variables::functions::function::guard_identity;
 use sot_variables::missing_module;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
-opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
+opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value)
+=> |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
 
 fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
     let name = cx.stack.name(index)?;
@@ -159,7 +160,7 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     }
     load(cx, name)?;
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
-    let of = cx.constant_tracker(modules.into_any().unbind());
+    let of = cx.trackers.constant(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
     // The entry has to exist: if it is missing at a later call, the program's import loads the module, whatever is
     // done with it.

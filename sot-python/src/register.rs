@@ -1,7 +1,6 @@
 //! What programs register at run time: the Python interface of [`sot_core::registering`], and blocks without tracing.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sot_core::cpython;
@@ -75,7 +74,7 @@ struct DisabledBlock {
 
 impl DisabledBlock {
     fn lock(&self) -> MutexGuard<'_, Vec<bool>> {
-        self.were_active.lock().unwrap_or_else(PoisonError::into_inner)
+        self.were_active.lock()
     }
 }
 

@@ -63,7 +63,7 @@ impl Variable for ConstantVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
         if cx.runtime.backend.constants().is_constant(&value) {
-            if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.is_constant(found)) {
+            if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.runtime.is_constant(found)) {
                 return Ok(Some(cx.constant(found.unbind())));
             }
         }
@@ -84,7 +84,7 @@ impl Variable for ConstantVariable {
     fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
         let value = self.value.bind(cx.py).clone();
         if let Ok(count) = value.len() {
-            cx.patience.refuse_many(count)?;
+            cx.limits.refuse_many(count)?;
         }
         match value.try_iter() {
             Ok(items) => {
@@ -111,9 +111,10 @@ impl Variable for ConstantVariable {
                 let value = self.value.bind(cx.py).clone();
                 cx.fold(|py| Ok(pyo3::types::PyBool::new(py, value.contains(item)?).to_owned().into_any()))
             }
-            None => {
-                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of an unknown value in a string"))
-            }
+            None => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "membership of a value that is not known while tracing in a string",
+            )),
         }
     }
 

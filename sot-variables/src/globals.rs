@@ -50,7 +50,7 @@ impl GlobalsVariable {
 }
 
 fn refuse() -> Unwind {
-    Unwind::break_graph(ReasonId::UnsupportedOperation, "the variables of a module taken as a dict")
+    Unwind::break_graph(ReasonId::UnsupportedOperation, "the __dict__ of a module, used as a dict")
 }
 
 fn name_of(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Name> {

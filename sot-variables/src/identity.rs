@@ -25,7 +25,7 @@ builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
     let [] = args.exactly(cx, "get_ident")?;
     // The function object stands for the running thread, as a trace runs in one thread only.
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let object = cx.wrap(&function, tracker);
     Ok(cx.produce(Rc::new(IdVariable { object, what: DerivedNumber::Thread })))
 } }

@@ -83,7 +83,8 @@ sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |c
 sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
     let [name] = args.exactly(cx, "__import__")?;
     let name = cx.known_str(name)?.filter(|name| !name.is_empty() && !name.contains('.'));
-    let name = name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name"))?;
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name");
+    let name = name.ok_or_else(refuse)?;
     by_name(cx, &name)
 } }
 
@@ -127,7 +128,7 @@ fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
     if modules.contains(name)? {
         return Ok(false);
     }
-    let of = cx.constant_tracker(modules.into_any().unbind());
+    let of = cx.trackers.constant(modules.into_any().unbind());
     cx.guards.add(of, Test::LacksKey(Key::Str(name.into())));
     Ok(true)
 }
@@ -143,7 +144,7 @@ pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
 
 fn sys(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let sys = cpython::import(cx.py, "sys")?.into_any();
-    let tracker = cx.constant_tracker(sys.clone().unbind());
+    let tracker = cx.trackers.constant(sys.clone().unbind());
     Ok(cx.wrap(&sys, tracker))
 }
 

@@ -129,7 +129,7 @@ impl Variable for ModuleVariable {
         let refuse = || {
             Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
-                format!("writing attribute '{name}' of {}, which may have a say in it", self.text(cx)),
+                format!("writing attribute '{name}' of {}, whose class may intercept the write", self.text(cx)),
             )
         };
         if !module.is_exact_instance_of::<PyModule>() {
@@ -137,7 +137,7 @@ impl Variable for ModuleVariable {
         }
         let globals = cx.stack.frame().globals.dict.bind(cx.py).clone();
         if cx.runtime.backend.own_code().calls_by_name(&module, name, &globals) {
-            let text = format!("putting something in the place of {name} of {}", self.text(cx));
+            let text = format!("replacing {name} of {}", self.text(cx));
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }
         self.refuse_descriptor(cx, name)?;

@@ -75,7 +75,7 @@ fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     }
     let object = class.map(|class| PyWeakrefReference::new(&class)).transpose()?.map(Bound::into_any);
     if let Some(object) = object.as_ref().filter(|_| cx.trackers.is_loadable(cx.vars.tracker(referent))) {
-        let tracker = cx.constant_tracker(object.clone().unbind());
+        let tracker = cx.trackers.constant(object.clone().unbind());
         return Ok(cx.wrap(object, tracker));
     }
     let made =
@@ -417,7 +417,7 @@ pub(crate) fn dispatch<'py>(
         return Ok(None);
     }
     for base in class.mro() {
-        let tracker = cx.constant_tracker(base.clone().unbind());
+        let tracker = cx.trackers.constant(base.clone().unbind());
         let base = cx.wrap(&base, tracker);
         if cx.see_as::<ClassVariable>(base)?.is_some_and(|class| class.made().is_some()) {
             return Ok(None);

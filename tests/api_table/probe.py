@@ -302,8 +302,8 @@ def reason(text):
         return "static mode takes its result for another tensor than it is, for these element types at least"
     if "cannot be put into the graph" in text:
         return "exists in eager mode only"
-    if "a number that is another one at every call" in text:
-        return "a number that is another one at every call"
+    if "a number that differs from call to call" in text:
+        return "a number that differs from call to call"
     return text.split(": ", 1)[1]
 
 

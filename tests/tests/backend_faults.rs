@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple};
@@ -98,7 +98,7 @@ static PLAN: Mutex<Option<Plan>> = Mutex::new(None);
 /// The fault that is to be at this visit of a point, if not a panic, which it does.
 fn visit(point: Point) -> Option<Fault> {
     let fault = {
-        let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = PLAN.lock();
         let plan = plan.as_mut().filter(|plan| plan.point == point)?;
         plan.visits += 1;
         if plan.visits <= plan.after {
@@ -326,9 +326,9 @@ fn a_faulty_backend_does_no_harm() {
             let said = warnings.call_method("catch_warnings", (), Some(&record(py))).unwrap();
             let told = said.call_method0("__enter__").unwrap();
             warnings.call_method1("simplefilter", ("always",)).unwrap();
-            *PLAN.lock().unwrap() = Some(Plan { point, fault, after, visits: 0, fired: 0 });
+            *PLAN.lock() = Some(Plan { point, fault, after, visits: 0, fired: 0 });
             let found = results(py, true);
-            let plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap();
+            let plan = PLAN.lock().take().unwrap();
             let told: String = told.try_iter().unwrap().map(|one| one.unwrap().to_string()).collect();
             said.call_method1("__exit__", (py.None(), py.None(), py.None())).unwrap();
             let (_, stats) = stats::snapshot();

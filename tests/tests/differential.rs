@@ -11,8 +11,9 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
 use sot_harness::suite::{self, Case};
@@ -32,13 +33,13 @@ fn main() -> ExitCode {
                 let full = format!("{}::{shown}", path.file_stem().unwrap().to_string_lossy());
                 let (source, path, tally) = (Arc::clone(&source), path.clone(), Arc::clone(&tally));
                 let gap = gap(&name);
-                let run = move |py: Python<'_>| run_case(py, &source, &path, &name, &mut tally.lock().unwrap());
+                let run = move |py: Python<'_>| run_case(py, &source, &path, &name, &mut tally.lock());
                 cases.push(Case::new(full, run).with_gap(gap));
             }
         }
         cases
     });
-    suite::run(cases, || tally.lock().unwrap().to_string())
+    suite::run(cases, || tally.lock().to_string())
 }
 
 fn gap(case: &str) -> Option<&'static str> {

@@ -148,7 +148,7 @@ impl std::fmt::Display for Golden {
 /// The resume functions of a function, as they are before they are translated.
 fn resume_functions(py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let code = cpython::function_code(function.cast::<PyFunction>()?);
-    let codes = translate::cache_of(&code).map(|cache| cache.resume_codes(py)).unwrap_or_default();
+    let codes = translate::cache_of(&code).map(|cache| cache.resumes.all(py)).unwrap_or_default();
     let decode = |code: &Py<PyAny>| Code::decode(code.bind(py)).map(|code| code.disassemble(py));
     let mut listings: Vec<String> = codes.iter().filter_map(|code| decode(code).ok()).collect();
     listings.sort();

@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::builtin::{Builtin, BuiltinOverride, BuiltinTable};
@@ -43,7 +43,7 @@ def breaks(x):
 static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn seen() -> MutexGuard<'static, Vec<String>> {
-    SEEN.lock().unwrap_or_else(PoisonError::into_inner)
+    SEEN.lock()
 }
 
 fn note(what: impl Into<String>) {

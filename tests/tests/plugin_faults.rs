@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -110,7 +111,7 @@ static PLAN: Mutex<Option<Plan>> = Mutex::new(None);
 
 /// Counts a visit of a point, and returns the fault that must occur now.
 fn visit(point: Point) -> Option<Fault> {
-    let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut plan = PLAN.lock();
     let plan = plan.as_mut().filter(|plan| plan.point == point)?;
     plan.visits += 1;
     let is_due = plan.visits == plan.after + 1 || plan.goes_on && plan.visits > plan.after;
@@ -171,7 +172,7 @@ sot_core::builtin! { override LEN = "len" => |cx, args, next| {
         Some(Fault::Misfits) => Ok(cx.string("many")),
         Some(Fault::GoesInCircles) => {
             let len = cx.py.import("builtins")?.getattr("len")?;
-            let tracker = cx.constant_tracker(len.clone().unbind());
+            let tracker = cx.trackers.constant(len.clone().unbind());
             let len = cx.wrap(&len, tracker);
             cx.call(len, args)
         }
@@ -497,9 +498,9 @@ fn a_faulty_plug_in_does_no_harm() {
         let mut fired: BTreeMap<(Point, Fault), u32> = BTreeMap::new();
         for case in 0..number_of_cases() {
             harness::reset();
-            *PLAN.lock().unwrap() = Some(plan(case));
+            *PLAN.lock() = Some(plan(case));
             let found = results(py, true);
-            let plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap();
+            let plan = PLAN.lock().take().unwrap();
             let (_, stats) = stats::snapshot();
             let what = format!("case {case}: {:?} {:?} after {}, {stats:?}", plan.point, plan.fault, plan.after);
             // The tracer cannot detect a builtin handler that returns a wrong value.

@@ -4,10 +4,8 @@ use std::fmt;
 
 use pyo3::prelude::*;
 
+use super::flags::{STARRED, VARARGS, VARKEYWORDS};
 use crate::version::PyVersion;
-
-const VARARGS: u32 = 0x04;
-const VARKEYWORDS: u32 = 0x08;
 
 /// A decoded code object.
 #[derive(Debug)]
@@ -106,7 +104,7 @@ impl Code {
         self.arg_count = self.total_args() as u32;
         self.posonly_count = 0;
         self.kwonly_count = 0;
-        self.flags &= !(VARARGS | VARKEYWORDS);
+        self.flags &= !STARRED;
     }
 
     /// Converts the operand of `LOAD_DEREF` and similar opcodes into an index into `cellvars` followed by `freevars`.

@@ -12,6 +12,7 @@ mod disassemble;
 mod encode;
 mod error;
 mod exception_table;
+pub mod flags;
 mod line_table;
 mod names;
 mod op;

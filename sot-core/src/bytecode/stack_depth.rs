@@ -6,12 +6,8 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{BytecodeError, Code, Instruction, Label, Opcodes};
+use super::{flags, BytecodeError, Code, Instruction, Label, Opcodes};
 use crate::version::PyVersion;
-
-const GENERATOR: u32 = 0x20;
-const COROUTINE: u32 = 0x80;
-const ASYNC_GENERATOR: u32 = 0x200;
 
 /// Returns the largest depth on any path, exception handlers included.
 pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
@@ -50,7 +46,7 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
 
 /// Depth at the first instruction. A generator of 3.10 starts with the sent value, and pops it by an instruction.
 fn start_depth(code: &Code) -> i64 {
-    let generator = code.flags & (GENERATOR | COROUTINE | ASYNC_GENERATOR) != 0;
+    let generator = code.flags & flags::SUSPENDS != 0;
     i64::from(generator && PyVersion::BUILT_FOR == PyVersion(10))
 }
 

@@ -22,7 +22,7 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
         return Some(cache);
     }
     let cache = CodeCache::default();
-    cache.set_skip(is_skipped_file(code));
+    cache.directives.set_skip(is_skipped_file(code));
     cpython::set_code_state(code, cache).ok()
 }
 
@@ -53,7 +53,7 @@ pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'
 /// True if breaks or fallbacks of the code are an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
-    cache.is_some_and(|cache| cache.forbids(what))
+    cache.is_some_and(|cache| cache.directives.forbids(what))
 }
 
 /// Marks `copy` so that the breaks or fallbacks that are errors for `code` are errors for it, too.
@@ -76,7 +76,7 @@ pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCod
         decoded.take_all_by_position();
         let copy = decoded.encode(code.as_any()).map_err(|error| refuse(&error))?.cast_into::<PyCode>()?;
         if let Some(cache) = cache_of(&copy) {
-            cache.set_skip(true);
+            cache.directives.set_skip(true);
         }
         Ok(copy.unbind())
     };
@@ -88,7 +88,7 @@ pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCod
 
 /// True if the user asked for the translation of the code.
 pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
-    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.is_root())
+    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.directives.is_root())
 }
 
 /// A request for the translation of a code object, which lasts as long as this value lives.
@@ -128,16 +128,16 @@ impl Request {
         }
         let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
         if let Some(cache) = code.as_ref().and_then(cache_of) {
-            cache.set_whole(self.options.whole);
-            cache.set_dynamic(self.options.dynamic);
+            cache.directives.set_whole(self.options.whole);
+            cache.sizes.lock().dynamic = self.options.dynamic;
         }
     }
 
     fn withdraw(&self, py: Python<'_>) {
         let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
         let Some(code) = code else { return };
-        if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.withdraw()) {
-            cache.set_skip(cache.is_disabled() || is_skipped_file(&code));
+        if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.directives.withdraw()) {
+            cache.directives.set_skip(cache.directives.is_disabled() || is_skipped_file(&code));
         }
     }
 }
@@ -154,22 +154,22 @@ impl Drop for Request {
 pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
     let tensor = keys.iter().fold(ValuePath::argument(argument), |container, key| container.then(key.step()));
-    cache.sizes().leave_open(&[tensor.size(axis)]);
+    cache.sizes.lock().leave_open(&[tensor.size(axis)]);
 }
 
 /// Leaves the frames of a function to CPython even where they are requested: alone (`Some(false)`) or with all
 /// functions that it calls (`Some(true)`). `None` undoes that.
 pub fn disable(code: &Bound<'_, PyCode>, disabled: Option<bool>) {
     if let Some(cache) = cache_of(code) {
-        cache.set_disabled(disabled);
-        cache.set_skip(disabled.is_some() || !cache.is_root() && is_skipped_file(code));
+        cache.directives.set_disabled(disabled);
+        cache.directives.set_skip(disabled.is_some() || !cache.directives.is_root() && is_skipped_file(code));
     }
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or undoes that.
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
-    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root() && !cache.is_disabled()) {
-        cache.set_skip(alone || is_skipped_file(code));
+    if let Some(cache) = cache_of(code).filter(|cache| !cache.directives.is_root() && !cache.directives.is_disabled()) {
+        cache.directives.set_skip(alone || is_skipped_file(code));
     }
 }
 
@@ -179,8 +179,8 @@ pub fn leave_making_alone(class: &Bound<'_, PyType>) {
     let init = cpython::type_lookup(class, &PyString::intern(class.py(), "__init__"));
     let code = init.and_then(|init| init.cast_into::<PyFunction>().ok()).map(|init| cpython::function_code(&init));
     if let Some(code) = code {
-        if let Some(cache) = cache_of(&code).filter(|cache| !cache.is_root()) {
-            cache.set_skip_below();
+        if let Some(cache) = cache_of(&code).filter(|cache| !cache.directives.is_root()) {
+            cache.directives.set_skip_below();
         }
     }
 }

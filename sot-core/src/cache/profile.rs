@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::bytecode::Label;
+use crate::policy::LoopTranslations;
 use crate::value_path::ValuePath;
 
 /// Facts about the loops and differing values of one code object.
@@ -31,17 +32,6 @@ pub struct ShortLived {
     pub arguments: HashSet<usize>,
     /// Paths of classes that functions make at each call, and of the classes of such objects.
     pub classes: HashSet<ValuePath>,
-}
-
-/// Numbers of the translations of resume functions that resume inside one loop.
-#[derive(Clone, Copy, Default)]
-pub struct LoopTranslations {
-    /// All translations.
-    pub all: u32,
-    /// Translations that are not the first of their resume function.
-    pub again: u32,
-    /// True if one of them resumes inside a function that the loop calls.
-    pub in_call: bool,
 }
 
 impl Profile {

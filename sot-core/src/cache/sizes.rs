@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::open_sizes::{ClosedValue, OpenAtFirst, Sizes};
-use crate::policy;
+use crate::policy::{SizePolicy, SizeTreatment};
 use crate::value_path::ValuePath;
 
 /// The sizes that translations of one code object leave open.
@@ -70,19 +70,14 @@ impl OpenSizes {
     /// `dynamic` is the dynamic-shape setting.
     pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
         let mut wanted: HashSet<_> = self.wanted.union(&self.differing_sizes).cloned().collect();
-        let asked = self.asked && is_resumed;
-        let after =
-            if self.opens_only_if_often { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
+        let policy = SizePolicy::new(self.asked && is_resumed, self.opens_only_if_often, dynamic);
         let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
-            early = !asked
-                && enough < often
-                && differing.values().any(|times_differed| (enough..often).contains(times_differed));
-            wanted.extend(
-                differing.into_iter().filter(|(_, times_differed)| *times_differed >= enough).map(|(size, _)| size),
-            );
-        } else if asked {
-            wanted.extend(differing.into_keys());
+        for (size, times_differed) in differing {
+            let treatment = policy.treatment(times_differed);
+            early |= treatment == SizeTreatment::OpenEarly;
+            if treatment != SizeTreatment::Specialize {
+                wanted.insert(size);
+            }
         }
         let sizes = Sizes::new(wanted, self.closed.clone()).asked(dynamic, self.at_first);
         if early {

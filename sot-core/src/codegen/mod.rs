@@ -22,16 +22,13 @@ use crate::bytecode::{BytecodeError, Label, Op, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::StatementIR;
-use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
+use crate::machine::executor::{refuse_deep_values, BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::machine::variable::{Argument, VarId};
 use crate::resume::ResumeSource;
 use crate::trace::ReturnTrace;
 use crate::tracker::{Tracker, TrackerId};
 
 use cycles::Unfilled;
-
-/// `CO_VARARGS | CO_VARKEYWORDS`
-const STARRED: u32 = 0x0c;
 
 /// Result of code generation for a frame.
 pub struct NewCode {
@@ -140,7 +137,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         if let Some(&cell) = self.cells.get(&variable) {
             return self.emitter.load_closure(cell);
         }
-        self.cx.refuse_deep_values()?;
+        refuse_deep_values()?;
         let tracker = self.cx.vars.tracker(variable);
         let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
         if self.cx.trackers.is_loadable(tracker) && !known {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::break_graph::catching;
-use super::STARRED;
+use crate::bytecode::flags::STARRED;
 use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cache::cache_of;
 use crate::emit::{null_first, Emitter};
@@ -234,7 +234,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         emitter.finish(&mut code);
         let code = code.encode(unit.object.bind(self.py)).map_err(|error| super::internal(&error))?;
         if let Some(cache) = cache_of(code.cast::<PyCode>().map_err(PyErr::from)?) {
-            cache.set_skip(true);
+            cache.directives.set_skip(true);
         }
         Ok(code.unbind())
     }

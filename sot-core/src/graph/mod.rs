@@ -270,6 +270,11 @@ impl<'py> FunctionGraph<'py> {
         }
     }
 
+    /// True if the trace has met a tensor: there are statements or inputs.
+    pub fn has_met_tensors(&self) -> bool {
+        !self.is_empty() || self.has_inputs()
+    }
+
     /// True if a tensor from outside was used.
     pub fn has_inputs(&self) -> bool {
         !self.external.is_empty()

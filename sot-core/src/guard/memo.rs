@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -95,7 +96,7 @@ impl GuardMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Compares memory with the note, and runs the steps that memory does not decide.

@@ -2,8 +2,9 @@
 //! most entries that do not fit are rejected by a single test.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 use super::memo::sources;
@@ -54,7 +55,7 @@ impl<'py> Registers<'py> for PathRegisters<'_, 'py> {
 
 impl Rejection {
     fn lock(&self) -> MutexGuard<'_, FirstTest> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// True if the test that failed last fails again.

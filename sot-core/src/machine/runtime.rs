@@ -154,6 +154,11 @@ impl Runtime {
             || self.backend.user_interface().skips(file)
     }
 
+    /// True if the object is a value: its type and contents are all that matters of it.
+    pub fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
+        cpython::is_atom(object) || self.backend.constants().is_constant(object)
+    }
+
     /// True if a file belongs to a library: it is installed, or its frames are left alone.
     pub fn is_library(&self, file: &str) -> bool {
         self.skips(file) || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))

@@ -6,8 +6,9 @@ mod module;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -146,7 +147,7 @@ static TOKENS: AtomicU64 = AtomicU64::new(1);
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<Table>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+    TABLE.lock()
 }
 
 /// Registers a meaning of an object until [`undo`] is called with the result. Fails if the object has another meaning

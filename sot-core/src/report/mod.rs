@@ -5,8 +5,8 @@
 
 mod data;
 mod lines;
+mod source_record;
 mod store;
-mod trail;
 
 pub use data::{
     AttemptReport, CodeReport, FailedGuard, FunctionReport, GraphReport, GuardReport, PhaseSeconds, PlaceReport,
@@ -14,8 +14,8 @@ pub use data::{
     ValueReport,
 };
 pub use lines::{LineReport, LineStatus};
+pub use source_record::SourceRecord;
 pub use store::{
     add, attach, clear, collect_details, has_details, json, keep_counts, misses, next_id, now, number_kept, truncate,
     CountsUses,
 };
-pub use trail::Trail;

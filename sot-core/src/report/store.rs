@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::lines::{status_of_lines, LineReport};
@@ -65,7 +66,7 @@ static STORE: Mutex<Option<Store>> = Mutex::new(None);
 static START: OnceCell<Instant> = OnceCell::new();
 
 fn with<T>(work: impl FnOnce(&mut Store) -> T) -> T {
-    let mut store: MutexGuard<'_, Option<Store>> = STORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut store: MutexGuard<'_, Option<Store>> = STORE.lock();
     work(store.get_or_insert_with(Store::default))
 }
 

@@ -9,6 +9,7 @@ use super::prologue::Prologue;
 use super::round::Stop;
 use super::second_run::SecondRun;
 use super::trim_traceback;
+use crate::bytecode::flags::STARRED;
 use crate::bytecode::CodeUnit;
 use crate::bytecode::{
     local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, OperandTable, Position,
@@ -19,9 +20,6 @@ use crate::machine::opcode::{self, Access};
 use crate::resume_point::Finish;
 use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;
-
-/// `CO_VARARGS | CO_VARKEYWORDS`
-const STARRED: u32 = 0x0c;
 
 /// Code of a resume function, and facts about its prologue.
 pub struct ResumeCode {

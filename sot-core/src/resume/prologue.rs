@@ -288,7 +288,7 @@ impl Writer<'_, '_> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
         let Some(Branch { test: BranchTest::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "a branch that does not ask for a truth"));
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a branch that does not test a truth value"));
         };
         let jump = self.e.jump_if(truth)?;
         self.outward.push((Label(jump as u32), branch.target.unwrap_or(at)));

@@ -58,7 +58,7 @@ impl<'py> ResumeSource<'py> {
     pub fn original(&self, at: Label) -> Flow<Label> {
         if let Some(at) = at.0.checked_sub(self.shift) {
             if at >= self.unit.code.instructions.len() as u32 {
-                return Err(Unwind::fallback(ReasonId::CannotRestore, "a break in half an instruction"));
+                return Err(Unwind::fallback(ReasonId::CannotRestore, "a graph break in the middle of an instruction"));
             }
             return Ok(Label(at));
         }
@@ -70,7 +70,9 @@ impl<'py> ResumeSource<'py> {
             _ if at.0 == self.shift - 1 => next,
             _ => None,
         };
-        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+        place.map(Label).ok_or_else(|| {
+            Unwind::fallback(ReasonId::CannotRestore, "a graph break in the prologue of a resume function")
+        })
     }
 
     /// The finish of the call at a place in a prologue.
@@ -80,7 +82,7 @@ impl<'py> ResumeSource<'py> {
 
     /// The key of the running code, if it is a resume function.
     pub fn key(&self, py: Python<'py>) -> Option<ResumeKey> {
-        self.cache.resume_key(self.running.object.bind(py).cast::<PyCode>().ok()?)
+        self.cache.resumes.key_of(self.running.object.bind(py).cast::<PyCode>().ok()?)
     }
 
     /// True if the running code is a resume function that may begin within a `try`.
@@ -90,7 +92,7 @@ impl<'py> ResumeSource<'py> {
 
     /// Returns the code of a resume function, building it at first use.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
-        self.cache.resume_code(py, key, || {
+        self.cache.resumes.get_or_make(py, key, || {
             let built = build(py, &self.unit, key, line, &[])?;
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
@@ -100,14 +102,14 @@ impl<'py> ResumeSource<'py> {
                     (built.prologue, built.call, built.applies, key.drives_itself);
                 cache.set_origin(CodeOrigin { base, prologue, call, applies, drives_itself, own_cells });
                 // A generator's frames run in CPython.
-                cache.set_skip(key.entry == Entry::Yield);
+                cache.directives.set_skip(key.entry == Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {
-                    if self.cache.forbids(what) {
+                    if self.cache.directives.forbids(what) {
                         cache.forbid(what);
                     }
                 }
-                if self.cache.sizes().is_asked() {
-                    cache.sizes().leave_open(&[]);
+                if self.cache.sizes.lock().is_asked() {
+                    cache.sizes.lock().leave_open(&[]);
                 }
             }
             Ok(built.code)

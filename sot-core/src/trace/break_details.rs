@@ -1,5 +1,7 @@
 //! Values that the instruction at a graph break needs in addition to its operands.
 
+use std::rc::Rc;
+
 use pyo3::types::PyCode;
 
 use crate::bytecode::{Op, Opcodes};
@@ -57,7 +59,7 @@ impl BreakDetails {
         if raised {
             told.copy_from_slice(&stack[stack.len() - 3..]);
             told.reverse();
-            self.filler = Some(cx.bookkeeping(BookkeepingVariable::NormalEntry));
+            self.filler = Some(cx.produce(Rc::new(BookkeepingVariable::NormalEntry)));
         }
         self.exit = Some((stack[exit], told));
         Ok(())

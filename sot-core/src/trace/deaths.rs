@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::error::Flow;
 use crate::machine::executor::lasting::{lasting_values, reachable};
 use crate::machine::executor::{Frame, OpcodeExecutor};
-use crate::machine::variable::{Death, VarId, Variable};
+use crate::machine::variable::{Death, Form, VarId, Variable};
 
 /// Returns the values that the program drops unless `results` hold them, and whose destruction is observable.
 fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
@@ -28,7 +28,11 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
     if deaths.iter().all(|(_, death)| *death == Death::Refused) {
         // No code will ask for the tracebacks of the exceptions that they hold.
         let held = reachable(cx, deaths.iter().map(|(id, _)| *id).collect());
-        held.into_iter().filter(|held| !living.contains(held)).for_each(|held| cx.forget_raised(held));
+        for held in held.into_iter().filter(|held| !living.contains(held)) {
+            if cx.vars.get(held).form() == Form::Exception {
+                cx.raised.forget_step(held);
+            }
+        }
     }
     deaths.into_iter().map(|(id, _)| id).collect()
 }
@@ -37,7 +41,7 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
 /// value to CPython.
 pub(super) fn refuse_dropped(cx: &mut OpcodeExecutor<'_>, live: &[VarId]) -> Flow<()> {
     let dropped = dropped(cx, live);
-    dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it dies")))
+    dropped.first().map_or(Ok(()), |id| Err(cx.plan_to_make(*id, "runs code when it is destroyed")))
 }
 
 /// Returns the values with observable destruction that were handed to the frame, as an argument of which it may own
@@ -69,7 +73,7 @@ pub(super) fn owners_of_dying_values(cx: &mut OpcodeExecutor<'_>, frame: &Frame,
         }
     }
     match dropped.iter().find(|dropped| !held.contains(dropped)) {
-        Some(value) => Err(cx.plan_to_make(*value, "runs code when it dies")),
+        Some(value) => Err(cx.plan_to_make(*value, "runs code when it is destroyed")),
         None => Ok(dying),
     }
 }

@@ -281,6 +281,11 @@ struct TrackerNode {
 }
 
 impl Trackers {
+    /// Returns the tracker of a constant.
+    pub fn constant(&mut self, value: Py<PyAny>) -> TrackerId {
+        self.add(Tracker::Constant(ById(value)))
+    }
+
     /// Adds a tracker and returns its id, or returns the id of an equal tracker. Each `Produced` is a new tracker.
     pub fn add(&mut self, tracker: Tracker) -> TrackerId {
         let hash = (tracker != Tracker::Produced).then(|| FxBuildHasher.hash_one(&tracker));

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
+use crate::bytecode::flags::SUSPENDS;
 use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
@@ -31,9 +32,6 @@ use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use crate::resume::ResumeSource;
 
-/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
-const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
-
 pub(super) fn translate_to_the_end(
     py: Python<'_>,
     runtime: &'static Runtime,
@@ -51,7 +49,7 @@ pub(super) fn translate_to_the_end(
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
-        cache.sizes().close(std::mem::take(&mut learnt.closed));
+        cache.sizes.lock().close(std::mem::take(&mut learnt.closed));
         let attempt = attempt?;
         let stood = matches!(attempt, Attempt::Done(_));
         attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
@@ -106,7 +104,7 @@ fn translate(
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // An attempt that was given up had work to compile.
-    let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
+    let wanted = cache.directives.is_root() || history.planned.is_some() || always_compiles();
     let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
@@ -135,13 +133,15 @@ fn make_entry<'py>(
 ) -> PyResult<Attempt> {
     observer::begins(cx, unit);
     let result = simulate(cx, frame, unit);
-    cx.note_steps_without_tensor();
+    if !cx.graph.has_met_tensors() {
+        cx.limits.note_steps_without_tensor();
+    }
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
     if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.sizes().open_only_if_often();
+        cache.sizes.lock().open_only_if_often();
         return Ok(Attempt::Again(None));
     }
     progress::phase(cx.py, "compile");
@@ -151,9 +151,9 @@ fn make_entry<'py>(
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(cx, result, reason)?;
-    let steps = cx.patience.steps();
+    let steps = cx.limits.steps();
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
-    cx.note_rounds();
+    cx.learnt.keep_rounds(cx.py);
     cx.assume_distinct();
     report(cx, unit, new_code.as_ref(), reason.as_ref());
     observer::ends(cx, outcome(new_code.as_ref(), reason.as_ref()));
@@ -189,20 +189,20 @@ fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> Transl
 
 /// Returns what earlier calls and translations of the code have shown.
 fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
-    let differing = cache.differing(frame);
+    let differing = cache.entries.differing(frame);
     let is_resumed = cache.origin().is_some();
     History {
         changing: differing.numbers,
-        translations: cache.len(),
+        translations: cache.entries.len(),
         sizes: cache.open_sizes(cache.dynamic(frame.py()), differing.sizes),
         is_resumed,
         short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
-        effort: match (always_compiles(), cache.is_root()) {
+        effort: match (always_compiles(), cache.directives.is_root()) {
             (true, _) => Effort::All,
             (false, true) => Effort::Asked,
             (false, false) => Effort::Little,
         },
-        gave_way: !cache.gives_way(),
+        gave_way: !cache.usage.gives_way(),
         ..History::default()
     }
 }
@@ -219,7 +219,9 @@ fn write_code(
     match result {
         Ok((value, left)) => (compile(cx, unit, value, &left, &name), None),
         Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
-        Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() => {
+        Err(Unwind::Raise(exception))
+            if cx.graph.has_met_tensors() || cx.learnt.lacks_own_cell || always_compiles() =>
+        {
             (Err(cx.plan_to_raise(exception)), None)
         }
         Err(unwind) => (Err(unwind), None),
@@ -233,7 +235,7 @@ fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wa
     }
     let at = cx.take_break_point(reason.clone());
     match compile_break(cx, &at, name, wanted) {
-        Err(Unwind::Fallback(why)) if why.id == ReasonId::CannotRestore => match cx.plan_at_root(&at) {
+        Err(Unwind::Fallback(why)) if why.id == ReasonId::CannotRestore => match cx.checkpoints.plan_at_root(&at) {
             Some(plan) => {
                 log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
                 Err(Unwind::Restart(Some(Box::new(plan))))
@@ -262,7 +264,7 @@ fn conclude(
         .whole(reason.is_none())
         .having_met(cx.met.take_objects())
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
-    let (met_tensors, followed) = (cx.has_met_tensors(), cx.met.followed());
+    let (met_tensors, followed) = (cx.graph.has_met_tensors(), cx.met.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
@@ -272,7 +274,7 @@ fn simulate<'py>(
     fresh: &FreshFrame<'_, 'py>,
     unit: &Rc<CodeUnit>,
 ) -> Flow<(VarId, Frame)> {
-    if unit.code.flags & RESUMABLE != 0 {
+    if unit.code.flags & SUSPENDS != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
@@ -300,7 +302,7 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
         cx.met.object(function.as_any());
         // The tracker is a constant, not the way by which the program may reach the function: what is assumed of the
         // function there is guarded.
-        let tracker = cx.constant_tracker(function.clone().unbind().into_any());
+        let tracker = cx.trackers.constant(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());
         frame.function = Some(cx.vars.add(payload, tracker));
     }
@@ -360,7 +362,7 @@ fn settle(
 
 /// Writes new code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
-    if !wanted && !cx.has_met_tensors() {
+    if !wanted && !cx.graph.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;

@@ -54,7 +54,8 @@ fn blind_guard(
 
 /// Returns the text of an error if two fetches of plug-ins have the same key: new code would confuse their values.
 fn ambiguous_key(cx: &OpcodeExecutor<'_>) -> Option<String> {
-    let what = cx.contradiction()?;
+    let tracker = cx.identities.contradiction()?;
+    let what = format!("two tensors are said to be {}", cx.trackers.text(cx.py, tracker));
     let plugins = cx.trackers.plugins().join(", ");
     Some(format!("a key of {plugins} is that of two fetches, and the frame is left to CPython from now on: {what}"))
 }

@@ -23,7 +23,7 @@ use crate::tracker::{Key, Tracker, TrackerId};
 /// Returns the guards that do not hold for a frame, if the user asked for details.
 pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
     if report::has_details() {
-        cache.failed(frame)
+        cache.entries.failed(frame)
     } else {
         Vec::new()
     }
@@ -55,14 +55,14 @@ pub(super) fn collect(
         line: line.unwrap_or(code.first_line),
         outcome: if new_code.is_some() { "translated" } else { "fallback" },
         resume: line.map(|line| ResumeReport { line }),
-        instructions: cx.patience.steps(),
+        instructions: cx.limits.steps(),
         statements: graphs.iter().map(StatementIR::operations).sum(),
         graph_count: graphs.len(),
         guard_count: cx.guards.len(),
         reason,
         ..TranslationReport::default()
     };
-    if cx.observed.trail.is_some() {
+    if cx.observed.source.is_some() {
         add_details(&mut collected, cx, unit, new_code);
     }
     collected
@@ -106,9 +106,9 @@ fn add_details(
     unit: &Rc<CodeUnit>,
     new_code: Option<&NewCode>,
 ) {
-    let Some(mut trail) = cx.observed.trail.take() else { return };
-    collected.registrations = std::mem::take(&mut trail.registrations);
-    (collected.functions, collected.places) = trail.finish();
+    let Some(mut source) = cx.observed.source.take() else { return };
+    collected.registrations = std::mem::take(&mut source.registrations);
+    (collected.functions, collected.places) = source.finish();
     let finished = new_code.and_then(|new| new.graphs.first());
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));
     let mut tree = TrackerTree::default();

@@ -11,7 +11,7 @@ use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
 use crate::machine::executor::CodeUnit;
-use crate::policy::{IN_CALLS, IN_LOOP, MIN_IN_LOOP, MIN_OF_PLACE};
+use crate::policy;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
@@ -44,11 +44,10 @@ pub(super) fn leave_round(
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
-    let (made, again) = (source.cache().profile().made(head), !cache.is_empty());
-    let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
-    let many = cache.len() >= MIN_OF_PLACE && made.all >= MIN_IN_LOOP && made.again >= limits.again;
-    if !(again && (many || made.all >= limits.all)) {
-        source.cache().profile().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
+    let (made, entries) = (source.cache().profile.lock().made(head), cache.entries.len());
+    if !policy::leaves_iteration(made, entries) {
+        let again = entries > 0;
+        source.cache().profile.lock().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }
     let line = code.instructions[key.at.index()].position;
@@ -66,9 +65,9 @@ pub(super) fn leave_round(
     }
     let built = resume::build(py, &source.unit, &key, line, &stops)?;
     for head in heads {
-        source.cache().profile().note_different(head);
+        source.cache().profile.lock().note_different(head);
     }
-    let text = "the rest of a round of a loop whose rounds differ too much";
+    let text = "the rest of a loop iteration, because the iterations differ too much";
     let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
     tell_left(LeftPart::Rest, &reason, Vec::new(), "");
@@ -132,7 +131,7 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
 /// with other values then, so its loops may be worth as many translations again.
 fn begin_anew(py: Python<'_>, cache: &CodeCache) {
     cache.take_rounds_back();
-    for code in cache.resume_codes(py) {
+    for code in cache.resumes.all(py) {
         if let Some(cache) = code.bind(py).cast::<PyCode>().ok().and_then(cache_of) {
             cache.take_rounds_back();
         }

@@ -76,11 +76,12 @@ impl FrameEvaluator for Translator {
         if Stance::now() == Stance::Eager {
             return original;
         }
-        if cache.is_skipped() {
-            return Verdict::Original { disable_eval_frame: cache.skips_below() };
+        if cache.directives.is_skipped() {
+            return Verdict::Original { disable_eval_frame: cache.directives.skips_below() };
         }
         if cpython::is_traced(frame.py()) {
-            let reason = Reason::new(ReasonId::Traced, "a trace function is set, and looks at the program's own lines");
+            let reason =
+                Reason::new(ReasonId::Traced, "a trace function is set, which must see the program's own lines");
             return left(&code, Reason { recursive: true, ..reason });
         }
         if let Some(verdict) = verify::verdict(runtime, &cache, frame) {
@@ -127,14 +128,18 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     stats::update(|stats| stats.misses += 1);
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
-        cache.failed(frame).iter().for_each(|failed| log::write(log::GRAPHS, &format!("  does not hold: {failed}")));
+        cache
+            .entries
+            .failed(frame)
+            .iter()
+            .for_each(|failed| log::write(log::GRAPHS, &format!("  does not hold: {failed}")));
     }
     collect::count_unmet_guards(cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
-        return account.left(&code, || cache.failed(frame));
+        return account.left(&code, || cache.entries.failed(frame));
     }
-    if cache.is_full(py) {
+    if cache.entries.is_full(py) {
         return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));
     }
     if lacks_builtins(&frame.globals()) || cpython::current_globals(py).is_some_and(|globals| lacks_builtins(&globals))
@@ -142,16 +147,19 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
     }
     if !cpython::has_stack_to_begin() {
-        return left(&code, Reason::new(ReasonId::StackNearlyUsedUp, "too little of it is left to begin"));
+        return left(
+            &code,
+            Reason::new(ReasonId::StackNearlyUsedUp, "not enough C stack is left to begin a simulation"),
+        );
     }
     if cpython::has_debugger(py).unwrap_or(false) {
-        let reason = Reason::new(ReasonId::Traced, "a debugger is there, and looks at the program's own lines");
+        let reason = Reason::new(ReasonId::Traced, "a debugger is active, which must see the program's own lines");
         return left(&code, Reason { recursive: true, ..reason });
     }
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
     }
-    if !cache.is_root() && registered::skips_frame(&frame.globals()) {
+    if !cache.directives.is_root() && registered::skips_frame(&frame.globals()) {
         return skip(cache, frame);
     }
     if let Some(verdict) = stance::verdict(runtime, cache, frame) {
@@ -177,12 +185,12 @@ fn translate_in_turn(
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
     }
-    if !cache.is_empty() {
+    if !cache.entries.is_empty() {
         log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
-        cache.insert(py, Arc::clone(&entry));
+        cache.entries.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
     let unmet = collect::unmet_guards(cache, frame);
@@ -204,25 +212,25 @@ fn translate_in_turn(
     }
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.id.is_of_this_call()) {
         if reason.id == ReasonId::SignalWaits {
-            cache.give_way();
+            cache.usage.give_way();
         }
         return Verdict::Original { disable_eval_frame: false };
     }
     account.note_translation(py, &translation.followed);
     if translation.met_tensors {
-        cache.note_tensors();
+        cache.usage.note_tensors();
     }
     if translation.entry.code.is_none() && !translation.met_tensors {
         let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
         if !found_nothing && runtime.is_library(&file_of(&code)) {
-            cache.set_skip(true);
+            cache.directives.set_skip(true);
         } else {
             cache.found_nothing();
         }
     }
     let entry = Arc::new(translation.entry.of_translation(id));
     collect::attach(id, &entry, frame);
-    cache.insert(py, Arc::clone(&entry));
+    cache.entries.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }
 
@@ -241,7 +249,7 @@ fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     };
     let met = [frame.globals().as_ptr() as usize];
     let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
-    cache.insert(py, Arc::clone(&entry));
+    cache.entries.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }
 
@@ -267,7 +275,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
     }
     let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, text) };
     tell_left(LeftPart::Frame, &reason, Vec::new(), "");
-    cache.set_skip(true);
+    cache.directives.set_skip(true);
     Verdict::Original { disable_eval_frame: false }
 }
 

@@ -138,7 +138,7 @@ fn placed(reason: &Reason) -> String {
 
 /// Returns a line for each guard that failed, over all translations that do not fit the frame.
 pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> String {
-    let failed: Vec<String> = cache.failed(frame).iter().map(ToString::to_string).collect();
+    let failed: Vec<String> = cache.entries.failed(frame).iter().map(ToString::to_string).collect();
     let is_first = |at: &usize| !failed[..*at].contains(&failed[*at]);
     let times = |text: &String| match failed.iter().filter(|other| *other == text).count() {
         1 => String::new(),

@@ -31,25 +31,29 @@ impl<'a> Account<'a> {
         // Resume functions in loops are limited by `left_round` instead.
         let make =
             || if is_in_loop() { Arc::new(Settling::of_loop()) } else { account_of(cache, code).unwrap_or_default() };
-        Account { cache, settling: cache.settling(make) }
+        Account { cache, settling: cache.usage.settling(make) }
     }
 
     /// True if the frame is left to CPython because one more translation would not be the last.
     pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
-        let is_first = self.cache.origin().is_some() && !self.cache.was_translated();
-        if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
+        let is_first = self.cache.origin().is_some() && !self.cache.usage.was_translated();
+        if is_first
+            || self.settling.balance(0).allows_translation()
+            || self.cache.directives.forbids(Forbidden::Fallback)
+        {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
-        let lasting = self.cache.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
-        !self.settling.allows(lasting) && !self.settling.is_of_loop()
+        let lasting =
+            self.cache.entries.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
+        !self.settling.balance(lasting).allows_translation() && !self.settling.is_of_loop()
     }
 
     /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.
     pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<FailedGuard>) -> Verdict {
         let earlier = self.settling.note_frame_left();
         if earlier == DROP_UNUSED_AFTER {
-            self.cache.drop_unused();
+            self.cache.entries.drop_unused();
             self.cache.leave_alone();
         }
         if earlier == 0 {
@@ -67,7 +71,7 @@ impl<'a> Account<'a> {
 
     pub(super) fn policy(&self) -> ValuePolicy {
         // Resume functions have lower limits anyway.
-        let generalizes = self.cache.origin().is_none() && self.settling.should_generalize();
+        let generalizes = self.cache.origin().is_none() && self.settling.balance(0).should_generalize();
         if generalizes {
             ValuePolicy::Generalize
         } else {
@@ -78,12 +82,12 @@ impl<'a> Account<'a> {
     /// Counts a translation, and notes the accounts of the code that was inlined.
     pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
         self.settling.note_translation();
-        if !self.cache.note_translated() && self.cache.origin().is_some() {
+        if !self.cache.usage.note_translated() && self.cache.origin().is_some() {
             self.settling.note_resume_function();
         }
         for unit in followed {
             let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
-            if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+            if let Some(cache) = cache_of(code).filter(|cache| !cache.directives.is_root()) {
                 cache.refresh(forgetting::generation());
                 self.settling.note_followed(&Account::of(&cache, code, || false).settling);
             }
@@ -98,7 +102,7 @@ fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settlin
         let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;
         return Some(Account::of(&*cache_of(&base)?, &base, || false).settling);
     }
-    if cache.is_root() {
+    if cache.directives.is_root() {
         return None;
     }
     of_source(code, forgetting::generation()).ok()

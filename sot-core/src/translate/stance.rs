@@ -22,8 +22,8 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
         }
         Stance::EagerThenCompile => {
             // A resume function is part of a call that is translated.
-            let may_be_first = cache.is_empty() && cache.origin().is_none();
-            let is_first = may_be_first && cache.sizes().note_shapes(shapes(runtime, frame));
+            let may_be_first = cache.entries.is_empty() && cache.origin().is_none();
+            let is_first = may_be_first && cache.sizes.lock().note_shapes(shapes(runtime, frame));
             // Functions that it calls belong to the first call, too.
             is_first.then_some(Verdict::Original { disable_eval_frame: true })
         }
@@ -32,12 +32,12 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
 
 /// True if the user wants the frame to be translated: it was asked for, or it is given tensors.
 fn is_wanted(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
-    cache.is_root() || is_given_tensors(runtime, frame)
+    cache.directives.is_root() || is_given_tensors(runtime, frame)
 }
 
 fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
     let place = place_of(&frame.code());
-    let why = if cache.is_empty() {
+    let why = if cache.entries.is_empty() {
         "\n  It has no translation yet: call it once with such arguments before the stance is taken.".to_owned()
     } else {
         failed_guards(cache, frame)

@@ -1,9 +1,9 @@
 //! The lock of translation. Frameworks build graphs in process-wide state, so one translation is made at a time.
 
 use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
@@ -25,7 +25,7 @@ pub(super) fn is_here() -> bool {
 
 /// Waits until no other thread translates. Releases the GIL meanwhile.
 pub(super) fn wait(py: Python<'_>) -> MutexGuard<'static, ()> {
-    TRANSLATING.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    TRANSLATING.lock_py_attached(py)
 }
 
 /// Runs `work`, which compiles part of an earlier translation, once no other thread translates. Returns `None`

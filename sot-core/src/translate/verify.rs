@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyList, PyTuple};
 
@@ -75,7 +75,7 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
 
 #[cold]
 fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
-    if !cache.is_root() && !whole_program::is_wanted(runtime, cache, frame) {
+    if !cache.directives.is_root() && !whole_program::is_wanted(runtime, cache, frame) {
         return None;
     }
     let py = frame.py();
@@ -96,8 +96,8 @@ fn hand_over(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -
     }
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Option<Py<PyAny>>> {
-    VERIFIER.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock() -> parking_lot::MutexGuard<'static, Option<Py<PyAny>>> {
+    VERIFIER.lock()
 }
 
 /// A period in which no frame of the thread is verified.

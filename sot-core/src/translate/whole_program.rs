@@ -21,7 +21,7 @@ pub fn translate_what_meets_tensors() {
 
 /// True if the frame is left to CPython because it is not given tensors. Otherwise its code counts as asked for.
 pub(super) fn leaves_to_cpython(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
-    if cache.is_root() || !IS_ON.load(Ordering::Relaxed) {
+    if cache.directives.is_root() || !IS_ON.load(Ordering::Relaxed) {
         return false;
     }
     let is_wanted = is_wanted(runtime, cache, frame);
@@ -34,7 +34,7 @@ pub(super) fn leaves_to_cpython(runtime: &Runtime, cache: &CodeCache, frame: &Fr
 /// True if the frame is to be translated because it is given tensors.
 pub(super) fn is_wanted(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     IS_ON.load(Ordering::Relaxed)
-        && !cache.is_root()
+        && !cache.directives.is_root()
         && is_given_tensors(runtime, frame)
         && !runtime.backend.own_code().is_written_with(&file_of(&frame.code()))
 }

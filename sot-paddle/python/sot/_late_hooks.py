@@ -21,8 +21,8 @@ from ._second_passes import Gradients, is_close, is_undefined, varying, zeros_li
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
-# For a result that is made from another result: the index of that result, and the function that makes it.
-Made = Tuple[int, Callable[[paddle.Tensor], Optional[paddle.Tensor]]]
+# For a result that is derived from another result: the index of that result, and the function that makes it.
+Derived = Tuple[int, Callable[[paddle.Tensor], Optional[paddle.Tensor]]]
 # A function that calls statements.
 Call = Callable[..., Optional[Tensors]]
 
@@ -30,7 +30,7 @@ Call = Callable[..., Optional[Tensors]]
 hooks_called: Optional[Set[Hook]] = None
 
 # Objects with hooks that a pass must call, even if no output outside depends on the hooked results.
-_waiting: weakref.WeakSet[LateHooks] = weakref.WeakSet()
+_with_roots: weakref.WeakSet[LateHooks] = weakref.WeakSet()
 
 
 def watch() -> None:
@@ -39,11 +39,11 @@ def watch() -> None:
 
     @functools.wraps(register)
     def register_hook(self: paddle.Tensor, hook: Hook) -> Any:
-        hook = _once(hook)
+        hook = _unless_muted(hook)
         late = _sot._late_hooks(self)
         if late is None or self.stop_gradient:
             return register(self, hook)
-        return late[0].put(late[1], self, hook)
+        return late[0].register(late[1], self, hook)
 
     @functools.wraps(retain)
     def retain_grads(self: paddle.Tensor) -> Any:
@@ -51,12 +51,12 @@ def watch() -> None:
         # Without grad mode it does nothing.
         if late is None or self.stop_gradient or not paddle.is_grad_enabled():
             return retain(self)
-        late[0].put(late[1], self, functools.partial(_keep, weakref.ref(self)))
+        late[0].register(late[1], self, functools.partial(_retain_gradient, weakref.ref(self)))
 
     paddle.Tensor.register_hook, paddle.Tensor.retain_grads = register_hook, retain_grads
 
 
-def _once(hook: Hook) -> Hook:
+def _unless_muted(hook: Hook) -> Hook:
     """Wrap a hook so that it is not called while gradients are computed that will be computed again. If the gradient
     arrives in several parts, the hook could neither see nor change the whole, and the pass is refused."""
 
@@ -72,29 +72,29 @@ def _once(hook: Hook) -> Hook:
     return call
 
 
-def _keep(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
+def _retain_gradient(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
     tensor = result()
     if tensor is not None and gradient is not None:
         tensor._copy_gradient_from(gradient)
 
 
-def apart(call: Call, inputs: Iterable[Any], parameters: Iterable[paddle.Tensor]) -> Optional[Tensors]:
+def call_on_leaves(call: Call, inputs: Iterable[Any], parameters: Iterable[paddle.Tensor]) -> Optional[Tensors]:
     """Call statements on leaves that share the memory of the inputs and parameters. A pass through the results ends at
     the leaves, and meets no hook of the inputs."""
     leaves: Dict[int, paddle.Tensor] = {}
-    themselves = []
+    shared = []
     for parameter in parameters:
         if not parameter.stop_gradient:
-            itself = paddle.empty([0])
-            itself.reconstruct_from_(parameter)
-            themselves.append((parameter, itself))
+            copy = paddle.empty([0])
+            copy.reconstruct_from_(parameter)
+            shared.append((parameter, copy))
     try:
-        for parameter, itself in themselves:
-            parameter.reconstruct_from_(_leaf(itself))
+        for parameter, copy in shared:
+            parameter.reconstruct_from_(_leaf(copy))
         return call(*(leaves.setdefault(id(given), _leaf(given)) for given in inputs))
     finally:
-        for parameter, itself in themselves:
-            parameter.reconstruct_from_(itself)
+        for parameter, copy in shared:
+            parameter.reconstruct_from_(copy)
 
 
 def _leaf(given: Any) -> Any:
@@ -105,16 +105,16 @@ def _leaf(given: Any) -> Any:
     return leaf
 
 
-def with_roots(outputs: Sequence[paddle.Tensor], weights: Gradients) -> Tuple[List[paddle.Tensor], Gradients]:
+def add_hooked_roots(outputs: Sequence[paddle.Tensor], weights: Gradients) -> Tuple[List[paddle.Tensor], Gradients]:
     """Return the outputs of a pass and their weights, with more outputs added: all results that the pass reaches, that
     have a hook, and that other results are computed from. Their weight changes nothing, but gives them a gradient, to
     which the change by a hook can be added."""
-    roots = [root for hooks in list(_waiting) for root in hooks.roots()]
+    roots = [root for hooks in list(_with_roots) for root in hooks.roots()]
     outputs = list(outputs)
     weights = list(weights) or [None] * len(outputs)
     reached = _nodes(output.grad_fn for output in outputs) if roots else set()
     for root in roots:
-        if _program(root) in reached:
+        if _node_of_program(root) in reached:
             with paddle.enable_grad():
                 outputs.append(paddle.assign(root))
             weights.append(paddle.full_like(root, -0.0).detach())
@@ -134,7 +134,7 @@ def _nodes(nodes: Iterable[Any]) -> Set[Any]:
     return reached
 
 
-def _program(result: paddle.Tensor) -> Any:
+def _node_of_program(result: paddle.Tensor) -> Any:
     """Return the node of the program that a result comes from."""
     node = result.grad_fn
     while node.name() not in ("Dy2StGradNode", "GradNodeBase") and node.next_functions:
@@ -143,7 +143,7 @@ def _program(result: paddle.Tensor) -> Any:
 
 
 def _changes_nothing(gradient: paddle.Tensor) -> bool:
-    """Return whether a gradient is the weight that `with_roots` adds: all -0.0."""
+    """Return whether a gradient is the weight that `add_hooked_roots` adds: all -0.0."""
     numbers = gradient.cast("float32").numpy()
     return not numbers.any() and bool(np.signbit(numbers).all())
 
@@ -154,16 +154,16 @@ class LateHooks:
     def __init__(
         self,
         carriers: Iterable[int],
-        made: Dict[int, Made],
+        derived: Dict[int, Derived],
         prepare: Callable[[], Iterable[Tuple[int, paddle.Tensor]]],
-        again: Callable[[], Optional[Tensors]],
-        take_aside: Callable[[int, paddle.Tensor], None],
+        call_again: Callable[[], Optional[Tensors]],
+        set_aside: Callable[[int, paddle.Tensor], None],
     ) -> None:
         self._carriers = frozenset(carriers)
-        self._made = made
+        self._derived = derived
         self._prepare = prepare
-        self._again = again
-        self._take_aside = take_aside
+        self._call_again = call_again
+        self._set_aside = set_aside
         self._prepared = False
         self._hooks: List[Tuple[int, Hook]] = []
         # `_stand_ins`: number of times that statements were called for results. `_called`: the pass in which a hook
@@ -178,16 +178,16 @@ class LateHooks:
         self._values: Tensors = {}
         # For the running pass: gradients that have arrived, and the gradients to pass on to the program instead, once
         # these are computed.
-        self._pass: Optional[int] = None
-        self._came: Tensors = {}
-        self._instead: Optional[Tensors] = None
+        self._recorded_pass: Optional[int] = None
+        self._arrived: Tensors = {}
+        self._replacements: Optional[Tensors] = None
 
-    def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
-        """Put a hook on a result."""
-        if at in self._carriers or self._made:
-            self.hold_back()
+    def register(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
+        """Register a hook on a result."""
+        if at in self._carriers or self._derived:
+            self.defer_derived()
         if at in self._carriers:
-            _waiting.add(self)
+            _with_roots.add(self)
             self._roots[at] = result
             self._values[at] = result.detach().clone()
         self._watch(at, result)
@@ -195,8 +195,8 @@ class LateHooks:
         self._hooks.append(entry)
         return Handle(self._hooks, entry)
 
-    def hold_back(self) -> None:
-        """Make results that are made from others keep the gradients that reach them until the program's turn."""
+    def defer_derived(self) -> None:
+        """Make results that are derived from others keep their gradients until the pass has reached the program."""
         if not self._prepared:
             self._prepared = True
             for key, made in self._prepare():
@@ -212,24 +212,24 @@ class LateHooks:
             self._watched.add(at)
             result._register_grad_hook(functools.partial(self._call, at))
 
-    def take_down(self, pass_: int, is_last: bool, at: int, gradient: paddle.Tensor) -> None:
+    def record_arrival(self, pass_: int, is_last: bool, at: int, gradient: paddle.Tensor) -> None:
         """Record the gradient with which a pass reaches a result. This happens for all results of the program before a
-        hook of this class is called on them, and for results made from others before that."""
-        if self._pass != pass_:
-            self._pass, self._came, self._instead = pass_, {}, None
+        hook of this class is called on them, and for derived results before that."""
+        if self._recorded_pass != pass_:
+            self._recorded_pass, self._arrived, self._replacements = pass_, {}, None
         if is_last:
             self._roots = {}
-            _waiting.discard(self)
+            _with_roots.discard(self)
         if not is_undefined(gradient):
-            self._came[at] = gradient
+            self._arrived[at] = gradient
 
     def _call(self, at: int, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
         """Return the gradient that goes on from a result, or `None` to leave it."""
         if _sot._stops_at_programs():
             # In such a pass the hooks are on the results of the statements.
-            if at not in self._made:
+            if at not in self._derived:
                 return None
-            self._take_aside(at, gradient)
+            self._set_aside(at, gradient)
             # The node of the view comes before that of the program, so the gradient must not be a constant.
             return varying(zeros_like(gradient))
         if _sot._is_muted():
@@ -239,43 +239,44 @@ class LateHooks:
             # the pass does not come through.
             for result, hook in list(self._hooks):
                 if result == at:
-                    changed = self._call_whole(0, hook, gradient)
+                    changed = self._call_hook(0, hook, gradient)
                     gradient = gradient if changed is None else changed
             return gradient
-        if at in self._made:
-            self.take_down(_sot._pass(), False, at, gradient)
+        if at in self._derived:
+            self.record_arrival(_sot._pass(), False, at, gradient)
             return zeros_like(gradient)
-        return self.instead(at)
+        return self.replacement(at)
 
-    def put_on(self, results: Optional[Tensors]) -> None:
-        """Put the hooks on the results of the statements, for a pass that goes through these instead."""
+    def register_on_statements(self, results: Optional[Tensors]) -> None:
+        """Register the hooks on the results of the statements, for a pass that goes through the statements instead of
+        the program."""
         self._stand_ins += 1
         if results is None:
             return
         for at, hook in self._hooks:
             if at not in results or results[at].stop_gradient:
                 _sot._refuse_hook()
-            results[at]._register_grad_hook(functools.partial(self._call_whole, self._stand_ins, hook))
+            results[at]._register_grad_hook(functools.partial(self._call_hook, self._stand_ins, hook))
 
-    def _call_whole(self, place: int, hook: Hook, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
+    def _call_hook(self, call: int, hook: Hook, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
         """Call a hook on a result, or on a tensor that stands for it. A pass that reaches both, as a pass for second
         gradients may, brings a part to each, and is refused."""
         if is_undefined(gradient) or _sot._is_muted():
             return None
-        called, self._called = self._called, (_sot._pass(), place)
+        called, self._called = self._called, (_sot._pass(), call)
         if called[0] == self._called[0] and called != self._called:
             _sot._refuse_hook()
         return hook(gradient)
 
-    def instead(self, at: int) -> Optional[paddle.Tensor]:
+    def replacement(self, at: int) -> Optional[paddle.Tensor]:
         """Return the gradient that replaces the arrived one at a result of the program, or `None`."""
-        if self._instead is None:
-            self._instead = self._called_on_statements()
-        return self._instead.get(at)
+        if self._replacements is None:
+            self._replacements = self._call_on_statements()
+        return self._replacements.get(at)
 
-    def _called_on_statements(self) -> Tensors:
+    def _call_on_statements(self) -> Tensors:
         """Call the hooks on the results of the statements. Return the gradients that differ from the arrived ones."""
-        results = self._again()
+        results = self._call_again()
         called, self._called = self._called, (_sot._pass(), 0)
         if called[0] == self._called[0] and called != self._called:
             _sot._refuse_hook()
@@ -284,59 +285,65 @@ class LateHooks:
             _sot._refuse_hook()
         if not all(is_close(value, results[at]) for at, value in self._values.items()):
             _sot._refuse_hook()
-        came = {at: gradient for at, gradient in self._came.items() if at not in self._carriers or not _changes_nothing(gradient)}
-        for at in [at for at in came if at not in results or results[at].stop_gradient]:
+        arrived = {
+            at: gradient
+            for at, gradient in self._arrived.items()
+            if at not in self._carriers or not _changes_nothing(gradient)
+        }
+        for at in [at for at in arrived if at not in results or results[at].stop_gradient]:
             # A tensor that views are made from may be no result itself; then it has no gradient but that of the views.
-            if bool((came.pop(at) != 0).any()):
+            if bool((arrived.pop(at) != 0).any()):
                 _sot._refuse_hook()
         before: Tensors = {}
-        behind: Tensors = {}
+        after: Tensors = {}
         for at in hooked:
             results[at]._register_grad_hook(functools.partial(before.__setitem__, at))
         for at, hook in list(self._hooks):
             results[at]._register_grad_hook(hook)
         for at in hooked:
-            results[at]._register_grad_hook(functools.partial(behind.__setitem__, at))
-        if came:
+            results[at]._register_grad_hook(functools.partial(after.__setitem__, at))
+        if arrived:
             # Copies: Paddle 3.0 fails if a pass begins at a node that it also reaches.
             with paddle.enable_grad():
-                outputs = [paddle.assign(results[at]) for at in came]
-            paddle.autograd.backward(outputs, list(came.values()))
-        return self._put_together({at: _difference(before[at], behind[at]) for at in behind})
+                outputs = [paddle.assign(results[at]) for at in arrived]
+            paddle.autograd.backward(outputs, list(arrived.values()))
+        return self._add_differences({at: _difference(before[at], after[at]) for at in after})
 
-    def _put_together(self, differences: Dict[int, Optional[paddle.Tensor]]) -> Tensors:
+    def _add_differences(self, differences: Dict[int, Optional[paddle.Tensor]]) -> Tensors:
         """Add the differences to the gradients that have arrived."""
-        instead: Tensors = {}
+        replacements: Tensors = {}
 
         def add(at: int, part: Optional[paddle.Tensor]) -> None:
             if part is not None:
-                so_far = instead.get(at, self._came.get(at))
+                so_far = replacements.get(at, self._arrived.get(at))
                 if so_far is None:
                     # Paddle lets no hook set a gradient where there is none.
                     _sot._refuse_hook()
-                instead[at] = so_far + part
+                replacements[at] = so_far + part
 
-        for at, (root, make) in self._made.items():
-            part, difference = self._came.get(at), differences.pop(at, None)
+        for at, (root, make) in self._derived.items():
+            part, difference = self._arrived.get(at), differences.pop(at, None)
             if difference is not None:
                 part = difference if part is None else part + difference
-            if part is not None and root in self._came:
-                add(root, _by_source(make, self._came[root], part))
+            if part is not None and root in self._arrived:
+                add(root, _gradient_of_source(make, self._arrived[root], part))
             elif part is not None:
                 _sot._refuse_hook()
         for at, difference in differences.items():
             add(at, difference)
-        return instead
+        return replacements
 
 
-def _difference(before: paddle.Tensor, behind: paddle.Tensor) -> Optional[paddle.Tensor]:
+def _difference(before: paddle.Tensor, after: paddle.Tensor) -> Optional[paddle.Tensor]:
     """Return by how much a gradient has changed; `None` if it has not."""
-    if before.numpy().tobytes() == behind.numpy().tobytes():
+    if before.numpy().tobytes() == after.numpy().tobytes():
         return None
-    return paddle.where(behind == before, paddle.zeros_like(before), behind - before)
+    return paddle.where(after == before, paddle.zeros_like(before), after - before)
 
 
-def _by_source(make: Callable[[paddle.Tensor], Optional[paddle.Tensor]], like: paddle.Tensor, gradient: paddle.Tensor) -> paddle.Tensor:
+def _gradient_of_source(
+    make: Callable[[paddle.Tensor], Optional[paddle.Tensor]], like: paddle.Tensor, gradient: paddle.Tensor
+) -> paddle.Tensor:
     """Return the gradient with respect to the argument of `make`, which has the shape of `like`."""
     source = paddle.zeros_like(like).detach()
     source.stop_gradient = False

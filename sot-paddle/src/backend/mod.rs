@@ -27,7 +27,7 @@ use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::{LayerReads, Layers};
-use crate::backend::calls::{api, foundation, hints, layer, layout, marks, origin};
+use crate::backend::calls::{api, attributes, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
@@ -131,7 +131,7 @@ impl Backend for PaddleBackend {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute> {
-        api::tensor_attribute(py, &self.paddle, name, meta, value)
+        attributes::tensor_attribute(py, &self.paddle, name, meta, value)
     }
 
     fn call_policy(&self, callable: &Bound<'_, PyAny>, _: &mut dyn GivenArguments) -> CallPolicy {
@@ -185,7 +185,7 @@ impl Backend for PaddleBackend {
 
 impl EagerTensors for PaddleBackend {
     fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
-        api::written_attribute(name, value)
+        attributes::written_attribute(name, value)
     }
 
     fn layout_policy(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<LayoutPolicy>> {

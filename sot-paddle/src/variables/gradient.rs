@@ -32,7 +32,7 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let set = PyString::intern(cx.py, "set_value").into_any();
     cx.call_in_place(&set, "set_value", &CallArgs::positional(vec![gradient, zeros]))?;
     let method = cpython::class_attr(&cx.see(tensor)?.python_type(cx), "clear_gradient")?;
-    let tracker = cx.constant_tracker(method.clone().unbind());
+    let tracker = cx.trackers.constant(method.clone().unbind());
     let callable = cx.wrap(&method, tracker);
     cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
     Ok(cx.none())

@@ -267,7 +267,7 @@ impl LayerVariable {
     /// variable holds a layer with settings only, or another layer was found here before.
     fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
-        if cx.is_short_lived(tracker) {
+        if cx.history.is_short_lived(&cx.trackers, tracker) {
             return Ok(true);
         }
         let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });
@@ -355,7 +355,7 @@ impl Variable for LayerVariable {
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         let class = self.python_type(cx);
         if self.is_paddles {
-            cx.constant_tracker(class.unbind())
+            cx.trackers.constant(class.unbind())
         } else {
             object_model::type_tracker(cx, this, class)
         }

@@ -78,8 +78,11 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
     }
     fold_or(cx, "divmod", args, |cx| {
         let (left_type, right_type) = (cx.type_of(left)?, cx.type_of(right)?);
-        let right_first = !left_type.is(&right_type)
-            && matches!((right_type.cast(), left_type.cast()), (Ok(right), Ok(left)) if cpython::is_subtype(right, left));
+        let is_subtype = |right: &Bound<'_, PyAny>, left: &Bound<'_, PyAny>| match (right.cast(), left.cast()) {
+            (Ok(right), Ok(left)) => cpython::is_subtype(right, left),
+            _ => false,
+        };
+        let right_first = !left_type.is(&right_type) && is_subtype(&right_type, &left_type);
         if right_first {
             return Err(cannot("divmod() of values not known while tracing"));
         }
@@ -122,7 +125,8 @@ builtin! { FORMAT = "format" => |cx, args| {
     if let Some(spec) = spec {
         let ty = cx.type_of(spec)?;
         if !ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyString>())) {
-            let spec = if cx.known(spec)?.is_some_and(|spec| spec.is_none()) { "None".to_owned() } else { cx.type_name(spec)? };
+            let is_none = cx.known(spec)?.is_some_and(|spec| spec.is_none());
+            let spec = if is_none { "None".to_owned() } else { cx.type_name(spec)? };
             let text = format!("format() argument 2 must be str, not {spec}");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }

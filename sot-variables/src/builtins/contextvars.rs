@@ -87,7 +87,7 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
             let bare = library(cx.py, "contextvars", "Context")?.call0(cx.py)?.into_bound(cx.py);
             let missing = bare.call_method1("run", (object.getattr("get")?,));
             match missing {
-                Ok(default) if cx.is_constant(&default) => Ok(cx.constant(default.unbind())),
+                Ok(default) if cx.runtime.is_constant(&default) => Ok(cx.constant(default.unbind())),
                 Ok(_) => Err(cannot("a ContextVar that holds an object")),
                 Err(error) => Err(cx.raise(error)),
             }
@@ -298,7 +298,7 @@ fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<Va
     cx.guards.add(tracker, Test::Object(Box::new(ContextValue { missing: missing.unbind(), value })));
     match is_set {
         false => Ok(None),
-        true if cx.is_constant(&now) => Ok(Some(cx.constant(now.unbind()))),
+        true if cx.runtime.is_constant(&now) => Ok(Some(cx.constant(now.unbind()))),
         true => Err(cannot("a ContextVar that holds an object")),
     }
 }
@@ -385,7 +385,7 @@ impl Variable for TokenVariable {
             ("old_value", Some(before)) => Ok(Some(before)),
             ("old_value", None) => {
                 let missing = library(cx.py, "contextvars", "Token")?.getattr(cx.py, "MISSING")?;
-                let tracker = cx.constant_tracker(missing.clone_ref(cx.py));
+                let tracker = cx.trackers.constant(missing.clone_ref(cx.py));
                 Ok(Some(cx.wrap(missing.bind(cx.py), tracker)))
             }
             _ => object_model::get_attr(cx, this, name),

@@ -24,11 +24,17 @@ use crate::containers::set::SetVariable;
 use crate::containers::slice::SliceVariable;
 use crate::containers::tuple::{self, TupleVariable};
 
-builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"])) }
+builtin! { INT = "int" => |cx, args| {
+    fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"]))
+} }
 
-builtin! { FLOAT = "float" => |cx, args| fold_or(cx, "float", args, |cx| number(cx, args, &["__float__", "__index__"])) }
+builtin! { FLOAT = "float" => |cx, args| {
+    fold_or(cx, "float", args, |cx| number(cx, args, &["__float__", "__index__"]))
+} }
 
-builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |cx| convert_to(cx, args, "__complex__", "complex")) }
+builtin! { COMPLEX = "complex" => |cx, args| {
+    fold_or(cx, "complex", args, |cx| convert_to(cx, args, "__complex__", "complex"))
+} }
 
 builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| convert_to(cx, args, "__bytes__", "bytes")) }
 
@@ -212,7 +218,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
     let order = Replica::order_of_added(cx.py, &keys)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
-            let tracker = cx.constant_tracker(empty.clone().unbind());
+            let tracker = cx.trackers.constant(empty.clone().unbind());
             Ok(cx.wrap(&empty, tracker))
         }
         None => Ok(SetVariable::make(cx, (keys, order), true)),

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyString};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::{NESTED, OPTIMIZED, SUSPENDS};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, CodeUnit, Exit, Frame, Globals, OpcodeExecutor};
@@ -23,12 +24,6 @@ builtin! { EXEC = "exec" => |cx, args| run(cx, "exec", args) }
 
 /// `PyCF_ONLY_AST`
 const ONLY_AST: i64 = 0x400;
-/// `CO_OPTIMIZED`
-const OPTIMIZED: u32 = 0x1;
-/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
-const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
-/// `CO_NESTED`, which old flags of `__future__` share.
-const NESTED: u32 = 0x10;
 
 fn compile(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let names = ["source", "filename", "mode", "flags", "dont_inherit", "optimize"];
@@ -83,13 +78,13 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
     let (globals, locals) = (given(cx, globals)?, given(cx, locals)?);
     let reads_frame = globals.is_none();
     if reads_frame {
-        cx.note_frame_read();
+        cx.checkpoints.note_frame_read(cx.stack.len());
     }
     let outcome = code_of(cx, name, required(source)?).and_then(|code| evaluate(cx, code, globals, locals));
     match outcome {
         Err(Unwind::BreakGraph(_)) if reads_frame => {
             let text = format!("{name}() reads the frame's variables");
-            Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)))
+            Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, text)))
         }
         Ok(_) if name == "exec" => Ok(cx.none()),
         outcome => outcome,

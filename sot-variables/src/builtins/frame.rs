@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::{NESTED, OPTIMIZED};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, TracedFrame};
@@ -208,11 +209,6 @@ fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
 
-/// `CO_NESTED`
-const NESTED: u32 = 0x10;
-/// `CO_OPTIMIZED`
-const OPTIMIZED: u32 = 0x01;
-
 /// Simulates `locals()`: returns a dict of the bound variables. Before 3.13 each frame has a single dict, which each
 /// call updates.
 pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
@@ -223,7 +219,7 @@ pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let code = unit.object.bind(cx.py).cast::<PyCode>().map_err(PyErr::from)?;
     if unit.code.flags & OPTIMIZED == 0 || translate::is_resume_function(code) {
         let text = "locals() reads the frame's variables";
-        return Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)));
+        return Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, text)));
     }
     let lasting = LANGUAGE.has_lasting_locals;
     let known = cx.stack.frame().variables.filter(|_| lasting);
@@ -285,7 +281,7 @@ fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> 
 
 fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "sorted")?;
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let function = cx.wrap(&function, tracker);
     cx.call(function, &CallArgs::positional(vec![names]))
 }

@@ -182,7 +182,7 @@ fn value_of_typing<'py>(
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
     match real.call(positional, Some(&keywords)) {
         Ok(value) => {
-            let tracker = cx.constant_tracker(value.clone().unbind());
+            let tracker = cx.trackers.constant(value.clone().unbind());
             Ok(Some(cx.wrap(&value, tracker)))
         }
         Err(error) => Err(cx.raise(error)),
@@ -198,7 +198,7 @@ sot_core::variable_kind! {
 fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
     let direct = cx.claims.take_call();
     let reduce = library(cx.py, "functools", "reduce")?;
-    let tracker = cx.constant_tracker(reduce.clone_ref(cx.py));
+    let tracker = cx.trackers.constant(reduce.clone_ref(cx.py));
     let rest = cx.wrap(reduce.bind(cx.py), tracker);
     let iterator = cx.iter(iterable)?;
     let first = match initial {

@@ -72,7 +72,12 @@ pub struct GetterVariable {
 impl GetterVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
-        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a getter that does not say what it gets");
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "an itemgetter, attrgetter or methodcaller whose arguments are not known",
+            )
+        };
         let parts = object.call_method0("__reduce__")?;
         let ty = parts.get_item(0)?;
         let mut getters = Getter::ALL.into_iter();
@@ -83,7 +88,7 @@ impl GetterVariable {
         }
         let mut positional = Vec::new();
         for arg in parts.get_item(1)?.cast_into::<PyTuple>().map_err(PyErr::from)?.iter() {
-            let tracker = cx.constant_tracker(arg.clone().unbind());
+            let tracker = cx.trackers.constant(arg.clone().unbind());
             positional.push(cx.wrap(&arg, tracker));
         }
         Ok(Rc::new(GetterVariable { getter, args: CallArgs::positional(positional), object: Some(object.unbind()) }))

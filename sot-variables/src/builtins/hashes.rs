@@ -112,7 +112,10 @@ impl Variable for HashMethod {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let Some(hash) = cx.vars.as_kind::<HashVariable>(self.object) else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method of a hash that is none any more"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "a method of a hash whose variable has been replaced",
+            ));
         };
         let Some((positional, keywords)) = cx.materialize_args(args)? else { return Err(of_unknown()) };
         let copy = hash.object.bind(cx.py).call_method0("copy")?;

@@ -11,7 +11,7 @@ builtin! { RECURSION_LIMIT = "sys:getrecursionlimit" => |cx, args| {
     let [] = args.exactly(cx, "getrecursionlimit")?;
     let ask = cpython::import(cx.py, "sys")?.getattr("getrecursionlimit")?;
     let limit: i64 = ask.call0()?.extract()?;
-    let tracker = cx.constant_tracker(ask.unbind());
+    let tracker = cx.trackers.constant(ask.unbind());
     cx.guards.add(tracker, Test::Object(Box::new(RecursionLimit(limit))));
     cx.integer(limit)
 } }

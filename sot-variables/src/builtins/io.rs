@@ -134,7 +134,7 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
         return Err(cannot("print() of a value that is not known while tracing"));
     }
     let before = cx.effects.len();
-    let tracker = cx.constant_tracker(str.clone().unbind());
+    let tracker = cx.trackers.constant(str.clone().unbind());
     let str = cx.wrap(str, tracker);
     match cx.call(str, &CallArgs::positional(vec![value])) {
         Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),

@@ -124,7 +124,7 @@ builtin! { BATCHED = "itertools:batched"? => |cx, args| {
     };
     let inner = cx.iter(required(iterable)?)?;
     // CPython allocates memory for a whole batch at once.
-    cx.patience.refuse_many(size)?;
+    cx.limits.refuse_many(size)?;
     Ok(produce(cx, Itertool::Batched { inner, size }))
 } }
 
@@ -151,7 +151,7 @@ builtin! { TEE = "itertools:tee" => |cx, args| {
         }
     };
     let count = usize::try_from(count).map_err(|_| cannot("tee() of a negative number"))?;
-    cx.patience.refuse_many(count)?;
+    cx.limits.refuse_many(count)?;
     let rest = (1..count).map(|_| produce(cx, tee.clone())).collect::<Vec<_>>();
     let all = std::iter::once(first).chain(rest).take(count).collect();
     Ok(cx.tuple(all))
@@ -174,7 +174,7 @@ builtin! { PRODUCT = "itertools:product" => |cx, args| {
     let Ok(repeat) = usize::try_from(repeat) else {
         return Err(cx.raise(PyValueError::new_err("repeat argument cannot be negative")));
     };
-    cx.patience.refuse_many(pools.len().saturating_mul(repeat))?;
+    cx.limits.refuse_many(pools.len().saturating_mul(repeat))?;
     let pools = vec![pools; repeat].concat();
     let ranges = pools.iter().map(|pool| PyRange::new(cx.py, 0, pool.len() as isize)).collect::<PyResult<Vec<_>>>()?;
     let positions = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;

@@ -62,5 +62,5 @@ fn refuse_reached_cache(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 
 fn known_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<String> {
     cx.known_str(file)?
-        .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "lines of a file of an unknown name"))
+        .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "linecache for a file whose name is not known"))
 }

@@ -9,6 +9,7 @@ pub mod codecs;
 pub mod collections;
 pub mod contextvars;
 pub mod conversion;
+pub mod deque_methods;
 pub mod dict_methods;
 pub mod environment;
 pub mod evaluation;

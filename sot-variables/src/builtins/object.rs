@@ -189,7 +189,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         }
     };
     let make = cpython::import(cx.py, "copyreg")?.getattr("__newobj__")?;
-    let tracker = cx.constant_tracker(make.clone().unbind());
+    let tracker = cx.trackers.constant(make.clone().unbind());
     let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(args), cx.none());
     Ok(cx.tuple(vec![make, args, state, none, none]))
 }

@@ -79,7 +79,8 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
     if let Some(left) = SequenceIterator::items_left(cx, object)? {
         return cx.integer(left);
     }
-    let Some(method) = object_model::find_special(cx, object, &Rc::from("__length_hint__"))? else { return Ok(default) };
+    let method = object_model::find_special(cx, object, &Rc::from("__length_hint__"))?;
+    let Some(method) = method else { return Ok(default) };
     // A `TypeError` of this call is caught here, so the call must not be claimed as the instruction's own.
     cx.claims.take();
     let hint = match cx.call(method, &CallArgs::default()) {
@@ -100,7 +101,9 @@ fn is_type_error(cx: &mut OpcodeExecutor<'_>, error: VarId) -> Flow<bool> {
 
 builtin! { NEG = "operator:neg" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Negative, value)) }
 builtin! { POS = "operator:pos" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Positive, value)) }
-builtin! { INVERT = "operator:invert" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Invert, value)) }
+builtin! { INVERT = "operator:invert" => |cx, args| {
+    apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Invert, value))
+} }
 
 builtin! { TRUTH = "operator:truth" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
     let truth = cx.truth(value)?;

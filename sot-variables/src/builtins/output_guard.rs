@@ -125,21 +125,21 @@ pub(super) fn guard_logger(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<b
 /// True if no code of the program processes the records of the root logger. Adds the guard.
 pub(super) fn guard_root_logger(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "logging")?.into_any().unbind();
-    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::RootLogger, module, tracker)
 }
 
 /// True if no code of the program shows warnings. Adds the guard.
 pub(super) fn guard_warnings(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let module = cpython::import(cx.py, "warnings")?.into_any().unbind();
-    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::Warnings, module, tracker)
 }
 
 /// True if no code of the program writes to `sys.stdout`, which the trace must not have replaced. Adds the guard.
 pub(super) fn guard_stdout(cx: &mut OpcodeExecutor<'_>, texts: Option<TextCharacters>) -> Flow<bool> {
     let module = cpython::import(cx.py, "sys")?.into_any().unbind();
-    let tracker = cx.constant_tracker(module.clone_ref(cx.py));
+    let tracker = cx.trackers.constant(module.clone_ref(cx.py));
     guard_if_no_program_code(cx, Output::Stdout(texts), module, tracker)
 }
 

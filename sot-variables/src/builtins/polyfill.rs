@@ -56,7 +56,10 @@ builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
 
 // A decoder that outlives the call would have the scanner in C.
 builtin! { JSON_SCANNER = "json.scanner:c_make_scanner" => |cx, args| {
-    let reads_at_once = |frame: &Frame| &*frame.code.code.name == "loads" && frame.code.code.filename.ends_with("json/__init__.py");
+    let reads_at_once = |frame: &Frame| {
+        let code = &frame.code.code;
+        &*code.name == "loads" && code.filename.ends_with("json/__init__.py")
+    };
     if !cx.stack.iter().any(reads_at_once) {
         return Err(cannot("a decoder of JSON that is made in the function"));
     }
@@ -82,7 +85,7 @@ fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyM
 }
 
 fn follow<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let function = cx.wrap(function, tracker);
     let outcome = cx.call(function, args);
     cx.without_frames(outcome)

@@ -24,7 +24,7 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         None => false,
     };
     let text = format!("psdb.fallback({}) is called", if recursive { "recursive=True" } else { "" });
-    Err(cx.leave_frame(Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
+    Err(cx.stack.leave_to_cpython(Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
 }
 
 /// Returns `True`, as the caller is being traced.
@@ -65,5 +65,5 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// Leaves the frame to CPython, as a debugger needs the program's own frame.
 pub fn breakpoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "breakpoint")?;
-    Err(cx.leave_frame(Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))
+    Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))
 }

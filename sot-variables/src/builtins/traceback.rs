@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use sot_core::builtin;
+use sot_core::bytecode::flags::SUSPENDS;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::variable::VarId;
@@ -15,8 +16,12 @@ use crate::classes::exception::replica::{self, ExceptionDetail, Replicas};
 use crate::classes::exception::{self, ExceptionVariable};
 use crate::iterators::library;
 
-builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| format(cx, "format_exception_only", args, ExceptionDetail::Alone) }
-builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| format(cx, "format_exception", args, ExceptionDetail::WithChain) }
+builtin! { FORMAT_EXCEPTION_ONLY = "traceback:format_exception_only" => |cx, args| {
+    format(cx, "format_exception_only", args, ExceptionDetail::Alone)
+} }
+builtin! { FORMAT_EXCEPTION = "traceback:format_exception" => |cx, args| {
+    format(cx, "format_exception", args, ExceptionDetail::WithChain)
+} }
 builtin! { FORMAT_TB = "traceback:format_tb" => |cx, args| format(cx, "format_tb", args, ExceptionDetail::WithChain) }
 
 builtin! { FORMAT_EXC = "traceback:format_exc" => |cx, args| {
@@ -37,9 +42,6 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
     let lines = format(cx, "format_exception", &args, ExceptionDetail::WithChain)?;
     print(cx, file, lines)
 } }
-
-/// Flags of generators, coroutines and asynchronous generators.
-const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
 
 builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
     let [traceback] = args.exactly(cx, "clear_frames")?;
@@ -90,7 +92,7 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment"? => |c
         return Ok(anchors);
     }
     let class = library(cx.py, "traceback", "_Anchors")?.into_bound(cx.py);
-    let tracker = cx.constant_tracker(class.clone().unbind());
+    let tracker = cx.trackers.constant(class.clone().unbind());
     let class = cx.wrap(&class, tracker);
     let parts = cx.unpack_all(anchors)?;
     cx.call(class, &CallArgs::positional(parts))
@@ -172,7 +174,7 @@ fn take_file(cx: &mut OpcodeExecutor<'_>, args: &mut CallArgs, before: usize) ->
 /// Prints each line.
 fn print(cx: &mut OpcodeExecutor<'_>, file: VarId, lines: VarId) -> Flow<VarId> {
     let function = builtin_object(cx.py, "print")?;
-    let tracker = cx.constant_tracker(function.clone().unbind());
+    let tracker = cx.trackers.constant(function.clone().unbind());
     let function = cx.wrap(&function, tracker);
     let end = cx.string("");
     for line in cx.unpack_all(lines)? {

@@ -271,7 +271,7 @@ impl<'py> TypeCheck<'py> {
             let members = class.getattr("__args__")?;
             for member in members.try_iter()? {
                 let member = member?;
-                let tracker = cx.constant_tracker(member.clone().unbind());
+                let tracker = cx.trackers.constant(member.clone().unbind());
                 let member = cx.wrap(&member, tracker);
                 if self.ask(cx, member)? {
                     return Ok(true);

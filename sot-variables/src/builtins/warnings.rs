@@ -40,7 +40,7 @@ fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 /// Returns an attribute of the module `warnings`, including writes of the trace.
 fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = module(cx.py)?.into_any();
-    let tracker = cx.constant_tracker(module.clone().unbind());
+    let tracker = cx.trackers.constant(module.clone().unbind());
     let module = cx.wrap(&module, tracker);
     cx.get_attr(module, &Rc::from(name))
 }

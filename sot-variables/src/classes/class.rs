@@ -29,14 +29,15 @@ use crate::numpy;
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 
 builtin! { NEW = "object.__new__" => |cx, args| {
+    let refuse = |what: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("object.__new__() {what}"));
     let class = match args.positional[..] {
         [class] if args.keywords.is_empty() => class,
-        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() with arguments for the instance")),
+        _ => return Err(refuse("with arguments for the instance")),
     };
     let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
     match ty {
         Some(ty) if is_plain(&ty)? && !cpython::has_finalizer(&ty) => Ok(InstanceVariable::make(cx, class, &ty)),
-        _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
+        _ => Err(refuse("of a class whose instances C code lays out")),
     }
 } }
 
@@ -47,7 +48,7 @@ builtin! { CALL = "type.__call__" => |cx, args| {
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     match cx.see_as::<ClassVariable>(class)? {
         Some(payload) => payload.make(cx, class, &rest),
-        None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of something that is no class")),
+        None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of an object that is not a class")),
     }
 } }
 
@@ -82,7 +83,7 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
 /// knows when they die.
 fn refuse_finalizer(class: &Bound<'_, PyType>) -> Flow<()> {
     if cpython::has_finalizer(class) {
-        let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
+        let text = format!("{}(): the destruction of its instances runs code", tracker::name(class.as_any()));
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     Ok(())
@@ -297,7 +298,7 @@ impl ClassVariable {
             }
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of a class, served by a {}", cpython::type_name(&found.get_type())),
+                format!("attribute '{name}' of a class, implemented by a {}", cpython::type_name(&found.get_type())),
             )),
         }
     }
@@ -386,7 +387,7 @@ impl Variable for ClassVariable {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         match &self.made {
             Some(made) => made.reconstruct(cg, this),
-            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a class that cannot be found again")),
+            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a class that new code cannot load")),
         }
     }
 

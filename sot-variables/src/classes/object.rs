@@ -63,7 +63,7 @@ impl Variable for ChangingValue {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
+        format!("a {} that differs from call to call", cpython::type_name(self.ty.bind(cx.py)))
     }
 
     /// Breaks the graph: the special methods are C code, which would end up in the operators again.
@@ -193,7 +193,7 @@ impl Variable for ObjectVariable {
         let tracker = cx.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
         if let Some(registration) = registered::value_class(object.get_type().as_any()) {
-            cx.note_registered(&registration);
+            cx.observed.note_registered(cx.py, &registration);
             cx.guards.add(tracker, Test::Object(Box::new(EqualValue(self.object.clone_ref(cx.py)))));
         } else if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));

@@ -17,7 +17,7 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
     }
     let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
-    let tracker = cx.constant_tracker(ty.clone().unbind());
+    let tracker = cx.trackers.constant(ty.clone().unbind());
     let class = cx.wrap(&ty, tracker);
     let instance = InstanceVariable::make(cx, class, ty.cast::<PyType>().map_err(PyErr::from)?);
     for (name, value) in &args.keywords {

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, refuse_deep_values, CallArgs, Name, OpcodeExecutor};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
 use sot_core::variable::Rebuild;
@@ -57,7 +57,7 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
         return Ok(known);
     }
     // Values can be nested arbitrarily deep.
-    cx.refuse_deep_values()?;
+    refuse_deep_values()?;
     let mut own = true;
     let object = new(cx, variable, &mut own)?;
     cx.stand_for(&object, variable);
@@ -159,7 +159,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
     let callable = callable.into_bound(cx.py);
     match callable.call(PyTuple::new(cx.py, real)?, Some(&keywords)) {
         Ok(object) => {
-            let tracker = cx.constant_tracker(callable.clone().unbind());
+            let tracker = cx.trackers.constant(callable.clone().unbind());
             let callable = cx.wrap(&callable, tracker);
             let payload = ConstructedVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
             Ok(cx.produce_made(Rc::new(payload), &object))

@@ -315,7 +315,7 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
 
 fn call_type(cx: &mut OpcodeExecutor<'_>, base: BuiltinBase, args: &CallArgs) -> Flow<VarId> {
     let ty = base.ty(cx.py)?;
-    let tracker = cx.constant_tracker(ty.clone().unbind());
+    let tracker = cx.trackers.constant(ty.clone().unbind());
     let ty = cx.wrap(&ty, tracker);
     cx.call(ty, args)
 }

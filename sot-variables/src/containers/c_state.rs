@@ -35,7 +35,10 @@ builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
         [bytes] => cx.known(bytes)?.is_some_and(|bytes| bytes.is_exact_instance_of::<PyBytes>()),
         _ => false,
     };
-    if of_bytes { make(cx, "builtins", "memoryview", args) } else { Err(refuse("memoryview() of something that changes")) }
+    if !of_bytes {
+        return Err(refuse("memoryview() of something that changes"));
+    }
+    make(cx, "builtins", "memoryview", args)
 } }
 
 /// Methods that tell the address or memory use of an object. New code makes another object, for which these differ.
@@ -60,10 +63,10 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
     }
 }
 
-/// Charges the trace's patience for the memory and time of a copy.
+/// Counts the memory and time of a copy towards the limits of the trace.
 fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = object.call_method0("__sizeof__")?.extract()?;
-    cx.patience.charge_memory(bytes);
+    cx.limits.charge_memory(bytes);
     Ok(())
 }
 
@@ -96,7 +99,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     if OF_MEMORY.contains(&&*name) {
         return Err(refuse(&format!("{name}() of an object that is made in the function")));
     }
-    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
+    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed io.StringIO or io.BytesIO"))?;
     charge(cx, &object)?;
     let result = object.getattr(&*name)?.call(&positional, Some(&keywords));
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
@@ -156,7 +159,7 @@ impl Variable for CStateVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         if copy(self.object.bind(cg.py())).is_err() {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed text in memory"));
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed io.StringIO or io.BytesIO"));
         }
         let object = self.object.clone_ref(cg.py());
         cg.begin_call(|cg| {

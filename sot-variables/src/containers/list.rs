@@ -67,7 +67,7 @@ fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
 /// Replaces the items of a list, and records the side effect.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
     let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.patience.charge(items.len());
+    cx.limits.charge(items.len());
     cx.vars.set(list, Rc::new(ListVariable { items, object }));
     cx.effects.record(Effect::Contents { container: list });
     Ok(())
@@ -93,7 +93,7 @@ pub(crate) fn unchanged<T>(
 ) -> Flow<T> {
     let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
     if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
-        let text = "a list that is changed by what it asks";
+        let text = "a list that changes while a method it calls runs";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
     outcome

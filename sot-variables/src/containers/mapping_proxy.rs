@@ -31,7 +31,7 @@ builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     let [mapping] = args.exactly(cx, "mappingproxy")?;
     let is_sequence = matches!(cx.see(mapping)?.form(), Form::List | Form::Tuple);
     if is_sequence || !cx.has_special(mapping, "__getitem__")? {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of something that is no mapping"));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of an object that is not a mapping"));
     }
     Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
 } }
@@ -52,7 +52,7 @@ forwarded! {
 }
 
 fn forward(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
-    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a method of mappingproxy without one");
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a method of mappingproxy without its receiver");
     let (&this, rest) = args.positional.split_first().ok_or_else(refuse)?;
     let proxy = cx.see_as::<MappingProxyVariable>(this)?.ok_or_else(refuse)?;
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };

@@ -42,7 +42,10 @@ impl ContainerClass {
     pub(super) fn parts(&self) -> Flow<&FlattenProtocol> {
         match &self.0.kind {
             RegistrationKind::Container(parts) => Ok(parts),
-            _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "an object of a class that is no container")),
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "an object whose class is not a registered container",
+            )),
         }
     }
 
@@ -82,7 +85,7 @@ impl ContainerClass {
 }
 
 fn gone() -> PyErr {
-    PyRuntimeError::new_err("an object of a class that is no container")
+    PyRuntimeError::new_err("an object whose class is not a registered container")
 }
 
 /// Fetch for guards and new code: flattens an object to the tuple of its items and its auxiliary data.
@@ -136,10 +139,10 @@ impl ContainerVariable {
         let Some(class) = ContainerClass::of(&object) else {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
-                "an object of a class that is no container",
+                "an object whose class is not a registered container",
             ));
         };
-        cx.note_registered(&class.0);
+        cx.observed.note_registered(cx.py, &class.0);
         let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, &error))?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });

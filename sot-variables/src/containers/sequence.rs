@@ -257,7 +257,7 @@ pub fn wrap_items<'py>(
     let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
     let wrap = |(index, item): (usize, Bound<'py, PyAny>)| {
         let tracker = if constant {
-            cx.constant_tracker(item.clone().unbind())
+            cx.trackers.constant(item.clone().unbind())
         } else {
             cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) })
         };

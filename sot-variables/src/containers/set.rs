@@ -113,7 +113,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements)
 fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<SetChange>>) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.patience.charge(keys.len());
+    cx.limits.charge(keys.len());
     let index = old.index.after_write(cx, old.keys.iter(), keys.iter());
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
     cx.effects.record(Effect::Contents { container: set });
@@ -212,7 +212,7 @@ impl SetVariable {
 
     /// Makes a set in the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
-        cx.patience.charge(keys.len());
+        cx.limits.charge(keys.len());
         cx.produce(Rc::new(SetVariable {
             keys,
             frozen,

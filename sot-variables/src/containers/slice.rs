@@ -42,7 +42,7 @@ impl SliceVariable {
         for name in PARTS {
             let part = object.bind(cx.py).getattr(name)?;
             let tracker = if constant {
-                cx.constant_tracker(part.clone().unbind())
+                cx.trackers.constant(part.clone().unbind())
             } else {
                 cx.trackers.add(Tracker::Getattr { of, name: name.into() })
             };

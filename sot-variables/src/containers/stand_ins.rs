@@ -121,7 +121,7 @@ impl<'py> StandIns<'py> {
         if object.is(cx.py.NotImplemented()) {
             return Err(refuse("leaves an operator to the other operand"));
         }
-        if cx.is_constant(object) {
+        if cx.runtime.is_constant(object) {
             return Ok(cx.constant(object.clone().unbind()));
         }
         if let Some(class) = ContainerClass::of(object) {

@@ -96,7 +96,9 @@ fn refuse_frame_readers(cx: &mut OpcodeExecutor<'_>, function: &Bound<'_, PyAny>
     if given >= *enough {
         return Ok(());
     }
-    Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables"))))
+    Err(cx
+        .stack
+        .leave_to_cpython(Reason::new(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables"))))
 }
 
 impl BuiltinFunctionVariable {

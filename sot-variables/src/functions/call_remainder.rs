@@ -50,7 +50,7 @@ impl RemainderOf {
             || RemainderOf::ALL.iter().map(|of| Py::new(cx.py, CallRemainder(*of))).collect::<PyResult<Vec<_>>>();
         let remainders = REMAINDERS.get_or_try_init(cx.py, make)?;
         let remainder = remainders[self as usize].bind(cx.py).clone().into_any();
-        let tracker = cx.constant_tracker(remainder.clone().unbind());
+        let tracker = cx.trackers.constant(remainder.clone().unbind());
         Ok(cx.wrap(&remainder, tracker))
     }
 

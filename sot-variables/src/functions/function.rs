@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple};
 use sot_core::backend::CallKind;
+use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Name, OpcodeExecutor, OpcodeInlineExecutor};
@@ -29,9 +30,6 @@ sot_core::variable_kind! {
     types: |py| Ok(vec![function_type(py)?.unbind()]),
     wrap: FunctionVariable::wrap
 }
-
-/// `CO_GENERATOR`
-pub(super) const GENERATOR: u32 = 0x20;
 
 /// A function of the program.
 pub struct FunctionVariable {

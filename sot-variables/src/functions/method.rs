@@ -29,7 +29,8 @@ sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
     let [function, receiver] = args.exactly(cx, "method")?;
     let callable = cx.type_of(function)?.hasattr("__call__")?;
     if !callable || cx.known(receiver)?.is_some_and(|receiver| receiver.is_none()) {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method of nothing, or that is not callable"));
+        let text = "MethodType() of None, or of an object that is not callable";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     Ok(cx.produce(Rc::new(MethodVariable::new(function, receiver))))
 } }

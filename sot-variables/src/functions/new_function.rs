@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
+use sot_core::bytecode::flags::GENERATOR;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
@@ -14,7 +15,7 @@ use sot_core::variable::{Argument, Form, Rebuild, VarId, Variable};
 use crate::classes::stand_in;
 use crate::containers::dict::DictVariable;
 use crate::containers::tuple::TupleVariable;
-use crate::functions::function::{function_type, GENERATOR};
+use crate::functions::function::function_type;
 use crate::functions::generator;
 use crate::functions::method;
 

@@ -22,13 +22,14 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
             // `super()` itself has to raise, so the frame is left to CPython: behind a break, it would not find the
             // method's frame.
             Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
-                Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
+                let text = "super() of an object that is not an instance of the class";
+                Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, text)))
             }
             built => built,
         }
     }
     [class, receiver] if args.keywords.is_empty() => SuperVariable::build(cx, class, receiver),
-    _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound")),
+    _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an unbound super()")),
 } }
 
 sot_core::variable_kind! {
@@ -65,7 +66,7 @@ fn class_and_receiver(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     match (class, first) {
         (Some(class), Some(first)) if class_of(cx, class)?.is_some() => Ok((class, first)),
         // CPython's error message depends on what it finds in the frame.
-        _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
+        _ => Err(cx.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
     }
 }
 
@@ -101,7 +102,7 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<U
             return Ok(cx.raise(error));
         }
     }
-    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is no instance of the class"))
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is not an instance of the class"))
 }
 
 /// Returns the class that a variable stands for, if it is a class.
@@ -121,7 +122,7 @@ impl SuperVariable {
         let object = &object.clone().unbind().into_bound(cx.py);
         let (class, receiver) = (made_of(cx, object, of, "__thisclass__")?, made_of(cx, object, of, "__self__")?);
         if object.getattr("__self_class__")?.is_none() {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an unbound super()"));
         }
         Ok(Rc::new(Self::of(cx, class, receiver, Some(object.clone().unbind()))?))
     }
@@ -207,7 +208,7 @@ impl SuperVariable {
             _ if !cpython::is_descriptor(found) => Ok(cx.wrap(found, tracker)),
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of super(), served by a {}", cpython::type_name(&found.get_type())),
+                format!("attribute '{name}' of super(), implemented by a {}", cpython::type_name(&found.get_type())),
             )),
         }
     }
@@ -218,7 +219,7 @@ fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyA
         return cx.vars.tracker(met);
     }
     if !cx.trackers.is_sourced(of) {
-        return cx.constant_tracker(base.clone().unbind());
+        return cx.trackers.constant(base.clone().unbind());
     }
     let order = cx.trackers.add(Tracker::Getattr { of, name: "__mro__".into() });
     cx.trackers.add(Tracker::Item { of: order, key: Key::Index(index as i64) })

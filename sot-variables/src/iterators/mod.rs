@@ -103,7 +103,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
         let before = cx.vars.get(this);
         let item = state.advance(cx);
         if !Rc::ptr_eq(&before, &cx.vars.get(this)) {
-            let text = "an iterator that is advanced by what it calls";
+            let text = "an iterator that is advanced by a function that it calls";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         let item = item?;

@@ -143,7 +143,7 @@ impl Variable for OutsideIterator {
         if self.ended {
             return Ok(None);
         }
-        let enough = cx.begins_with_item() || cx.ends_with_round(self.steps > 0);
+        let enough = cx.stack.begins_with_item(cx.py) || cx.ends_with_round(self.steps > 0);
         if enough || self.steps > MAX_STEPS || !cx.trackers.is_sourced(of) {
             return Err(cannot_tell());
         }

@@ -113,7 +113,7 @@ impl SequenceIterator {
         }
         let Some(now) = cx.see_as::<SetVariable>(of)? else { return Ok(false) };
         if now.keys.len() == state && !self.begun.as_ref().is_some_and(|begun| Rc::ptr_eq(begun, &now)) {
-            let text = "iteration over a set that has got other elements meanwhile, as many as before";
+            let text = "iteration over a set whose elements were replaced meanwhile";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         Ok(now.keys.len() != state)

@@ -37,7 +37,7 @@ impl Tee {
 }
 
 fn refuse() -> Unwind {
-    Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee without what it has taken")
+    Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee whose buffered items are not known")
 }
 
 impl IteratorState for TeeItems {
@@ -75,11 +75,11 @@ impl IteratorState for Tee {
         let item = match items.0.taken.get(self.position) {
             Some(&item) => Some(item),
             None => {
-                cx.patience.charge(items.0.taken.len());
+                cx.limits.charge(items.0.taken.len());
                 let (before, mut items) = (cx.vars.get(self.items), items.0.clone());
                 let item = items.advance(cx)?;
                 if !Rc::ptr_eq(&before, &cx.vars.get(self.items)) {
-                    let text = "an itertools.tee whose source asks another one of it";
+                    let text = "an itertools.tee whose source advances another iterator of the same tee";
                     return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
                 }
                 cx.vars.set(self.items, Rc::new(IteratorVariable(items)));

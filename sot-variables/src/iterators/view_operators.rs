@@ -90,7 +90,10 @@ fn is_one(key: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>) -> bool {
         key.len() == 2 && item.len() == 2 && key.iter().zip(item.iter()).all(|(one, other)| one.is(&other))
     };
     item.is(key)
-        || matches!((key.cast_exact::<PyTuple>(), item.cast_exact::<PyTuple>()), (Ok(key), Ok(item)) if same_items(key, item))
+        || match (key.cast_exact::<PyTuple>(), item.cast_exact::<PyTuple>()) {
+            (Ok(key), Ok(item)) => same_items(key, item),
+            _ => false,
+        }
 }
 
 impl ViewOperand {

@@ -113,9 +113,9 @@ pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Boun
     cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
 }
 
-/// Charges the trace's patience for copying an array, as if for instructions.
+/// Counts the copy of an array towards the limits of the trace, as if it took instructions.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-    cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
+    cx.limits.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())
 }
 
@@ -272,7 +272,7 @@ impl Variable for ArrayVariable {
         };
         let mut known = KnownArrays { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
         let item = numpy::quietly(cx.py, || array.get_item(key))?.map_err(|error| cx.raise(error))?;
-        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an item of an array that is no known value");
+        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an array item that is not known while tracing");
         known.wrap(cx, &item)?.ok_or_else(refuse)
     }
 

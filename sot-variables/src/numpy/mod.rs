@@ -259,7 +259,7 @@ pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, value: &Bound<'_, PyAny>) -> boo
     if let Ok(list) = value.cast_exact::<PyList>() {
         return list.iter().all(|item| is_known(cx, &item));
     }
-    cx.is_constant(value) || is_value_type(&value.get_type()) || is_plain_class(value)
+    cx.runtime.is_constant(value) || is_value_type(&value.get_type()) || is_plain_class(value)
 }
 
 fn is_plain_class(value: &Bound<'_, PyAny>) -> bool {

@@ -138,8 +138,8 @@ impl Variable for TensorMethodVariable {
                     Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
                 }
             },
-            MethodEffect::ChangeInPlace(Returns::AnotherObject) if !cx.drops_result() => {
-                let why = format!("{} changes a tensor and gives another object for it", self.name);
+            MethodEffect::ChangeInPlace(Returns::AnotherObject) if !cx.stack.drops_result(cx.py) => {
+                let why = format!("{} changes a tensor and returns another object for it", self.name);
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
             }
             MethodEffect::ChangeInPlace(returns) => {

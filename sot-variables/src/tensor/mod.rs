@@ -116,7 +116,7 @@ impl TensorVariable {
     fn is_replaced(&self, cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         // The type is part of the tensor's own guards.
-        let of = cx.constant_tracker(ty.clone().unbind());
+        let of = cx.trackers.constant(ty.clone().unbind());
         let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
         object_model::guard_identity(cx, &held, tracker);
         Ok(cx.runtime.backend.own_code().is_replaced(&held))
@@ -129,7 +129,7 @@ impl TensorVariable {
         if !cpython::uses_generic_getattr(ty) {
             return Ok(true);
         }
-        let of = cx.constant_tracker(ty.clone().into_any().unbind());
+        let of = cx.trackers.constant(ty.clone().into_any().unbind());
         if cpython::is_heap_type(ty) {
             cx.guards.add(of, Test::PlainReads);
         }
@@ -324,7 +324,7 @@ impl Variable for TensorVariable {
         if let Some(answer) = self.answer(cx, "__bool__")? {
             return Ok(answer.is_truthy(cx.py)?);
         }
-        Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
+        Err(Unwind::break_graph(ReasonId::TensorTruth, "a branch depends on the value of a tensor"))
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {

@@ -142,7 +142,10 @@ impl Variable for ManagerMethodVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, _: &CallArgs) -> Flow<VarId> {
         let Some(manager) = cx.vars.as_kind::<StateManagerVariable>(self.manager) else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a context manager that is none any more"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "a method of a context manager whose variable has been replaced",
+            ));
         };
         match (&manager.state, self.enters) {
             (ManagerState::NotEntered, true) => {
@@ -158,7 +161,7 @@ impl Variable for ManagerMethodVariable {
             }
             _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedCall,
-                format!("{} of a context manager out of its order", self.name()),
+                format!("{} of a context manager in the wrong order", self.name()),
             )),
         }
     }

@@ -39,8 +39,9 @@ use std::ffi::c_int;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -126,7 +127,7 @@ pub fn panics() -> u64 {
 
 /// Message of the last panic of the evaluator.
 pub fn last_panic() -> Option<String> {
-    LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    LAST_PANIC.lock().clone()
 }
 
 static EVALUATOR: OnceLock<&'static dyn FrameEvaluator> = OnceLock::new();
@@ -468,7 +469,7 @@ fn answer(py: Python<'_>, verdict: Verdict) -> RawVerdict {
 pub(in crate::cpython) fn note_panic(payload: &(dyn Any + Send)) {
     let text = panic_text(payload);
     Tally::bump(&TALLY.panics);
-    *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    *LAST_PANIC.lock() = Some(text);
 }
 
 /// Message of a panic.

@@ -1,8 +1,7 @@
 //! Compares the struct layouts this library was built with to what Python reports, with the help of hooked functions.
 //! It runs before the hook is used, because a wrong layout would corrupt memory.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use pyo3::ffi::c_str;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
@@ -297,11 +296,11 @@ pub(in crate::cpython) static PROBE: ProbeEvaluator = ProbeEvaluator(Mutex::new(
 
 impl ProbeEvaluator {
     fn set(&self, task: Task) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = task;
+        *self.0.lock() = task;
     }
 
     fn take(&self) -> Task {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), Task::None)
+        std::mem::replace(&mut *self.0.lock(), Task::None)
     }
 }
 

@@ -12,8 +12,9 @@ use std::ffi::{c_int, c_ulong};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PySystemExit;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -60,7 +61,7 @@ impl SecondThreadState {
         extern "C" fn in_child() {
             FORKS.fetch_add(1, Ordering::Relaxed);
             // The states have gone with their threads.
-            if let Ok(mut orphans) = ORPHANS.try_lock() {
+            if let Some(mut orphans) = ORPHANS.try_lock() {
                 orphans.clear();
             }
         }
@@ -92,7 +93,7 @@ impl SecondThreadState {
 impl Drop for SecondThreadState {
     fn drop(&mut self) {
         if let Some(state) = self.get() {
-            if let Ok(mut orphans) = ORPHANS.try_lock() {
+            if let Some(mut orphans) = ORPHANS.try_lock() {
                 orphans.push(AtomicPtr::new(state));
             }
         }

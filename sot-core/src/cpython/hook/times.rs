@@ -1,9 +1,9 @@
 //! Run times of replaced frames, by the code they run. They are recorded only on request.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 use crate::cpython::hook::replace;
@@ -29,7 +29,7 @@ impl CallTimes {
 static TIMES: Mutex<Option<HashMap<usize, CallTimes>>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<HashMap<usize, CallTimes>>> {
-    TIMES.lock().unwrap_or_else(PoisonError::into_inner)
+    TIMES.lock()
 }
 
 /// Switches the clock of replaced frames on or off.

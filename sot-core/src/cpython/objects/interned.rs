@@ -1,7 +1,6 @@
 //! Interned names.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
@@ -14,7 +13,7 @@ const MAX_NAMES: usize = 1 << 14;
 pub fn interned<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
     static NAMES: Mutex<Option<FxHashMap<Box<str>, Py<PyString>>>> = Mutex::new(None);
     // The holder of the lock is attached to the interpreter, and runs no code of the program's.
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = NAMES.lock();
     let names = names.get_or_insert_default();
     if let Some(known) = names.get(name) {
         return known.bind(py).clone();

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     static MODULES: Mutex<Option<HashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
     // No Python code runs while the lock is held.
-    let modules = || MODULES.lock().unwrap_or_else(PoisonError::into_inner);
+    let modules = || MODULES.lock();
     if let Some(module) = modules().as_ref().and_then(|modules| modules.get(name)) {
         return Ok(module.bind(py).clone());
     }

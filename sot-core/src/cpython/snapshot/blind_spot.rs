@@ -1,8 +1,8 @@
 //! Finds kinds of memory whose changes cannot be observed in the running interpreter.
 
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pyo3::ffi::c_str;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -54,13 +54,13 @@ static BLIND_SPOT: Mutex<Option<&'static str>> = Mutex::new(Some("not looked for
 
 /// The first kind of memory whose changes cannot be observed. Snapshots must not be used if there is one.
 pub fn blind_spot() -> Option<&'static str> {
-    *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner)
+    *BLIND_SPOT.lock()
 }
 
 /// Changes each kind of memory, and checks that a snapshot shows the change.
 pub(in crate::cpython) fn look_for_blind_spots(py: Python<'_>) -> PyResult<()> {
     let found = find_blind_spot(py)?;
-    *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    *BLIND_SPOT.lock() = found;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod results;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use linkme::distributed_slice;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeWarning};
@@ -25,6 +25,7 @@ use crate::origin::{LinkedRegistration, Registered, RegistrationOrigin};
 
 use overrides::Handlers;
 pub use overrides::{BuiltinOverride, OverriddenBuiltin, OverridingBuiltin, BUILTIN_OVERRIDES};
+use parking_lot::{RwLock, RwLockReadGuard};
 use results::type_of_results;
 
 /// Simulates one call of a builtin.
@@ -211,7 +212,7 @@ impl BuiltinTable {
             waiting.map(|(name, _)| name.clone_ref(py)).collect()
         };
         for name in &imported {
-            let mut resolved = self.resolved.write().unwrap_or_else(PoisonError::into_inner);
+            let mut resolved = self.resolved.write();
             let Some(at) = resolved.waiting.iter().position(|(other, _)| other.is(name)) else { continue };
             let (_, of_module) = resolved.waiting.swap_remove(at);
             let results = resolved.resolve_late(name.bind(py), &of_module);
@@ -223,7 +224,7 @@ impl BuiltinTable {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Resolved> {
-        self.resolved.read().unwrap_or_else(PoisonError::into_inner)
+        self.resolved.read()
     }
 }
 

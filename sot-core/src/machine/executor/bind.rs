@@ -9,14 +9,10 @@ use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use super::inline::FunctionParts;
 use super::{CallArgs, CodeUnit, Name, OpcodeExecutor};
+use crate::bytecode::flags::{STARRED, VARARGS, VARKEYWORDS};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
-
-/// `CO_VARARGS`
-const VARARGS: u32 = 0x04;
-/// `CO_VARKEYWORDS`
-const VARKEYWORDS: u32 = 0x08;
 
 /// Returns the argument slots of a frame: positional parameters, keyword-only ones, `*args`, `**kwargs`.
 pub(super) fn bind(cx: &mut OpcodeExecutor<'_>, function: &FunctionParts, args: &CallArgs) -> Flow<Vec<Option<VarId>>> {
@@ -118,7 +114,7 @@ impl Binder<'_> {
         )?;
         let nothing = py.eval(c"(lambda: None).__code__", None, None)?;
         let flags: u32 = nothing.getattr("co_flags")?.extract()?;
-        changes.set_item("co_flags", flags | code.flags & (VARARGS | VARKEYWORDS))?;
+        changes.set_item("co_flags", flags | code.flags & STARRED)?;
         let nothing = nothing.call_method("replace", (), Some(&changes))?;
         let function = cpython::import(py, "types")?.getattr("FunctionType")?;
         let function = function.call1((nothing, PyDict::new(py), &code.name, defaults.to_tuple()))?;

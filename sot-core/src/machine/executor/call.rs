@@ -6,16 +6,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{constant, object_model, warnings, Name, OpcodeExecutor};
+use super::{constant, limits, object_model, warnings, Name, OpcodeExecutor};
 use crate::backend::{CallPolicy, GivenArguments};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::fault;
 use crate::machine::variable::{VarId, Variable};
+use crate::policy::MAX_NESTED;
 use crate::resume_point::{Finish, SpecialResult};
-
-/// Maximum number of calls simulated within one another, of any kind, because each takes space on the native stack.
-const MAX_NESTED: usize = 256;
 
 /// The arguments of a call, in order.
 #[derive(Clone, Default, Debug)]
@@ -103,53 +101,14 @@ impl<'py> OpcodeExecutor<'py> {
         self.claims.retain_claim_on(callable);
         let payload = self.see(callable)?;
         // Before registrations are looked up, because a registration may make a further call.
-        self.refuse_full_stack()?;
-        if self.patience.nesting == MAX_NESTED {
+        limits::refuse_full_stack()?;
+        if self.limits.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        self.patience.nesting += 1;
-        let result = self.call_seen(callable, &payload, args);
-        self.patience.nesting -= 1;
+        self.limits.nesting += 1;
+        let result = call_seen(self, callable, &payload, args);
+        self.limits.nesting -= 1;
         result
-    }
-
-    fn call_seen(&mut self, callable: VarId, payload: &Rc<dyn Variable>, args: &CallArgs) -> Flow<VarId> {
-        if let Some(object) = payload.object() {
-            if let Some(result) = self.call_registered(Some(callable), object.bind(self.py), args)? {
-                return Ok(result);
-            }
-            if let (Some(answer), &[value]) = (SpecialResult::checked_by(object.bind(self.py)), &args.positional[..]) {
-                return object_model::checked(self, answer, value);
-            }
-        }
-        payload.call(self, callable, args)
-    }
-
-    /// Gives up before a deeper simulation runs out of C stack. The next call of the code may succeed.
-    pub fn refuse_full_stack(&self) -> Flow<()> {
-        if cpython::has_stack_to_go_on() {
-            return Ok(());
-        }
-        Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
-    }
-
-    /// Like [`OpcodeExecutor::refuse_full_stack`], for any access to a value. A handler that calls itself without end
-    /// would do so at the next call, too, so the code is left to CPython for good.
-    #[inline]
-    pub(super) fn refuse_endless_recursion(&self) -> Flow<()> {
-        if cpython::has_stack_to_look() {
-            return Ok(());
-        }
-        Err(Unwind::fallback(ReasonId::TraceTooLong, "a simulation that goes round in circles, or too deep"))
-    }
-
-    /// Like [`OpcodeExecutor::refuse_full_stack`], where values of the program are nested too deeply. They are as
-    /// deep at the next call, so the code is left to CPython for good.
-    pub fn refuse_deep_values(&self) -> Flow<()> {
-        if cpython::has_stack_to_go_on() {
-            return Ok(());
-        }
-        Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
     }
 
     /// `callable(*args)`, as all that the present instruction does.
@@ -179,7 +138,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args, **kwargs)` with packed arguments, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
         if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of something that is not iterable"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of an object that is not iterable"));
         }
         let positional = self.unpack_all(args)?;
         let keywords = match kwargs {
@@ -207,11 +166,14 @@ impl<'py> OpcodeExecutor<'py> {
         } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
             self.call_keys(keys)?
         } else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of an object that is not a mapping"));
         };
         for key in self.unpack_all(keys)? {
             let Some(name) = self.known_str(key)? else {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of keys that are not plain texts"));
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "`**` of a mapping whose keys are not plain strings",
+                ));
             };
             let value = self.get_item(mapping, key)?;
             keywords.push((Rc::from(name), value));
@@ -268,6 +230,18 @@ impl<'py> OpcodeExecutor<'py> {
         }
         Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
     }
+}
+
+fn call_seen(cx: &mut OpcodeExecutor<'_>, callable: VarId, payload: &Rc<dyn Variable>, args: &CallArgs) -> Flow<VarId> {
+    if let Some(object) = payload.object() {
+        if let Some(result) = cx.call_registered(Some(callable), object.bind(cx.py), args)? {
+            return Ok(result);
+        }
+        if let (Some(answer), &[value]) = (SpecialResult::checked_by(object.bind(cx.py)), &args.positional[..]) {
+            return object_model::checked(cx, answer, value);
+        }
+    }
+    payload.call(cx, callable, args)
 }
 
 /// Folds a call of a pure function; `None` if something in its arguments is not known.

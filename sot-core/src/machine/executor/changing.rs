@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::{history, rounds, sizes, BinaryOp, CompareOp, OpcodeExecutor};
+use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -52,10 +52,10 @@ impl LazyNumber {
             true => ValueClass::Float,
             false => ValueClass::Integer,
         };
-        let enough = policy::assumed_at_most(class, cx.history.policy, cx.history.is_resumed);
+        let specialises = policy::specialises_on(class, self.times_differed, cx.history.policy, cx.history.is_resumed);
         let what = if cpython::is_text(value) { "text" } else { "number" };
-        let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
-        refuse_changing(cx, self.times_differed, enough, text)
+        let text = format!("a {what} that differs from call to call (now {})", tracker::repr(cx.py, &self.value));
+        refuse_changing(cx, specialises, text)
     }
 }
 
@@ -76,7 +76,7 @@ impl<'py> OpcodeExecutor<'py> {
             history::note_changing(self, code, variable);
         }
         history::note_differing(self);
-        let text = format!("{what} that holds something else at every call");
+        let text = format!("{what} whose contents differ from call to call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
@@ -84,13 +84,14 @@ impl<'py> OpcodeExecutor<'py> {
     #[must_use]
     pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
         let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        times_differed >= policy::assumed_at_most(ValueClass::Other, self.history.policy, self.history.is_resumed)
+        let History { policy, is_resumed, .. } = self.history;
+        !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
     }
 
     /// `lhs op rhs` without specialising on the values, if one operand is a number that differs, or a text of one,
     /// and the other is known.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if let Some(open) = sizes::open_binary(self, op, lhs, rhs)? {
+        if let Some(open) = open_number::open_binary(self, op, lhs, rhs)? {
             return Ok(Some(open));
         }
         let (lhs, rhs) = in_python_both(self, lhs, rhs)?;
@@ -178,11 +179,10 @@ pub(super) fn wrap_changing<'py>(
         return None;
     }
     let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied();
-    let times_differed = times_differed.or((cx.history.is_resumed && !is_text).then_some(0))?;
-    // The trace specialises on a text that has had few values.
-    if is_text && !cx.history.is_resumed && times_differed < policy::MAX_TEXTS {
+    if !policy::recomputes(is_text, times_differed, cx.history.is_resumed) {
         return None;
     }
+    let times_differed = times_differed.unwrap_or(0);
     let payload = LazyNumber { value: object.clone().unbind(), times_differed, operands: 1, sizes: Rc::default() };
     Some(cx.vars.add(Rc::new(payload), tracker))
 }
@@ -193,18 +193,21 @@ fn refuse_more_paths<'py>(cx: &mut OpcodeExecutor<'py>, now: &Bound<'py, PyAny>)
     if !cx.history.is_resumed || cx.stack.len() > 1 {
         return Ok(());
     }
-    if cx.history.translations < policy::MAX_PATHS && !rounds::branches_much(cx) {
+    if !policy::breaks_at_conditions(cx.history.translations) && !rounds::branches_much(cx) {
         return Ok(());
     }
     history::note_branching(cx);
-    let text = format!("one of many answers that differ (of {})", tracker::repr(cx.py, now.as_unbound()));
+    let text = format!(
+        "one of too many comparisons of values that differ from call to call (now {})",
+        tracker::repr(cx.py, now.as_unbound())
+    );
     Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
 }
 
-/// Breaks the graph where a value is needed that had other values in `enough` translations, or where another
-/// translation of the loop has broken for such a value.
-fn refuse_changing(cx: &mut OpcodeExecutor<'_>, times_differed: usize, enough: usize, text: String) -> Flow<()> {
-    if times_differed < enough && !(cx.history.is_resumed && rounds::differs_here(cx)) {
+/// Breaks the graph where a value is needed on which the trace does not specialise, or where another translation of the
+/// loop has broken for such a value.
+fn refuse_changing(cx: &mut OpcodeExecutor<'_>, specialises: bool, text: String) -> Flow<()> {
+    if specialises && !(cx.history.is_resumed && rounds::differs_here(cx)) {
         return Ok(());
     }
     history::note_differing(cx);
@@ -261,7 +264,7 @@ pub(super) fn is_of_sizes(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
 
 /// Returns the arguments, with open numbers replaced by numbers that new code computes, where it can.
 fn in_python_all(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
-    args.iter().map(|&arg| Ok(sizes::in_python(cx, arg)?.unwrap_or(arg))).collect()
+    args.iter().map(|&arg| Ok(open_number::in_python(cx, arg)?.unwrap_or(arg))).collect()
 }
 
 /// Returns both operands as numbers that new code computes, if one is open and the present value of the other is
@@ -271,7 +274,7 @@ fn in_python_both(cx: &mut OpcodeExecutor<'_>, lhs: VarId, rhs: VarId) -> Flow<(
     if !(cx.is_open(lhs) || cx.is_open(rhs)) || !(known(cx, lhs) && known(cx, rhs)) {
         return Ok((lhs, rhs));
     }
-    Ok((sizes::in_python(cx, lhs)?.unwrap_or(lhs), sizes::in_python(cx, rhs)?.unwrap_or(rhs)))
+    Ok((open_number::in_python(cx, lhs)?.unwrap_or(lhs), open_number::in_python(cx, rhs)?.unwrap_or(rhs)))
 }
 
 /// Returns the present values of two numbers or texts, if one of them differs from call to call.
@@ -306,7 +309,7 @@ fn compute<'py>(
         } else if cx.trackers.is_sourced(tracker) {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
         } else {
-            tracker = cx.constant_tracker(known.unbind());
+            tracker = cx.trackers.constant(known.unbind());
         }
         trackers.push(tracker);
     }

@@ -88,7 +88,7 @@ impl Checkpoint {
 
 /// The checkpoints of the frames in which the graph can break, outermost first: a chain of frames that each do
 /// nothing but call the next.
-pub(super) struct Checkpoints {
+pub struct Checkpoints {
     saved: Vec<Checkpoint>,
     /// Number of checkpoints taken, which identifies the instructions of an attempt.
     taken: u64,
@@ -153,6 +153,21 @@ impl Checkpoints {
         self.saved.last().map(|saved| saved.step)
     }
 
+    /// Notes that the present instruction of the frame at a depth reads variables of its frame. New code that runs the
+    /// instruction natively has other variables, so such a frame is left to CPython.
+    pub fn note_frame_read(&mut self, depth: usize) {
+        if let Some(step) = self.of_depth(depth).map(|saved| saved.step) {
+            self.frame_reads.insert(step);
+        }
+    }
+
+    /// Plans to break at the outermost frame's call instead of inside the callee; `None` if the break is in the
+    /// outermost frame.
+    pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
+        let nested = at.frames.len() > 1;
+        nested.then(|| self.stop_at(at.root().step, at.reason.clone()))
+    }
+
     /// Plans to break before an instruction.
     pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
@@ -192,16 +207,8 @@ impl BreakPoint {
 impl OpcodeExecutor<'_> {
     /// Takes the checkpoint of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
-        let marks = (self.marks(), self.patience.steps());
+        let marks = (self.marks(), self.limits.steps());
         self.checkpoints.save(self.stack.frame(), self.stack.len(), marks);
-    }
-
-    /// Notes that the present instruction reads variables of its frame. New code that runs the instruction natively
-    /// has other variables, so such a frame is left to CPython.
-    pub fn note_frame_read(&mut self) {
-        if let Some(step) = self.checkpoints.of_depth(self.stack.len()).map(|saved| saved.step) {
-            self.checkpoints.frame_reads.insert(step);
-        }
     }
 
     /// Notes that the present instruction raised an exception or made a generator, which new code cannot do again.
@@ -209,13 +216,6 @@ impl OpcodeExecutor<'_> {
         let step = self.checkpoints.step_at(self.stack.len());
         if self.raised.steps.get(value).is_none() {
             self.raised.steps.insert(value, step);
-        }
-    }
-
-    /// Lets new code make an exception without its traceback.
-    pub(crate) fn forget_raised(&mut self, exception: VarId) {
-        if self.vars.get(exception).form() == Form::Exception {
-            self.raised.steps.remove(exception);
         }
     }
 
@@ -247,13 +247,6 @@ impl OpcodeExecutor<'_> {
         let saved = self.checkpoints.last()?;
         let left_behind = !self.graph.has_memory() && self.graph.mark() != saved.marks.graph;
         left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
-    }
-
-    /// Plans to break at the outermost frame's call instead of inside the callee; `None` if the break is in the
-    /// outermost frame.
-    pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
-        let nested = at.frames.len() > 1;
-        nested.then(|| self.checkpoints.stop_at(at.root().step, at.reason.clone()))
     }
 
     /// Rolls back to the checkpoint before the breaking instruction, and returns the frames at that point.
@@ -298,7 +291,7 @@ pub(super) fn refuse_kept_by_traceback(cx: &OpcodeExecutor<'_>, exception: VarId
 pub(super) fn plan_at_long_call(cx: &OpcodeExecutor<'_>, instructions: u64, text: String) -> Option<Unwind> {
     let (present, running) = (cx.marks(), cx.stack.len() - 1);
     let call = cx.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
-    let is_long = cx.patience.steps() - call.instructions >= instructions;
+    let is_long = cx.limits.steps() - call.instructions >= instructions;
     let mut reason = Reason::new(ReasonId::TraceTooLong, text);
     reason.stack = cx.stack.locations();
     is_long.then(|| Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(call.step, reason)))))

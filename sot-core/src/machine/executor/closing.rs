@@ -1,15 +1,13 @@
 //! Decides whether closing a generator that the program drops at a `yield` has an observable effect. The generator's
 //! handlers are simulated as far as they do not depend on when they run.
 
-use super::{unwinding, Frame, OpcodeExecutor};
+use super::{step, unwinding, Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};
 use crate::error::Unwind;
 use crate::machine::opcode::{self, Next, Quiet};
 use crate::machine::variable::{Form, VarId};
+use crate::policy::MAX_YIELDS;
 use crate::side_effects::Effect;
-
-/// Maximum number of times that a generator may yield while it is closed.
-const MAX_YIELDS: usize = 4;
 
 /// The reaction of a generator to an exception that is raised where it is suspended, if nothing else is observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +34,7 @@ impl OpcodeExecutor<'_> {
                 Ok(()) if is_of_handlers(self, exception) => {}
                 _ => return None,
             }
-            raised = match self.step() {
+            raised = match step(self) {
                 Ok(Next::Continue) => Ok(()),
                 Ok(Next::Jump(label)) => {
                     self.stack.frame_mut().pc = label;

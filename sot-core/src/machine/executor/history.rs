@@ -13,6 +13,7 @@ use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::PlannedBreak;
 use crate::open_sizes::{ClosedValue, Sizes};
+use crate::tracker::{Tracker, TrackerId, Trackers};
 use crate::value_path::ValuePath;
 
 /// Facts from earlier calls and attempts.
@@ -38,6 +39,21 @@ pub struct History {
     pub effort: Effort,
     /// True if so many traces of the code were given up for signals that this one ignores them.
     pub gave_way: bool,
+}
+
+impl History {
+    /// True if the tracker leads to another object at each call: one made for the call, or a part of one.
+    pub fn is_short_lived(&self, trackers: &Trackers, tracker: TrackerId) -> bool {
+        let arguments = &self.short_lived.arguments;
+        let mut at = Some(tracker).filter(|_| !arguments.is_empty());
+        while let Some(id) = at {
+            if let Tracker::Local { slot, .. } = trackers.get(id) {
+                return arguments.contains(&(*slot as usize));
+            }
+            at = trackers.get(id).parent();
+        }
+        false
+    }
 }
 
 /// How long a trace may go on without meeting a tensor.
@@ -85,9 +101,9 @@ impl Learnt {
             let (CodeNote::Differing(code, _) | CodeNote::Changing(code, _) | CodeNote::Branching(code)) = &note;
             let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
             match &note {
-                CodeNote::Differing(_, at) => cache.profile().note_differing(*at),
-                CodeNote::Changing(_, variable) => cache.profile().note_changing(variable),
-                CodeNote::Branching(_) => cache.profile().note_branching(),
+                CodeNote::Differing(_, at) => cache.profile.lock().note_differing(*at),
+                CodeNote::Changing(_, variable) => cache.profile.lock().note_changing(variable),
+                CodeNote::Branching(_) => cache.profile.lock().note_branching(),
             }
         }
     }

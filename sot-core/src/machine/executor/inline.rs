@@ -8,16 +8,9 @@ use pyo3::types::PyFunction;
 
 use super::bind::bind;
 use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
+use crate::bytecode::flags::{ASYNCHRONOUS, FUNCTION, GENERATOR};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
-
-/// `CO_GENERATOR`
-const GENERATOR: u32 = 0x20;
-/// `CO_COROUTINE | CO_ASYNC_GENERATOR`
-const ASYNCHRONOUS: u32 = 0x80 | 0x200;
-
-/// `CO_OPTIMIZED | CO_NEWLOCALS`, which the code of a module or class does not have.
-const FUNCTION: u32 = 0x1 | 0x2;
 
 /// Finds the default of the positional parameter in a slot.
 pub type PositionalDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, usize) -> Flow<Option<VarId>> + 'a>;

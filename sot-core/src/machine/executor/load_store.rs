@@ -23,7 +23,7 @@ impl<'py> OpcodeExecutor<'py> {
         if crate::cpython::is_atom(value) {
             return Ok(self.constant(value.clone().unbind()));
         }
-        let tracker = self.constant_tracker(value.clone().unbind());
+        let tracker = self.trackers.constant(value.clone().unbind());
         Ok(self.wrap(value, tracker))
     }
 

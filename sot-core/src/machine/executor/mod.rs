@@ -12,37 +12,41 @@ mod closing;
 mod constant;
 mod frame;
 mod history;
+mod identities;
 mod in_place;
 mod inline;
 pub(crate) mod lasting;
+mod limits;
 mod load_store;
+mod made;
 mod met;
 mod misfit;
 pub mod object_model;
 mod observable;
+mod open_input;
+mod open_number;
 mod operators;
-mod patience;
 mod raised;
 mod refused;
 mod registered;
 mod rounds;
 mod sequence;
-pub(crate) mod sizes;
+mod sizes;
+mod source_record;
 mod stack;
 mod statements;
 mod stores;
 mod switches;
 mod traceback;
-mod trail;
 mod unwinding;
 pub mod warnings;
 mod watched;
 mod wrap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict};
+use pyo3::types::PyDict;
 
-use crate::bytecode::{Label, Op, Opcodes};
+use crate::bytecode::Label;
 use crate::cache;
 use crate::compiler;
 use crate::error::{Flow, Forbidden, Reason, ReasonId, Unwind};
@@ -50,11 +54,12 @@ use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
 use crate::machine::observer::{self, ObserverProgress};
-use crate::machine::opcode::{self, AtBreak, Next, Operand};
+use crate::machine::opcode::{Next, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
 use crate::policy;
-use crate::report::{self, Trail};
+use crate::registered::Registration;
+use crate::report::{self, SourceRecord};
 use crate::side_effects::SideEffects;
 use crate::tracker::Trackers;
 
@@ -64,15 +69,15 @@ pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
-use checkpoint::Checkpoints;
-pub use checkpoint::{BreakPoint, Checkpoint};
+pub use checkpoint::{BreakPoint, Checkpoint, Checkpoints};
 pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
+pub use identities::IdentityMap;
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
+pub use limits::{refuse_deep_values, TraceLimits};
 pub use met::Met;
-pub use patience::Patience;
 pub use raised::Raised;
 pub(crate) use refused::{Refusals, Refused};
 pub use stack::FrameStack;
@@ -81,7 +86,6 @@ pub use switches::Switches;
 pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
 use watched::WatchedDrops;
-pub use wrap::IdentityMap;
 
 /// How a simulated frame ended its run.
 pub enum Exit {
@@ -92,11 +96,20 @@ pub enum Exit {
 }
 
 /// What is kept for reports and observers.
-pub(crate) struct Observed {
+pub struct Observed {
     /// The lines and places of the simulation for reports, if the user asked for details.
-    pub(crate) trail: Option<Trail>,
+    pub(crate) source: Option<SourceRecord>,
     /// How much observers have been told of.
     pub(crate) told: ObserverProgress,
+}
+
+impl Observed {
+    /// Notes for reports that a registration of the program took part in the translation.
+    pub fn note_registered(&mut self, py: Python<'_>, registration: &Registration) {
+        if let Some(source) = &mut self.source {
+            source.registrations.insert(registration.text(py));
+        }
+    }
 }
 
 /// The state of one translation.
@@ -131,16 +144,17 @@ pub struct OpcodeExecutor<'py> {
     pub stack: FrameStack,
     /// The variable of each object.
     pub identities: IdentityMap,
-    checkpoints: Checkpoints,
+    /// The states of the trace at which the graph can be broken.
+    pub checkpoints: Checkpoints,
     /// The exceptions that the trace has raised.
     pub raised: Raised,
     watched_drops: WatchedDrops,
     /// The claim about the present instruction.
     pub claims: Claims,
     /// The limits of the trace.
-    pub patience: Patience,
+    pub limits: TraceLimits,
     /// Records for reports and observers.
-    pub(crate) observed: Observed,
+    pub observed: Observed,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -169,7 +183,7 @@ impl<'py> OpcodeExecutor<'py> {
             graph: FunctionGraph::new(py, &*runtime.backend),
             sizes: std::mem::take(&mut history.sizes),
             checkpoints: Checkpoints::new(history.planned.take()),
-            patience: Patience::new(history.effort, history.gave_way),
+            limits: TraceLimits::new(history.effort, history.gave_way),
             history,
             learnt: Learnt::default(),
             statement: StatementInProgress::default(),
@@ -181,7 +195,10 @@ impl<'py> OpcodeExecutor<'py> {
             raised: Raised::default(),
             watched_drops: WatchedDrops::default(),
             claims: Claims::default(),
-            observed: Observed { trail: report::has_details().then(Trail::default), told: ObserverProgress::default() },
+            observed: Observed {
+                source: report::has_details().then(SourceRecord::default),
+                told: ObserverProgress::default(),
+            },
         })
     }
 
@@ -192,33 +209,33 @@ impl<'py> OpcodeExecutor<'py> {
         if depth > policy::MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        self.refuse_full_stack()?;
+        limits::refuse_full_stack()?;
         let resumable = depth <= policy::MAX_RESUMABLE && self.stack.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
                 self.save();
                 if let Some(dropped) = watched::dropped(self) {
-                    let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
+                    let text = format!("{} is dropped, and its destruction runs code", self.text(dropped));
                     let reason = Reason::new(ReasonId::UnsupportedOperation, text);
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
-                    return Err(self.with_location(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
+                    return Err(with_location(self, Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
                 }
                 if let Some(planned) = self.checkpoints.due() {
                     let frame = self.stack.frame_mut();
                     frame.at = frame.pc;
                     let unwind = if planned.reads_frame {
-                        self.leave_frame(planned.reason)
+                        self.stack.leave_to_cpython(planned.reason)
                     } else {
                         Unwind::BreakGraph(Box::new(planned.reason))
                     };
-                    return Err(self.with_location(unwind));
+                    return Err(with_location(self, unwind));
                 }
             }
-            let next = self.step();
+            let next = step(self);
             if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
                 if let Some(unwind) = watched::dropped_by_write(self)? {
-                    return Err(self.with_location(unwind));
+                    return Err(with_location(self, unwind));
                 }
             }
             match next {
@@ -228,7 +245,7 @@ impl<'py> OpcodeExecutor<'py> {
                         let frame = self.stack.frame_mut();
                         (frame.at, frame.pc) = (label, label);
                         self.save();
-                        return Err(self.with_location(unwind));
+                        return Err(with_location(self, unwind));
                     }
                     self.stack.frame_mut().pc = label;
                 }
@@ -236,114 +253,71 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
                     self.stack.truncate(depth);
-                    unwinding::refuse_longer_traceback(self, exception).map_err(|unwind| self.with_location(unwind))?;
-                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| self.with_location(unwind))?;
-                    unwinding::handle_exception(self, exception).map_err(|unwind| self.with_location(unwind))?;
+                    unwinding::refuse_longer_traceback(self, exception)
+                        .map_err(|unwind| with_location(self, unwind))?;
+                    unwinding::refuse_unknown_context(self, exception).map_err(|unwind| with_location(self, unwind))?;
+                    unwinding::handle_exception(self, exception).map_err(|unwind| with_location(self, unwind))?;
                 }
-                Err(unwind) => return Err(self.with_location(unwind)),
+                Err(unwind) => return Err(with_location(self, unwind)),
             }
         }
-    }
-
-    fn step(&mut self) -> Flow<Next> {
-        self.claims.clear();
-        patience::count_step(self)?;
-        let frame = self.stack.frame_mut();
-        let at = frame.pc;
-        let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
-            return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the code ends without a return"));
-        };
-        let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
-        frame.at = at;
-        frame.pc = Label(at.0 + 1);
-        if self.observed.trail.is_some() {
-            trail::note_line(self);
-        }
-        if log::enabled(log::TRACE) {
-            log_step(self, &operand);
-        }
-        let next = if self.runtime.observers.is_empty() {
-            self.runtime.dispatch.simulate(self, &operand)
-        } else {
-            observer::step(self, &operand)
-        };
-        let Some(next) = next else {
-            let name = self.runtime.opcode_name(self.py, operand.opcode);
-            return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
-        };
-        if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
-            self.met.opcode(operand.opcode);
-        }
-        next
-    }
-
-    /// True if the next instruction drops the result of the present one.
-    pub fn drops_result(&self) -> bool {
-        let frame = self.stack.frame();
-        let next = frame.code.code.instructions.get(frame.pc.index());
-        next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
-    }
-
-    /// Writes the program's source position into a reason that has none yet, with the function that forbids breaks or
-    /// fallbacks, if any.
-    fn with_location(&self, mut unwind: Unwind) -> Unwind {
-        let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
-        if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
-            if reason.stack.is_empty() {
-                reason.stack = self.stack.locations();
-                let why = reason.id;
-                let forbids = |frame: &&Frame| {
-                    let code = frame.code.object.bind(self.py);
-                    cache::forbids(code, what) || self.runtime.backend.user_interface().forbids(code, what, why)
-                };
-                reason.forbidden_by = self.stack.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
-            }
-        }
-        unwind
-    }
-
-    /// Returns the unwind that leaves the innermost frame to CPython. In an inlined function that is a graph break at
-    /// the call, after which the function's own translation leaves its frame to CPython.
-    pub fn leave_frame(&self, reason: Reason) -> Unwind {
-        if self.stack.len() == 1 {
-            return Unwind::Fallback(Box::new(reason));
-        }
-        Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
-    }
-
-    /// True if the trace has statements, or the graph has inputs.
-    pub(crate) fn has_met_tensors(&self) -> bool {
-        !self.graph.is_empty() || self.graph.has_inputs()
-    }
-
-    /// Makes a reason at the present instruction.
-    pub fn reason(&self, id: ReasonId, text: impl Into<String>) -> Reason {
-        let mut reason = Reason::new(id, text);
-        reason.stack = self.stack.locations();
-        reason
-    }
-
-    /// True if the innermost frame is that of a resume function and runs its prologue.
-    pub fn is_resuming(&self) -> bool {
-        let frame = self.stack.frame();
-        let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
-        code.and_then(cache::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
-    }
-
-    /// True if the outermost frame resumes behind an instruction that takes the next item of an iterator, in the body
-    /// of a loop.
-    pub fn begins_with_item(&self) -> bool {
-        let code = &self.stack[0].code;
-        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(cache::prologue_of);
-        let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
-        let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
-        head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
     }
 
     /// The text of a value, for logs.
     pub fn text(&self, id: VarId) -> String {
         self.vars.get(id).text(self)
     }
+}
+
+/// Simulates one instruction of the innermost frame.
+fn step(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+    cx.claims.clear();
+    limits::count_step(cx)?;
+    let frame = cx.stack.frame_mut();
+    let at = frame.pc;
+    let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
+        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the code ends without a return"));
+    };
+    let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
+    frame.at = at;
+    frame.pc = Label(at.0 + 1);
+    if cx.observed.source.is_some() {
+        source_record::note_line(cx);
+    }
+    if log::enabled(log::TRACE) {
+        log_step(cx, &operand);
+    }
+    let next = if cx.runtime.observers.is_empty() {
+        cx.runtime.dispatch.simulate(cx, &operand)
+    } else {
+        observer::step(cx, &operand)
+    };
+    let Some(next) = next else {
+        let name = cx.runtime.opcode_name(cx.py, operand.opcode);
+        return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
+    };
+    if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
+        cx.met.opcode(operand.opcode);
+    }
+    next
+}
+
+/// Writes the program's source position into a reason that has none yet, with the function that forbids breaks or
+/// fallbacks, if any.
+fn with_location(cx: &OpcodeExecutor<'_>, mut unwind: Unwind) -> Unwind {
+    let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
+    if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
+        if reason.stack.is_empty() {
+            reason.stack = cx.stack.locations();
+            let why = reason.id;
+            let forbids = |frame: &&Frame| {
+                let code = frame.code.object.bind(cx.py);
+                cache::forbids(code, what) || cx.runtime.backend.user_interface().forbids(code, what, why)
+            };
+            reason.forbidden_by = cx.stack.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
+        }
+    }
+    unwind
 }
 
 fn log_step(cx: &OpcodeExecutor<'_>, operand: &Operand) {

@@ -12,9 +12,7 @@ use pyo3::types::{
 };
 
 use crate::cpython;
-
-/// Maximum number of values that are looked through, per object.
-const MAX_LOOKED_THROUGH: usize = 1000;
+use crate::policy::MAX_LOOKED_THROUGH;
 
 /// Addresses from the object that was looked into to an object whose destruction is observable: each object holds the
 /// next one.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::{changing, claim, object_model, sizes, OpcodeExecutor};
+use super::{changing, claim, object_model, open_input, open_number, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
@@ -20,7 +20,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = sizes::open_operator(self, op, lhs, rhs)? {
+        if let Some(result) = open_input::open_operator(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if let Some(result) = try_binary(self, op, lhs, rhs)? {
@@ -74,11 +74,11 @@ impl<'py> OpcodeExecutor<'py> {
         if op == UnaryOp::Positive && (self.is_open(operand) || changing::is_of_sizes(self, operand)) {
             return Ok(operand);
         }
-        if op == UnaryOp::Invert && sizes::is_open_integer(self, operand) {
+        if op == UnaryOp::Invert && open_input::is_open_integer(self, operand) {
             let minus_one = self.integer(-1)?;
             return self.binary(BinaryOp::Subtract, minus_one, operand);
         }
-        if op == UnaryOp::Negative && sizes::is_open_integer(self, operand) {
+        if op == UnaryOp::Negative && open_input::is_open_integer(self, operand) {
             let zero = self.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
@@ -97,10 +97,10 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = changing::lazy_compare(self, op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = sizes::open_compare(self, op, lhs, rhs)? {
+        if let Some(result) = open_number::open_compare(self, op, lhs, rhs)? {
             return Ok(result);
         }
-        if let Some(result) = sizes::open_question(self, op, lhs, rhs)? {
+        if let Some(result) = open_input::open_question(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
@@ -182,7 +182,7 @@ impl<'py> OpcodeExecutor<'py> {
             } else {
                 "`is` between two numbers or strings depends on how CPython stores them"
             };
-            return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
+            return Err(self.stack.leave_to_cpython(Reason::new(ReasonId::UnsupportedOperation, text)));
         }
         let mut empty = true;
         for side in [lhs, rhs] {
@@ -226,7 +226,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(truth) = changing::lazy_truth(self, value)? {
             return Ok(truth);
         }
-        if let Some(truth) = sizes::open_truth(self, value)? {
+        if let Some(truth) = open_number::open_truth(self, value)? {
             return Ok(truth);
         }
         if let Some(known) = self.known(value)? {

@@ -34,6 +34,11 @@ impl Raised {
         self.steps.get(value).copied()
     }
 
+    /// Lets new code make an exception without its traceback.
+    pub(crate) fn forget_step(&mut self, exception: VarId) {
+        self.steps.remove(exception);
+    }
+
     /// True if an exception is a part of a group.
     pub fn is_part(&self, part: VarId, group: VarId) -> bool {
         self.parts.get(part) == Some(&group)

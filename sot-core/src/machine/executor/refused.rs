@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 
 use super::registered::AssumedResults;
-use super::{CallArgs, OpcodeExecutor};
+use super::{with_location, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::machine::variable::VarId;
@@ -97,7 +97,7 @@ fn follow_refused<'py>(
     if std::mem::replace(&mut cx.history.refusals.is_following, true) {
         return follow(cx);
     }
-    let placed = cx.with_location(Unwind::BreakGraph(Box::new(reason)));
+    let placed = with_location(cx, Unwind::BreakGraph(Box::new(reason)));
     let step = cx.checkpoints.last_step();
     let outcome = follow(cx);
     cx.history.refusals.is_following = false;

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
 
-use super::{call, object_model, CallArgs, OpcodeExecutor};
+use super::{call, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -73,7 +73,7 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<Option<VarId>> {
         self.refuse_listed(callable)?;
         let Some(registration) = registered::call_of(callable) else { return Ok(None) };
-        self.note_registered(&registration);
+        self.observed.note_registered(self.py, &registration);
         if let Some(variable) = variable {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }
@@ -111,7 +111,7 @@ fn call_substitute(
             return Ok(None);
         }
     }
-    let tracker = cx.constant_tracker(by.clone().unbind());
+    let tracker = cx.trackers.constant(by.clone().unbind());
     let by = cx.wrap(&by, tracker);
     match variable {
         Some(variable) => cx.call_instead_of(variable, by, args).map(Some),
@@ -136,7 +136,7 @@ fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>
         result: result.clone().unbind(),
     };
     cx.history.refusals.results.0.push(known);
-    let tracker = cx.constant_tracker(result.clone().unbind());
+    let tracker = cx.trackers.constant(result.clone().unbind());
     Ok(cx.wrap(&result, tracker))
 }
 
@@ -166,7 +166,9 @@ fn real_argument<'py>(
     let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
     object.filter(|_| !cx.effects.is_written(arg)).ok_or_else(|| {
         let name = tracker::name(function);
-        let text = format!("{name}, whose result is assumed, is called with what only the graph's run gives");
+        let text = format!(
+            "{name}, whose result is assumed, is called with a value that is known only when the graph has run"
+        );
         Unwind::break_graph(ReasonId::UnsupportedCall, text)
     })
 }
@@ -200,7 +202,7 @@ fn assume_code<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, calla
 fn tracker_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: Option<VarId>, callable: &Bound<'py, PyAny>) -> TrackerId {
     match variable {
         Some(variable) => cx.vars.tracker(variable),
-        None => cx.constant_tracker(callable.clone().unbind()),
+        None => cx.trackers.constant(callable.clone().unbind()),
     }
 }
 
@@ -258,7 +260,7 @@ fn assume_object<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, 
 
 fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
     cx.see(variable)?;
-    if !cx.is_constant(object) {
+    if !cx.runtime.is_constant(object) {
         object_model::guard_identity(cx, object, cx.vars.tracker(variable));
     }
     assume_state(cx, variable, object)
@@ -266,7 +268,7 @@ fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &
 
 /// Guards the state of an argument that the statement is given as an object.
 fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
-    cx.refuse_deep_values()?;
+    limits::refuse_deep_values()?;
     let payload = cx.see(variable)?;
     if payload.constant().is_some() || payload.form() == Form::Tensor {
         return Ok(());

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use super::{Frame, OpcodeExecutor};
+use super::{Frame, Learnt, OpcodeExecutor};
 use crate::bytecode::{Instruction, Label};
 use crate::cache;
 use crate::error::{Reason, ReasonId, Unwind};
@@ -28,6 +28,25 @@ pub(crate) struct Rounds {
     begun: HashSet<(usize, Label)>,
 }
 
+impl Rounds {
+    /// Notes in the profiles, for later translations, which loops this one has unrolled.
+    fn keep(&self, py: Python<'_>) {
+        for code in &self.codes {
+            let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
+            let address = code.as_ptr() as usize;
+            let of_code = self.again.iter().filter(|(of, _)| *of == address);
+            of_code.for_each(|(_, head)| cache.profile.lock().note_unrolled(*head));
+        }
+    }
+}
+
+impl Learnt {
+    /// Notes in the profiles, for later translations, which loops this one has unrolled.
+    pub(crate) fn keep_rounds(&mut self, py: Python<'_>) {
+        std::mem::take(&mut self.rounds).keep(py);
+    }
+}
+
 impl OpcodeExecutor<'_> {
     /// True if the trace is to end where the present instruction begins an iteration of a loop that was running
     /// before the trace. `again`: this is not the first iteration that begins in the trace.
@@ -35,29 +54,14 @@ impl OpcodeExecutor<'_> {
         let frame = self.stack.frame();
         ends_before(self, frame.at, again)
     }
-
-    /// Notes in the profiles, for later translations, which loops this one has unrolled.
-    pub(crate) fn note_rounds(&mut self) {
-        let rounds = std::mem::take(&mut self.learnt.rounds);
-        for code in &rounds.codes {
-            let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
-            let address = code.as_ptr() as usize;
-            rounds
-                .again
-                .iter()
-                .filter(|(of, _)| *of == address)
-                .for_each(|(_, head)| cache.profile().note_unrolled(*head));
-        }
-    }
 }
 
 fn ends_before(cx: &mut OpcodeExecutor<'_>, head: Label, again: bool) -> bool {
     let code = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok().cloned();
     let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
     let Some(cache) = cache::cache_of(&code) else { return false };
-    if cache.profile().unrolled(head) >= policy::MAX_UNROLLED
-        || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
-    {
+    let unrolled = cache.profile.lock().unrolled(head);
+    if policy::ends_before_iteration(again, unrolled, || cache.resumes.places_behind(head)) {
         return true;
     }
     if again && cx.learnt.rounds.again.insert((code.as_ptr() as usize, head)) {
@@ -81,7 +85,7 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
     if !ends_before(cx, head, begun) {
         return None;
     }
-    let reason = Reason::new(ReasonId::UnsupportedCall, "a round of a loop whose rounds differ");
+    let reason = Reason::new(ReasonId::UnsupportedCall, "an iteration of a loop whose iterations differ");
     Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
 }
 
@@ -89,14 +93,14 @@ pub(super) fn round_begins(cx: &mut OpcodeExecutor<'_>, head: Label) -> Option<U
 /// some translation. No other resume function then specialises on such a value at that instruction.
 pub(super) fn differs_here(cx: &OpcodeExecutor<'_>) -> bool {
     let Some((code, at)) = root_place(cx) else { return false };
-    cache::cache_of(&code).is_some_and(|cache| cache.profile().differs(at))
+    cache::cache_of(&code).is_some_and(|cache| cache.profile.lock().differs(at))
 }
 
 /// True if the program's variable that a tracker names holds a container whose contents differ from call to call.
 pub(super) fn holds_changing(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
     let place = resumed_variable(cx, tracker);
     let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
-    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile().holds_changing(name))
+    place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.profile.lock().holds_changing(name))
 }
 
 /// Returns the original code and the name of a local variable, if the outermost frame is that of a resume function.
@@ -115,7 +119,7 @@ pub(super) fn resumed_variable<'py>(
 /// True if the code has so many conditions on values which differ that the graph breaks at each.
 pub(super) fn branches_much(cx: &OpcodeExecutor<'_>) -> bool {
     let place = root_place(cx).and_then(|(code, _)| cache::cache_of(&code));
-    place.is_some_and(|cache| cache.profile().branches_much())
+    place.is_some_and(|cache| cache.profile.lock().branches_much())
 }
 
 pub(super) fn root_place<'py>(cx: &OpcodeExecutor<'py>) -> Option<(Bound<'py, PyCode>, Label)> {

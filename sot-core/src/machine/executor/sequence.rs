@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::{object_model, patience, sizes, OpcodeExecutor};
+use super::{limits, object_model, open_number, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::{Form, VarId};
@@ -14,7 +14,7 @@ impl OpcodeExecutor<'_> {
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         // A graph can take an open number as input.
         if !self.is_open_argument(key) || self.see(object)?.form() != Form::Tensor {
-            sizes::see_key(self, key)?;
+            open_number::see_key(self, key)?;
         }
         if let Some(value) = self.known(object)? {
             if let Some(index) = self.materialize(key)? {
@@ -51,7 +51,7 @@ impl OpcodeExecutor<'_> {
 
     /// `next(iterator)`; `None` when exhausted
     pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
-        patience::count_step(self)?;
+        limits::count_step(self)?;
         self.see(iterator)?.next(self, iterator)
     }
 
@@ -116,7 +116,7 @@ impl OpcodeExecutor<'_> {
         while let Some(item) = self.next(iterator)? {
             take(self, item)?;
             count += 1;
-            self.patience.refuse_many(count)?;
+            self.limits.refuse_many(count)?;
         }
         Ok(())
     }

@@ -5,11 +5,13 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCode, PyDict};
 
 use super::{Block, Frame, Handled, Name, TracedFrame};
-use crate::bytecode::Label;
-use crate::error::{Flow, Location, Unwind};
+use crate::bytecode::{CodeUnit, Label, Op, Opcodes};
+use crate::cache;
+use crate::error::{Flow, Location, Reason, Unwind};
+use crate::machine::opcode::{self, AtBreak};
 use crate::machine::variable::VarId;
 
 /// The frames being simulated, outermost first; never empty while instructions run.
@@ -62,6 +64,37 @@ impl FrameStack {
     /// The frame at a depth as tracebacks refer to it; 0 is the outermost.
     pub fn traced_frame(&mut self, depth: usize, py: Python<'_>) -> Rc<TracedFrame> {
         self.frames[depth].traced_frame(py)
+    }
+
+    /// True if the next instruction drops the result of the present one.
+    pub fn drops_result(&self, py: Python<'_>) -> bool {
+        let frame = self.frame();
+        let next = frame.code.code.instructions.get(frame.pc.index());
+        next.is_some_and(|next| Opcodes::get(py).is(next.opcode, Op::POP_TOP))
+    }
+
+    /// True if the innermost frame is that of a resume function and runs its prologue.
+    pub(super) fn is_resuming(&self, py: Python<'_>) -> bool {
+        let frame = self.frame();
+        prologue_of(&frame.code, py).is_some_and(|prologue| frame.at.0 < prologue)
+    }
+
+    /// True if the outermost frame resumes behind an instruction that takes the next item of an iterator, in the body
+    /// of a loop.
+    pub fn begins_with_item(&self, py: Python<'_>) -> bool {
+        let unit = &self.frames[0].code;
+        let behind = prologue_of(unit, py).and_then(|prologue| unit.code.instructions[prologue as usize - 1].target);
+        let head = behind.and_then(|behind| unit.code.instructions.get((behind.0 as usize).checked_sub(1)?));
+        head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
+    }
+
+    /// Returns the unwind that leaves the innermost frame to CPython. In an inlined function that is a graph break at
+    /// the call, after which the function's own translation leaves its frame to CPython.
+    pub fn leave_to_cpython(&self, reason: Reason) -> Unwind {
+        if self.len() == 1 {
+            return Unwind::Fallback(Box::new(reason));
+        }
+        Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
     }
 
     /// Positions in the program's source, the innermost first.
@@ -194,6 +227,11 @@ impl FrameStack {
         let frame = self.frame();
         frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
     }
+}
+
+/// Length of the prologue of a resume function's code.
+fn prologue_of(unit: &CodeUnit, py: Python<'_>) -> Option<u32> {
+    unit.object.bind(py).cast::<PyCode>().ok().and_then(cache::prologue_of)
 }
 
 fn underflow() -> Unwind {

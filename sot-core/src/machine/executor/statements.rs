@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 
-use super::{in_place, object_model, trail, CallArgs, OpcodeExecutor, Refused};
+use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Refused};
 use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
@@ -58,7 +58,7 @@ impl<'py> OpcodeExecutor<'py> {
         };
         let is_parameter = self.runtime.backend.is_parameter(tensor)
             && !in_place::is_written(self, tracker)
-            && !self.is_short_lived(tracker);
+            && !self.history.is_short_lived(&self.trackers, tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
@@ -165,7 +165,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
         };
         if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
-            let tracker = self.constant_tracker(object);
+            let tracker = self.trackers.constant(object);
             self.guards.add(tracker, Test::Object(test));
         }
         for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {
@@ -185,8 +185,9 @@ impl<'py> OpcodeExecutor<'py> {
             kwargs: keyword_texts,
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
-        if let Some(place) = trail::place_of_statement(self) {
-            let object = if matches!(kind, CallKind::Object(_)) { trail::path_of_object(self, callee) } else { None };
+        if let Some(place) = source_record::place_of_statement(self) {
+            let object =
+                if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(self, callee) } else { None };
             self.graph.note_place(StatementPlace { place, object });
         }
         if self.graph.writes_outside() && !self.graph.can_be_called() {
@@ -233,7 +234,7 @@ fn wrap_result<'py>(
         let mut variables = Vec::new();
         for (name, item) in entries {
             let Ok(name) = name.extract::<String>() else {
-                let text = "an operation that gives a dict with keys that are no texts";
+                let text = "an operation whose result is a dict with keys that are not strings";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             };
             variables.push((name.into(), wrap_result(cx, &item, outputs)?));
@@ -243,7 +244,7 @@ fn wrap_result<'py>(
     }
     if registered::container_of(result.get_type().as_any()).is_some() {
         let name = tracker::name(result.get_type().as_any());
-        let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
+        let text = format!("an operation whose result is a {name}; results may be tensors in tuples, lists and dicts");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     cx.wrap_fresh(result)

@@ -85,12 +85,12 @@ impl OpcodeExecutor<'_> {
     /// Returns the traceback of an exception, for handlers and `__exit__`.
     pub fn traceback(&mut self, exception: VarId) -> VarId {
         if self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return self.bookkeeping(BookkeepingVariable::Traceback(exception));
+            return self.produce(Rc::new(BookkeepingVariable::Traceback(exception)));
         }
         match self.raised.traceback(exception) {
             Traceback::Known(Some(entry)) => traceback_variable(self, exception, entry),
             Traceback::Known(None) if self.raised.step_of(exception).is_some() => self.none(),
-            _ => self.bookkeeping(BookkeepingVariable::Traceback(exception)),
+            _ => self.produce(Rc::new(BookkeepingVariable::Traceback(exception))),
         }
     }
 
@@ -132,7 +132,7 @@ impl OpcodeExecutor<'_> {
         let of = self.vars.as_kind::<BookkeepingVariable>(traceback);
         let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
         // A resume function enters a handler again, with the traceback that the exception has.
-        if same || self.is_resuming() || self.set_traceback(exception, traceback)? {
+        if same || self.stack.is_resuming(self.py) || self.set_traceback(exception, traceback)? {
             return Ok(Unwind::Raise(exception));
         }
         let text = "an exception is raised again with the traceback that it had";

@@ -66,11 +66,6 @@ impl OpcodeExecutor<'_> {
         previous
     }
 
-    /// Makes a variable for an item that handlers keep on the stack.
-    pub fn bookkeeping(&mut self, item: BookkeepingVariable) -> VarId {
-        self.produce(Rc::new(item))
-    }
-
     /// Returns the unwind of `raise exception from cause`.
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
         match prepare_raise(self, exception, cause) {
@@ -215,7 +210,7 @@ fn unwind_by_table(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> bool {
     let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
     cx.stack.frame_mut().stack.truncate(handler.depth as usize);
     if handler.lasti {
-        let last = cx.bookkeeping(BookkeepingVariable::LastInstruction);
+        let last = cx.produce(Rc::new(BookkeepingVariable::LastInstruction));
         cx.stack.push(last);
     }
     cx.stack.push(exception);
@@ -373,7 +368,7 @@ impl Variable for BookkeepingVariable {
                 cg.load_const(start)
             }
             BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::NormalEntry => {
-                let text = "what a `finally` body was entered with, which is no value";
+                let text = "the state with which a `finally` body was entered, which is not a value";
                 Err(Unwind::fallback(ReasonId::CannotRestore, text))
             }
         }

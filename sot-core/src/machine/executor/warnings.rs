@@ -15,7 +15,7 @@ pub fn unless_it_warns<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T
     static RAISES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     let (result, warned) = filtered(py, filter(py, &RAISES, "error")?, operation)?;
     if warned {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an operation that gives a warning"));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an operation that emits a warning"));
     }
     Ok(result)
 }

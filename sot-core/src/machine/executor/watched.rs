@@ -15,10 +15,8 @@ use super::{lasting, Frame, Name, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
+use crate::policy::MAX_LOOKED_AT;
 use crate::side_effects::{key_of_entry, Effect};
-
-/// Maximum number of objects that one trace looks at.
-const MAX_LOOKED_AT: usize = 10_000;
 
 /// A value whose destruction is observable.
 struct WatchedValue {
@@ -196,7 +194,7 @@ pub(super) fn dropped_by_write(cx: &mut OpcodeExecutor<'_>) -> PyResult<Option<U
     let is_lost = |value: &VarId| !cx.trackers.is_sourced(cx.vars.tracker(*value));
     let lost = cx.watched_drops.all[before..].iter().filter_map(|watched| watched.reached(cx)).find(is_lost);
     let Some(dropped) = lost.or_else(|| dropped(cx)) else { return Ok(None) };
-    let text = format!("the destruction of what {} has held is observable", cx.text(dropped));
+    let text = format!("the destruction of a value that {} held is observable", cx.text(dropped));
     Ok(Some(Unwind::break_graph(ReasonId::UnsupportedMutation, text)))
 }
 

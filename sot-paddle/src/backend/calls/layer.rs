@@ -2,8 +2,9 @@
 //! one statement stands for a call. The attributes that their forward reads are found by scanning its code.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -209,8 +210,8 @@ impl Layers {
         Ok(Some(found))
     }
 
-    fn classes(&self) -> std::sync::MutexGuard<'_, HashMap<usize, (WeakRef, Arc<LayerClass>)>> {
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn classes(&self) -> parking_lot::MutexGuard<'_, HashMap<usize, (WeakRef, Arc<LayerClass>)>> {
+        self.classes.lock()
     }
 }
 

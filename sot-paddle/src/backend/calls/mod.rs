@@ -2,6 +2,7 @@
 //! or end the graph.
 
 pub(crate) mod api;
+pub(crate) mod attributes;
 pub(crate) mod foundation;
 pub(crate) mod given_back;
 pub(crate) mod hints;

@@ -2,8 +2,9 @@
 //! that it decorates, so only the origin of a function's code decides.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -179,12 +180,12 @@ fn home_of(py: Python<'_>, module: &str) -> PyResult<FunctionOwner> {
     if top == "paddle" {
         return Ok(FunctionOwner::Paddle);
     }
-    if let Some(home) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(top) {
+    if let Some(home) = KNOWN.lock().get(top) {
         return Ok(*home);
     }
     let home =
         if HELPERS.contains(&top) || is_of_library(py, top)? { FunctionOwner::Helper } else { FunctionOwner::Program };
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(top.to_owned(), home);
+    KNOWN.lock().insert(top.to_owned(), home);
     Ok(home)
 }
 

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -43,7 +44,7 @@ impl TensorGetters {
     /// natively.
     fn dtype<'py>(&self, tensor: &Bound<'py, PyAny>, number: Option<i32>) -> PyResult<Bound<'py, PyAny>> {
         let Some(number) = number else { return self.dtype.get(tensor) };
-        let dtypes = || self.dtypes.lock().unwrap_or_else(PoisonError::into_inner);
+        let dtypes = || self.dtypes.lock();
         let known = dtypes().iter().find(|(known, _)| *known == number).map(|(_, dtype)| dtype.clone_ref(tensor.py()));
         if let Some(known) = known {
             return Ok(known.into_bound(tensor.py()));

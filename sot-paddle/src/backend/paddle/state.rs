@@ -1,6 +1,7 @@
 //! The global state that changes what operations do: grad mode, automatic mixed precision, default dtype, device, and
 //! eager or static mode.
 
+use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -9,7 +10,7 @@ use sot_core::cpython::{self, Recorder, Snapshot};
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::backend::paddle::native::AmpDtype;
 use crate::backend::paddle::Paddle;
@@ -107,7 +108,7 @@ impl GlobalState {
     /// True if memory shows that mode, default dtype and place are the same as when the state last held.
     #[inline]
     fn is_as_noted(&self, py: Python<'_>) -> bool {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         let Some(note) = &mut memory.note else { return false };
         let is_same = note.thread == thread_number() && note.snapshot.holds(py);
         note.served += u32::from(is_same);
@@ -117,7 +118,7 @@ impl GlobalState {
     /// Takes a snapshot of the memory that the state rests on. Called when the state has just held.
     fn note(&self, thread: &Bound<'_, PyDict>) {
         let py = thread.py();
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         let old = memory.note.take();
         memory.useless += u8::from(old.as_ref().is_some_and(|old| old.served < WORTHWHILE));
         let has_tracer = cpython::dict_get(thread, intern!(py, "_dygraph_tracer_")).is_some();
@@ -134,7 +135,7 @@ impl GlobalState {
             });
         if told {
             let note = StateNote { thread: thread_number(), snapshot: recorder.finish(), served: 0 };
-            let old = self.memory.lock().unwrap_or_else(PoisonError::into_inner).note.replace(note);
+            let old = self.memory.lock().note.replace(note);
             drop(old);
         }
     }

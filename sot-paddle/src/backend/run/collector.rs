@@ -5,8 +5,8 @@
 //! over in batches.
 
 use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{IntoPyDict, PyDict};
@@ -98,7 +98,7 @@ fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict
         return None;
     }
     let done = {
-        let mut scopes = SCOPES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let mut scopes = SCOPES.lock_py_attached(py);
         let (open, before) = &mut *scopes;
         work(open, before)
     };

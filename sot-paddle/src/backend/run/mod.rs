@@ -10,8 +10,9 @@ pub(crate) mod saved_tensors;
 pub(crate) mod second_passes;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -337,7 +338,7 @@ impl Scopes {
     }
 
     fn with_idle<T>(&self, work: impl FnOnce(&mut VecDeque<Scope>) -> T) -> T {
-        work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.idle.lock())
     }
 }
 

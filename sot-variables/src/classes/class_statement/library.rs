@@ -108,7 +108,8 @@ builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
         Some(defaults) if !cx.known(defaults)?.is_some_and(|defaults| defaults.is_none()) => {
             let defaults = cx.unpack_all(defaults)?;
             for &value in &defaults {
-                let lasts = matches!(cx.see(value)?.form(), Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
+                let form = cx.see(value)?.form();
+                let lasts = matches!(form, Form::Class | Form::Function | Form::BuiltinFunction | Form::Module);
                 // The class would hold the value from the traced call, also in later calls.
                 if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
                     return Err(refuse("namedtuple() with an object from outside as a default"));
@@ -184,7 +185,7 @@ fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<Var
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
     let made = match cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made()) {
         Some(made) if made.writes != cx.effects.len() && !(name == "_abc_init" && is_as_abstract(cx, class, &made)) => {
-            return Err(refuse(format!("{name}() of a class that was made a while ago")));
+            return Err(refuse(format!("{name}() of a class that the function did not just make")));
         }
         Some(made) if made.exact => made,
         _ => return Err(refuse(format!("{name}() of a class with values that are not known while tracing"))),

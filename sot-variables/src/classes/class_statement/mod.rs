@@ -138,7 +138,7 @@ pub(crate) fn remember(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_,
 
 fn constant_object(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> VarId {
     let object = object.clone().unbind();
-    let tracker = cx.constant_tracker(object.clone_ref(cx.py));
+    let tracker = cx.trackers.constant(object.clone_ref(cx.py));
     let object = object.bind(cx.py).clone();
     cx.wrap(&object, tracker)
 }

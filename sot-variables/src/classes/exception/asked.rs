@@ -22,12 +22,13 @@ sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
     let status = match args.positional[..] {
         [] if args.keywords.is_empty() => Vec::new(),
         [status] if args.keywords.is_empty() => vec![status],
-        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with more than a status")),
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with more than one status")),
     };
     let status = match status[..] {
         [status] if is_none(cx, status)? => Vec::new(),
         [status] if is_tuple(cx, status)? || is_exception(cx, status)? => {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with an exception, or with several values"));
+            let text = "sys.exit() with an exception, or with several values";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
         _ => status,
     };

@@ -21,7 +21,10 @@ pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let attributes = cx.get_attr(this, &Rc::from("__dict__"))?;
     let mut parts = vec![class, args];
     // The dict still exists when all of its entries have been deleted.
-    let is_own = |effect: &Effect| matches!(effect, Effect::Attribute { object, name, .. } if *object == this && !name.starts_with("__"));
+    let is_own = |effect: &Effect| match effect {
+        Effect::Attribute { object, name, .. } => *object == this && !name.starts_with("__"),
+        _ => false,
+    };
     if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
         parts.push(attributes);
     }
@@ -31,8 +34,12 @@ pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
 /// Simulates `__setstate__`: sets the attributes in the dict `state`.
 pub(super) fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) -> Flow<VarId> {
     if !is_none(cx, state)? {
-        let refuse =
-            || Unwind::break_graph(ReasonId::UnsupportedCall, "__setstate__() of an exception with no dict of names");
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "__setstate__() of an exception without a dict of attributes",
+            )
+        };
         if !cx.type_of(state)?.is(cx.py.get_type::<PyDict>()) {
             return Err(refuse());
         }
@@ -58,7 +65,7 @@ constructors! { new;
 /// Simulates `base.__new__(class, ...)` for classes whose C code keeps nothing besides the arguments.
 fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
     let refuse =
-        || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception that C code keeps more of");
+        || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception class with further state in C");
     let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
     let ty = cx.see(class)?.object().map(|ty| ty.bind(cx.py).clone()).ok_or_else(refuse)?;
     let ty = ty.cast_into::<PyType>().map_err(|_| refuse())?;
@@ -71,7 +78,10 @@ fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
 /// Simulates `add_note(text)`.
 pub(super) fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
     if cx.known_str(note)?.is_none() {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            "add_note() of a string that is not known while tracing",
+        ));
     }
     let name = Rc::from("__notes__");
     match cx.find_attr(this, &name)? {

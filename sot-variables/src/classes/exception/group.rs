@@ -37,7 +37,7 @@ pub fn is_group(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
 }
 
 fn refuse() -> Unwind {
-    Unwind::break_graph(ReasonId::UnsupportedOperation, "a group of exceptions that is taken apart in its own way")
+    Unwind::break_graph(ReasonId::UnsupportedOperation, "an exception group whose class overrides how it is split")
 }
 
 /// Returns the items of `group.exceptions`, for a group made in the trace.

@@ -18,7 +18,7 @@ pub(super) fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
         };
         let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
         if is_of_the_program && has_c_attribute(ty, name)? {
-            let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
+            let text = format!("an exception whose class has a slot '{name}' besides its state in C");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
     }

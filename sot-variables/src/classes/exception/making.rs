@@ -70,7 +70,7 @@ fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, Py
 
 /// Simulates `class(*args)` for an exception class of CPython.
 pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
-    let tracker = cx.constant_tracker(class.clone().unbind());
+    let tracker = cx.trackers.constant(class.clone().unbind());
     let class = cx.wrap(class, tracker);
     cx.call(class, &CallArgs::positional(args))
 }

@@ -176,7 +176,7 @@ impl ExceptionVariable {
     /// interpreter sets.
     pub fn of_import<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>) -> Flow<VarId> {
         let class = real.get_type().into_any();
-        let tracker = cx.constant_tracker(class.clone().unbind());
+        let tracker = cx.trackers.constant(class.clone().unbind());
         let class = cx.wrap(&class, tracker);
         let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         let positional = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
@@ -317,7 +317,7 @@ impl Variable for ExceptionVariable {
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
         match self.class {
             Some(class) => cx.vars.tracker(class),
-            None => cx.constant_tracker(self.ty.clone_ref(cx.py)),
+            None => cx.trackers.constant(self.ty.clone_ref(cx.py)),
         }
     }
 

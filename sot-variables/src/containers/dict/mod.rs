@@ -60,7 +60,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     }
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
-    cx.patience.charge(entries.len());
+    cx.limits.charge(entries.len());
     let index = old.index.after_write(cx, keys(&old.entries), keys(&entries));
     cx.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
     cx.effects.record(Effect::Contents { container: dict });

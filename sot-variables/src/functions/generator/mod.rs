@@ -65,7 +65,7 @@ pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function
                 cx.known_str(name)?
             }
         };
-        let unknown = || Unwind::break_graph(ReasonId::UnsupportedCall, "a generator of an unknown name");
+        let unknown = || Unwind::break_graph(ReasonId::UnsupportedCall, "a generator whose name is not known");
         names.push(Rc::from(name.ok_or_else(unknown)?));
     }
     let (qualname, name) = (names.pop().unwrap_or_default(), names.pop().unwrap_or_default());

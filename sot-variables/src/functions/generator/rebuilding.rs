@@ -1,6 +1,7 @@
 //! Emits code that rebuilds a generator of the trace.
 
 use pyo3::types::PyString;
+use sot_core::bytecode::flags::STARRED;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Frame, Name, OpcodeExecutor};
 use sot_core::guard::Test;
@@ -10,9 +11,6 @@ use sot_core::variable::{Argument, Rebuild};
 
 use super::GeneratorVariable;
 use crate::iterators::{emit_call, rebuild};
-
-/// `CO_VARARGS | CO_VARKEYWORDS`
-const STARRED: u32 = 0x0c;
 
 /// Returns the arguments that a frame was called with, which has not run yet. Arguments that are cell variables are
 /// in their cells.

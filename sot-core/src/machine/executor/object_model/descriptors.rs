@@ -99,7 +99,7 @@ pub(super) fn property_error(
     let object = match payload.object() {
         Some(object) => Ok(object.bind(cx.py).clone()),
         None if payload.runs_when_dropped(cx) => {
-            let text = "a property without that part, of an object that runs code when it dies";
+            let text = "a property without that accessor, of an object whose destruction runs code";
             return Unwind::break_graph(ReasonId::UnsupportedAttribute, text);
         }
         None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
@@ -196,7 +196,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
         }
     }
     let refuse =
-        || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
+        || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is implemented in C"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
     let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
     if !found_again || !is_own_slot && cx.effects.is_written(this) {

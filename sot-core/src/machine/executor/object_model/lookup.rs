@@ -40,7 +40,7 @@ pub fn lookup_in_type<'py>(
     let fixed = !cpython::is_heap_type(ty);
     match cpython::type_lookup(ty, &key) {
         Some(found) if fixed => {
-            let tracker = cx.constant_tracker(found.clone().unbind());
+            let tracker = cx.trackers.constant(found.clone().unbind());
             Ok(Some((found, tracker)))
         }
         Some(found) => {
@@ -128,7 +128,7 @@ pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'p
     if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
         cx.trackers.add(Tracker::Type { of })
     } else {
-        cx.constant_tracker(ty.unbind())
+        cx.trackers.constant(ty.unbind())
     }
 }
 

@@ -142,9 +142,10 @@ pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: SpecialResult, value: VarId)
         }
         SpecialResult::Truth | SpecialResult::Filled | SpecialResult::Length => match cx.known(value)? {
             Some(value) => cx.fold(|_| answer.checked(&value)),
-            None if answer == SpecialResult::Truth => {
-                Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"))
-            }
+            None if answer == SpecialResult::Truth => Err(Unwind::break_graph(
+                ReasonId::TensorTruth,
+                "a branch depends on a value that is not known while tracing",
+            )),
             None => Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing")),
         },
         SpecialResult::Iterator => {

@@ -4,8 +4,9 @@
 //! look up are found by scanning it, which finds more names than are used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -115,8 +116,8 @@ static FUNCTIONS: LazyLock<Mutex<FxHashSet<usize>>> = LazyLock::new(Mutex::defau
 /// Number of times that one of these functions has been given other code or other defaults.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-fn functions() -> std::sync::MutexGuard<'static, FxHashSet<usize>> {
-    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+fn functions() -> parking_lot::MutexGuard<'static, FxHashSet<usize>> {
+    FUNCTIONS.lock()
 }
 
 /// Watches functions in foundations for other code or other defaults. Such a change is rare: it forgets every
@@ -252,8 +253,8 @@ impl Foundations {
         Ok(found)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<usize, Arc<Foundation>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, FxHashMap<usize, Arc<Foundation>>> {
+        self.0.lock()
     }
 }
 
@@ -271,13 +272,13 @@ impl Foundation {
         let runs = |name: &str| !of_tensors.is_own || of_tensors.replaced.iter().any(|replaced| replaced.name == name);
         let names = self.replaced.iter().map(|replaced| &*replaced.name).filter(|name| !runs(name));
         let names: Vec<String> = names.map(str::to_owned).collect();
-        let known = self.copied.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.copied.lock().clone();
         if let Some(known) = known.filter(|known| known.names == names) {
             return Ok(known.code.as_ref().map(|code| code.bind(py).clone()));
         }
         let code = if names.is_empty() { None } else { originals::copy_with_originals(self.of.bind(py), &names)? };
         let copied = Arc::new(FunctionCopy { names, code: code.map(|code| code.into_any().unbind()) });
-        let before = self.copied.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&copied));
+        let before = self.copied.lock().replace(Arc::clone(&copied));
         drop(before);
         Ok(copied.code.as_ref().map(|code| code.bind(py).clone()))
     }
@@ -354,8 +355,8 @@ impl Foundation {
         self.parts.iter().all(|part| part.note(py, recorder))
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, FoundationMemory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memory(&self) -> parking_lot::MutexGuard<'_, FoundationMemory> {
+        self.memory.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The names that code may look up, found in its instructions and constants.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyString, PyTuple};
@@ -28,7 +29,7 @@ pub(super) struct Scanned {
 /// same code.
 pub(super) fn scanned(code: &Bound<'_, PyCode>) -> PyResult<Arc<Scanned>> {
     static SCANNED: LazyLock<Mutex<FxHashMap<usize, Arc<Scanned>>>> = LazyLock::new(Mutex::default);
-    let known = || SCANNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || SCANNED.lock();
     let key = code.as_ptr() as usize;
     if let Some(scanned) = known().get(&key) {
         return Ok(Arc::clone(scanned));

@@ -3,12 +3,13 @@
 //! considers the backward pass of the program finished, and empties the program's scope.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use super::watch::give_up_programs;
-use super::{locked, past_run, PastRun};
+use super::{past_run, PastRun};
 
 /// Runs by number. Some of them may have been dropped already.
 static RUNS: Mutex<BTreeMap<u64, Weak<PastRun>>> = Mutex::new(BTreeMap::new());
@@ -18,7 +19,7 @@ const MANY: usize = 256;
 
 /// Adds a run that has just ended to [`RUNS`].
 pub(super) fn note(run: &Arc<PastRun>) {
-    let mut runs = locked(&RUNS);
+    let mut runs = RUNS.lock();
     if runs.len() >= MANY {
         runs.retain(|_, run| run.strong_count() > 0);
     }
@@ -31,7 +32,7 @@ pub(super) fn around<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> P
     if !past_run::are_alive() {
         return work();
     }
-    let runs: Vec<_> = locked(&RUNS).values().filter_map(Weak::upgrade).collect();
+    let runs: Vec<_> = RUNS.lock().values().filter_map(Weak::upgrade).collect();
     let mut held = Vec::new();
     for run in runs {
         if let Some(found) = run.hold(py)? {

@@ -88,7 +88,7 @@ impl GradientFlow {
             made,
             partial: self.partial,
             viewed: self.viewed,
-            chances: Chances::default(),
+            keep_budget: KeepBudget::default(),
             random: Random::default(),
         }
     }
@@ -104,30 +104,30 @@ pub(crate) struct ProgramFlow {
     pub(super) partial: Vec<PartlyUsedInput>,
     /// The inputs and parameters that the program makes views of.
     pub(super) viewed: Vec<ProgramInput>,
-    pub(super) chances: Chances,
+    pub(super) keep_budget: KeepBudget,
     pub(crate) random: Random,
 }
 
 impl ProgramFlow {
     /// True while the graph may still run as a program.
-    pub(super) fn has_chances(&self) -> bool {
-        self.chances.0.load(Ordering::Relaxed) > 0
+    pub(super) fn may_run_as_program(&self) -> bool {
+        self.keep_budget.0.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Number of passes that may keep a program for a later pass, each at the cost of copies, before the graph is called
-/// operation by operation.
+/// Number of further passes that may keep a program for a later pass, each at the cost of copies. Once it is used up,
+/// the graph is called operation by operation.
 #[derive(Debug)]
-pub(super) struct Chances(AtomicU8);
+pub(super) struct KeepBudget(AtomicU8);
 
-impl Default for Chances {
+impl Default for KeepBudget {
     fn default() -> Self {
-        Chances(AtomicU8::new(3))
+        KeepBudget(AtomicU8::new(3))
     }
 }
 
-impl Chances {
-    pub(super) fn take(&self) {
+impl KeepBudget {
+    pub(super) fn spend(&self) {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     }
 }

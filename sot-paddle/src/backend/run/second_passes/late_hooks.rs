@@ -5,35 +5,36 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython;
 
 use super::pass::{note_gradient, with_running, Hooks, Pass, PassKind};
 use super::watch::give_up_programs;
-use super::{locked, made, PastRun};
+use super::{made, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
 /// True if there may be hooks on results that no output outside depends on.
-static ARE_WAITING: AtomicBool = AtomicBool::new(false);
+static ANY_WITH_ROOTS: AtomicBool = AtomicBool::new(false);
 
 /// Returns the arguments of a backward pass (outputs at index 0, weights at `weights`), with results that have late
 /// hooks added to the outputs, if the pass reaches their programs.
-pub(super) fn with_roots<'a, 'py>(
+pub(super) fn add_hooked_roots<'a, 'py>(
     py: Python<'py>,
     args: &'a [Bound<'py, PyAny>],
     weights: usize,
 ) -> PyResult<Cow<'a, [Bound<'py, PyAny>]>> {
-    if !ARE_WAITING.load(Ordering::Relaxed) {
+    if !ANY_WITH_ROOTS.load(Ordering::Relaxed) {
         return Ok(Cow::Borrowed(args));
     }
     let _quiet = cpython::suspend(py);
     let module = cpython::import(py, "sot._late_hooks")?;
-    ARE_WAITING.store(module.getattr("_waiting")?.is_truthy()?, Ordering::Relaxed);
+    ANY_WITH_ROOTS.store(module.getattr("_with_roots")?.is_truthy()?, Ordering::Relaxed);
     let mut args = args.to_vec();
-    (args[0], args[weights]) = module.call_method1("with_roots", (&args[0], &args[weights]))?.extract()?;
+    (args[0], args[weights]) = module.call_method1("add_hooked_roots", (&args[0], &args[weights]))?.extract()?;
     Ok(Cow::Owned(args))
 }
 
@@ -58,7 +59,7 @@ impl LateHooks {
     }
 
     pub(super) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        locked(&self.hooks).as_ref().map(|hooks| hooks.bind(py).clone())
+        self.hooks.lock().as_ref().map(|hooks| hooks.bind(py).clone())
     }
 
     /// Records the gradient with which a pass has reached a result.
@@ -67,14 +68,14 @@ impl LateHooks {
             return Ok(());
         }
         let Some(hooks) = self.get(gradient.py()) else { return Ok(()) };
-        hooks.call_method1("take_down", (pass.id, pass.kind == PassKind::Frees, at, gradient)).map(drop)
+        hooks.call_method1("record_arrival", (pass.id, pass.kind == PassKind::Frees, at, gradient)).map(drop)
     }
 
     /// Returns the gradient that goes on from a result instead of the one that has arrived, once a pass has reached
     /// all results.
-    pub(super) fn instead(&self, py: Python<'_>, at: usize) -> PyResult<Option<Py<PyAny>>> {
+    pub(super) fn replacement(&self, py: Python<'_>, at: usize) -> PyResult<Option<Py<PyAny>>> {
         match self.get(py).filter(|_| self.call_again() && with_running(|pass| goes_through(*pass))) {
-            Some(hooks) => hooks.call_method1("instead", (at,)).map(|instead| Some(instead.unbind())),
+            Some(hooks) => hooks.call_method1("replacement", (at,)).map(|gradient| Some(gradient.unbind())),
             None => Ok(None),
         }
     }
@@ -128,7 +129,7 @@ impl PastRun {
         })?;
         let given = (carriers, made, prepare, again, take_aside);
         let hooks = cpython::import(py, "sot._late_hooks")?.call_method1("LateHooks", given)?;
-        *locked(&self.late.hooks) = Some(hooks.clone().unbind());
+        *self.late.hooks.lock() = Some(hooks.clone().unbind());
         Ok(Some(hooks))
     }
 
@@ -136,7 +137,7 @@ impl PastRun {
     /// alive.
     fn prepare<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.late.call_again.store(true, Ordering::Relaxed);
-        ARE_WAITING.store(true, Ordering::Relaxed);
+        ANY_WITH_ROOTS.store(true, Ordering::Relaxed);
         self.keep_given(py)?;
         let alive = PyList::empty(py);
         for output in self.made() {

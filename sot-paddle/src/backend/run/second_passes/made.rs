@@ -65,7 +65,7 @@ impl PastRun {
         // The gradient that the program gets for these results is known when a pass has reached all of them.
         for at in roots {
             let run = Arc::clone(self);
-            hook(&results.get_item(at)?, move |gradient| run.late.instead(gradient.py(), at))?;
+            hook(&results.get_item(at)?, move |gradient| run.late.replacement(gradient.py(), at))?;
         }
         let _ = self.made.set(found);
         Ok(())

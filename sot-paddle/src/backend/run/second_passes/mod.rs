@@ -23,8 +23,6 @@
 //! What Paddle cannot do with a program is computed from the run's statements, called one by one
 //! (`sot/_second_passes.py`). Where that is impossible, the pass raises an error that says what to do.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use sot_core::cpython;
@@ -68,10 +66,6 @@ pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Replacemen
 
 fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     cpython::import(py, "sot._second_passes")
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True if a backward pass may reach the tensor.

@@ -66,7 +66,7 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
         } else {
             PassKind::Leaves
         };
-        let given = late_hooks::with_roots(function.py(), args, 2)?;
+        let given = late_hooks::add_hooked_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
         return unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?);
     }
@@ -93,7 +93,7 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
 fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
     match run.upgrade() {
         Some(run) if !run.made().is_empty() => match run.late_hooks(py)? {
-            Some(hooks) => hooks.call_method0("hold_back").map(drop),
+            Some(hooks) => hooks.call_method0("defer_derived").map(drop),
             None => Ok(()),
         },
         _ => Ok(()),

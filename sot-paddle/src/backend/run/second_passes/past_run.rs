@@ -4,8 +4,9 @@
 //! program runs again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -19,7 +20,7 @@ use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, wit
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
 use super::watch::refuse_pass;
-use super::{hook, locked, module, takes_hook, Hook};
+use super::{hook, module, takes_hook, Hook};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::{Graph, Inputs};
 
@@ -200,7 +201,7 @@ impl PastRun {
     /// Records the leaves without a gradient that the run was given with the running pass.
     fn note_leaves(&self, py: Python<'_>) -> PyResult<()> {
         let given =
-            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+            self.given.lock().as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
         if let Some((inputs, parameters)) = given {
             note_leaves(leaves_to_switch_off(inputs.bind(py))?);
             note_leaves(leaves_to_switch_off(parameters.bind(py))?);
@@ -210,7 +211,9 @@ impl PastRun {
 
     /// Records the inputs and parameters that only some results depend on with the running pass.
     fn look_at_partial(&self, py: Python<'_>) -> PyResult<()> {
-        let given = locked(&self.given)
+        let given = self
+            .given
+            .lock()
             .as_ref()
             .filter(|_| self.is_partial)
             .map(|given| (Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
@@ -238,7 +241,7 @@ impl PastRun {
                 self.keep(py)?;
             }
             PassKind::Leaves => {
-                self.graph().inspect(|graph| graph.flow.chances.take());
+                self.graph().inspect(|graph| graph.flow.keep_budget.spend());
                 self.keep(py)?;
             }
             // The hooks are called later, and need the run.
@@ -255,7 +258,7 @@ impl PastRun {
     /// gradients are constants; earlier nodes that get constants make nodes for second gradients that end the process
     /// when a pass reaches them.
     pub(super) fn vary_inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Hook<'py>>> {
-        let inputs = locked(&self.given).as_ref().map(|given| given.inputs.bind(py).clone());
+        let inputs = self.given.lock().as_ref().map(|given| given.inputs.bind(py).clone());
         let mut hooks = Vec::new();
         for input in inputs.iter().flatten() {
             if takes_hook(&input)? {
@@ -271,7 +274,7 @@ impl PastRun {
     /// no pass may reach it.
     pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
         let given =
-            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+            self.given.lock().as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
         let Some((inputs, parameters)) = given else { return Ok(false) };
         for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
             let has_gradient = !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
@@ -291,18 +294,18 @@ impl PastRun {
 
     /// The graph, until a pass releases the run.
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
-        locked(&self.given).as_ref().map(|given| Arc::clone(&given.graph))
+        self.given.lock().as_ref().map(|given| Arc::clone(&given.graph))
     }
 
     /// Releases what is needed to repeat the run.
     pub(super) fn release_given(&self) {
-        let given = locked(&self.given).take();
+        let given = self.given.lock().take();
         drop(given);
     }
 
     /// Returns the tensors that stood for result `at` when the statements were called.
     pub(super) fn called<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let called: Vec<_> = locked(&self.called).iter().map(|results| results.clone_ref(py)).collect();
+        let called: Vec<_> = self.called.lock().iter().map(|results| results.clone_ref(py)).collect();
         let mut found = Vec::new();
         for results in called {
             match results.bind(py).get_item(at)? {
@@ -317,7 +320,7 @@ impl PastRun {
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
         self.keep_given(py)?;
-        let found = match locked(&self.given).as_ref() {
+        let found = match self.given.lock().as_ref() {
             Some(given) if given.saved.is_none() => {
                 (given.scope.clone_ref(py), given.inputs.clone_ref(py), given.parameters.clone_ref(py))
             }
@@ -327,7 +330,7 @@ impl PastRun {
             let _quiet = cpython::suspend(py);
             module(py)?.call_method1("save", found)?
         };
-        if let Some(given) = locked(&self.given).as_mut() {
+        if let Some(given) = self.given.lock().as_mut() {
             given.saved = Some(saved.unbind());
         }
         Ok(())
@@ -336,10 +339,10 @@ impl PastRun {
     /// Returns references to the contents of the scope, which the first pass needs. `None` if a pass has gone through
     /// the run, or the scope has been emptied already.
     pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        if self.pass.load(Ordering::Relaxed) != 0 || locked(&self.emptied).is_some() {
+        if self.pass.load(Ordering::Relaxed) != 0 || self.emptied.lock().is_some() {
             return Ok(None);
         }
-        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(None) };
+        let Some(scope) = self.given.lock().as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(None) };
         let _quiet = cpython::suspend(py);
         module(py)?.call_method1("hold", (scope,)).map(|held| Some(held.unbind()))
     }
@@ -351,14 +354,14 @@ impl PastRun {
         if self.pass.load(Ordering::Relaxed) != 0 {
             return Ok(false);
         }
-        let Some(scope) = locked(&self.given).as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(false) };
+        let Some(scope) = self.given.lock().as_ref().map(|given| given.scope.clone_ref(py)) else { return Ok(false) };
         let is_emptied = {
             let _quiet = cpython::suspend(py);
             module(py)?.call_method1("are_emptied", (scope,))?.is_truthy()?
         };
         if is_emptied {
             self.tenancy.kept.store(true, Ordering::Relaxed);
-            *locked(&self.emptied) = Some(held.clone().unbind());
+            *self.emptied.lock() = Some(held.clone().unbind());
         }
         Ok(is_emptied)
     }
@@ -366,7 +369,7 @@ impl PastRun {
     /// Puts the contents that the run left back into the scope, if the scope has been emptied before the first pass.
     /// Returns `false` if that is impossible.
     fn fill_for_first_pass(&self, py: Python<'_>) -> PyResult<bool> {
-        let Some(held) = locked(&self.emptied).take() else { return Ok(true) };
+        let Some(held) = self.emptied.lock().take() else { return Ok(true) };
         if held.is_none(py) || self.tenancy.run.load(Ordering::Relaxed) != self.number {
             return Ok(false);
         }
@@ -376,14 +379,14 @@ impl PastRun {
 
     /// Copies the inputs and parameters of the run, so that its statements can be called again.
     pub(super) fn keep_given(&self, py: Python<'_>) -> PyResult<()> {
-        let tensors = match locked(&self.given).as_ref() {
+        let tensors = match self.given.lock().as_ref() {
             Some(given) if given.kept.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
             _ => return Ok(()),
         };
         let kept = kept(py);
         let _quiet = cpython::suspend(py);
         module(py)?.call_method1("keep", (tensors.0, tensors.1, &kept))?;
-        if let Some(given) = locked(&self.given).as_mut() {
+        if let Some(given) = self.given.lock().as_mut() {
             given.kept = Some(kept.unbind());
         }
         Ok(())
@@ -392,7 +395,7 @@ impl PastRun {
     /// True if the next pass computes the same as in eager mode when the scope has the contents that the first pass
     /// found.
     fn may_be_filled(&self, py: Python<'_>) -> PyResult<bool> {
-        let known = locked(&self.given).as_ref().and_then(|given| {
+        let known = self.given.lock().as_ref().and_then(|given| {
             let kept = given.kept.as_ref()?.clone_ref(py);
             Some((kept, Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)))
         });
@@ -416,12 +419,12 @@ impl PastRun {
             return Ok(false);
         }
         // The former results are dropped first, because that empties the scope.
-        let former = locked(&self.filled).take();
+        let former = self.filled.lock().take();
         drop(former);
         if !self.may_be_filled(py)? {
             return Ok(false);
         }
-        let saved = locked(&self.given).as_ref().and_then(|given| Some(given.saved.as_ref()?.clone_ref(py)));
+        let saved = self.given.lock().as_ref().and_then(|given| Some(given.saved.as_ref()?.clone_ref(py)));
         if let Some(saved) = saved.filter(|saved| !saved.is_none(py)) {
             let _quiet = cpython::suspend(py);
             saved.bind(py).call_method0("fill")?;
@@ -430,7 +433,7 @@ impl PastRun {
         let filled =
             self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
         let is_filled = filled.is_some();
-        *locked(&self.filled) = filled;
+        *self.filled.lock() = filled;
         Ok(is_filled)
     }
 
@@ -440,10 +443,10 @@ impl PastRun {
         let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
         if let Some(results) = &results {
             if let Some(hooks) = self.late.get(py) {
-                hooks.call_method1("put_on", (results,))?;
+                hooks.call_method1("register_on_statements", (results,))?;
             }
             let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
-            locked(&self.called).push(called);
+            self.called.lock().push(called);
         }
         Ok(results)
     }
@@ -454,7 +457,9 @@ impl PastRun {
             let (py, graph) = (inputs.py(), Arc::clone(graph));
             let call =
                 cpython::fastcall(py, "call", "", move |py, inputs| graph.call_again(&PyTuple::new(py, inputs)?))?;
-            Ok(cpython::import(py, "sot._late_hooks")?.call_method1("apart", (call, inputs, parameters))?.unbind())
+            Ok(cpython::import(py, "sot._late_hooks")?
+                .call_method1("call_on_leaves", (call, inputs, parameters))?
+                .unbind())
         })
     }
 
@@ -474,7 +479,7 @@ impl PastRun {
             + Sync
             + 'static,
     ) -> PyResult<Option<Py<PyAny>>> {
-        let given = locked(&self.given).as_ref().and_then(|given| {
+        let given = self.given.lock().as_ref().and_then(|given| {
             let kept = given.kept.as_ref()?.clone_ref(py);
             let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
             let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));

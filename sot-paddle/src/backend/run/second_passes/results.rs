@@ -3,13 +3,14 @@
 //! or that with respect to another result.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, Weak};
+use std::sync::Weak;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use sot_core::cpython::WeakRef;
 
 use super::trial::Passes;
-use super::{locked, takes_hook, PastRun};
+use super::{takes_hook, PastRun};
 
 /// What produced a tensor.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Resu
 
 /// Notes results that are known to take hooks.
 pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, ResultOf)>) {
-    let mut known = locked(&RESULTS);
+    let mut known = RESULTS.lock();
     if known.len() >= MANY {
         known.retain(|_, (result, _)| result.is_alive(py));
     }
@@ -56,7 +57,7 @@ pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, ResultOf)>) {
 
 /// Returns what produced the tensor, if it is a result of a graph.
 pub(super) fn origin(tensor: &Bound<'_, PyAny>) -> Option<ResultOf> {
-    let known = locked(&RESULTS);
+    let known = RESULTS.lock();
     let (result, of) = known.get(&(tensor.as_ptr() as usize))?;
     result.is(tensor).then(|| of.clone())
 }

@@ -5,15 +5,16 @@
 //! [`FirstRuns`] replays until a backward pass has come, and then chooses one of the two. [`Exceptions`] replays runs
 //! for which no program is possible.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::{cpython, graph, log, translate};
 
 use super::histories::Histories;
 use super::trial::Trial;
-use super::{locked, programs_are_disabled, watch};
+use super::{programs_are_disabled, watch};
 use crate::backend::graph::planned::PlannedProgram;
 use crate::backend::run::{saved_tensors, Graph};
 
@@ -65,7 +66,7 @@ struct OneNode {
 
 impl Strategy for OneNode {
     fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-        if self.graph.flow.has_chances() {
+        if self.graph.flow.may_run_as_program() {
             self.graph.call(py, inputs)
         } else {
             self.replay.call(py, inputs)
@@ -107,7 +108,7 @@ impl FirstRuns {
     }
 
     fn take(&self) -> Option<Undecided> {
-        locked(&self.undecided).take()
+        self.undecided.lock().take()
     }
 }
 
@@ -116,7 +117,7 @@ impl Strategy for FirstRuns {
         if let Some(program) = self.program.get() {
             return program.call(py, inputs);
         }
-        let undecided = locked(&self.undecided).as_ref().map(|undecided| {
+        let undecided = self.undecided.lock().as_ref().map(|undecided| {
             (Arc::clone(&undecided.trial), Arc::clone(&undecided.planned.flow.carries_other_gradients))
         });
         if let Some((trial, carries)) = undecided {

@@ -1,12 +1,13 @@
 //! The first runs of a graph, and the backward passes that go through them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use super::pass::{with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
-use super::{hook, locked, rehearsal, takes_hook};
+use super::{hook, rehearsal, takes_hook};
 
 /// The first runs of a graph, operation by operation: until a backward pass comes, or up to the third run.
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl Trial {
             return Ok(());
         }
         let passes = Arc::new(Passes::default());
-        locked(&self.runs).push(Arc::clone(&passes));
+        self.runs.lock().push(Arc::clone(&passes));
         results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), carries[at])))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
@@ -43,14 +44,14 @@ impl Trial {
 
     /// True if the strategy for later runs can be decided.
     pub(crate) fn is_over(&self) -> bool {
-        let runs = locked(&self.runs);
-        runs.len() >= 3 || runs.iter().any(|passes| !locked(&passes.0).is_empty())
+        let runs = self.runs.lock();
+        runs.len() >= 3 || runs.iter().any(|passes| !passes.0.lock().is_empty())
     }
 
     /// True if second passes may go through one of the runs.
     pub(crate) fn is_gone_through_again(&self) -> bool {
         let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.may_be_followed());
-        locked(&self.runs).iter().any(|passes| again(&locked(&passes.0)))
+        self.runs.lock().iter().any(|passes| again(&passes.0.lock()))
     }
 }
 
@@ -61,7 +62,7 @@ impl Passes {
     }
 
     fn add(&self, pass: Pass) {
-        let mut passes = locked(&self.0);
+        let mut passes = self.0.lock();
         if passes.iter().all(|known| known.id != pass.id) {
             passes.push(pass);
         }

@@ -97,7 +97,7 @@ pub(super) fn run_backward<'py>(
     args: &[Bound<'py, PyAny>],
 ) -> PyResult<Bound<'py, PyAny>> {
     let pass = Pass::new(if flag(args, 2)? { PassKind::Keeps } else { PassKind::Frees });
-    let args = late_hooks::with_roots(function.py(), args, 1)?;
+    let args = late_hooks::add_hooked_roots(function.py(), args, 1)?;
     let (nothing, passed) = run(pass, function, &args)?;
     let _signals = cpython::defer_signals(function.py());
     gradient_flags::switch_off(function.py(), &passed.leaves)?;

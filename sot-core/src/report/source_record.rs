@@ -1,4 +1,4 @@
-//! The trail of a simulation: the functions and lines it went through, and where each statement was made.
+//! The source record of a simulation: the functions and lines that were simulated, and the place of each statement.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -6,9 +6,9 @@ use std::rc::Rc;
 use super::{FunctionReport, PlaceReport};
 use crate::bytecode::CodeUnit;
 
-/// Notes of the simulation of a frame.
+/// The functions and lines that a simulation went through, and the places of its statements.
 #[derive(Default)]
-pub struct Trail {
+pub struct SourceRecord {
     functions: Vec<(Rc<CodeUnit>, BTreeSet<u32>)>,
     by_code: HashMap<usize, u32>,
     places: Vec<PlaceReport>,
@@ -17,7 +17,7 @@ pub struct Trail {
     pub registrations: BTreeSet<String>,
 }
 
-impl Trail {
+impl SourceRecord {
     /// Returns the index of a function, adding the function at first use.
     pub fn function(&mut self, unit: &Rc<CodeUnit>) -> u32 {
         let functions = &mut self.functions;
@@ -44,7 +44,7 @@ impl Trail {
         index
     }
 
-    /// Ends the trail. Returns its functions and places.
+    /// Ends the record. Returns its functions and places.
     pub fn finish(self) -> (Vec<FunctionReport>, Vec<PlaceReport>) {
         let functions = self.functions.into_iter().map(|(unit, simulated)| {
             let lines: BTreeSet<u32> = unit.code.instructions.iter().filter_map(|at| at.position.line).collect();

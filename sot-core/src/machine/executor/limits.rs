@@ -14,21 +14,10 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::forgetting;
 use crate::policy::{
-    Budget, BUDGET_WHEN_ASKED_FOR, BUDGET_WHEN_NOT_ASKED_FOR, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS,
+    Budget, BUDGET_WHEN_ASKED_FOR, BUDGET_WHEN_NOT_ASKED_FOR, HALVED_AFTER, ITEMS_PER_STEP, MAX_BYTES, MAX_ITEMS,
+    MAX_STEPS, MAX_UNCOUNTED_BYTES, MAX_WAITING_STEPS, PROGRESS_STEPS, SIGNAL_STEPS,
 };
 use crate::progress;
-
-/// Number of items that are copied in the time of one instruction.
-const ITEMS_PER_STEP: u64 = 16;
-
-/// Values up to this number of bytes are not counted, because there are at most as many as instructions.
-const MAX_UNCOUNTED_BYTES: usize = 256;
-/// Number of instructions between checks for a signal.
-const SIGNAL_STEPS: u64 = 1_024;
-/// Number of instructions between reports of progress.
-const PROGRESS_STEPS: u64 = 64;
-/// Maximum number of instructions for which a signal's handler waits.
-const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
 /// Number of instructions of traces that met no tensor, in one generation of translations (see
 /// `forgetting::generation`).
@@ -46,7 +35,7 @@ fn left_of(budget: &Budget) -> u64 {
 }
 
 /// The number of instructions of a trace, and its limits.
-pub struct Patience {
+pub struct TraceLimits {
     steps: u64,
     most: u64,
     bytes: usize,
@@ -58,7 +47,7 @@ pub struct Patience {
     pub(super) nesting: usize,
 }
 
-impl Patience {
+impl TraceLimits {
     /// Makes the limits of a trace. `ignores_signals` if enough traces of the code were given up for signals.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
@@ -66,7 +55,7 @@ impl Patience {
             Effort::Asked => left_of(&BUDGET_WHEN_ASKED_FOR),
             Effort::All => BUDGET_WHEN_ASKED_FOR.first,
         };
-        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
+        TraceLimits { steps: 0, most, bytes: 0, signal: None, ignores_signals, nesting: 0 }
     }
 
     /// Gives the trace up if a signal has waited too long, because its handler runs only when the trace has ended.
@@ -79,7 +68,10 @@ impl Patience {
         if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
-        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits, or what another thread raises"))
+        Err(Unwind::fallback(
+            ReasonId::SignalWaits,
+            "a signal handler waits, or an exception that another thread has raised",
+        ))
     }
 
     /// Counts copied items as instructions, so that a loop that fills a container is cut off when that takes long.
@@ -115,45 +107,73 @@ impl Patience {
         Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")))
     }
 
+    /// Counts the instructions of a trace that has ended without meeting a tensor, unless a signal waited.
+    pub(crate) fn note_steps_without_tensor(&self) {
+        if self.signal.is_none() {
+            STEPS_WITHOUT_TENSOR.fetch_add(self.steps, Ordering::Relaxed);
+        }
+    }
+
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 }
 
-impl OpcodeExecutor<'_> {
-    /// Counts the instructions of a trace that has ended, if it met no tensor and no signal waited.
-    pub(crate) fn note_steps_without_tensor(&self) {
-        if !self.has_met_tensors() && self.patience.signal.is_none() {
-            STEPS_WITHOUT_TENSOR.fetch_add(self.patience.steps, Ordering::Relaxed);
-        }
+/// Gives up before a deeper simulation runs out of C stack. The next call of the code may succeed.
+pub(super) fn refuse_full_stack() -> Flow<()> {
+    if cpython::has_stack_to_go_on() {
+        return Ok(());
     }
+    Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "not enough C stack is left to continue the simulation"))
+}
+
+/// Like [`refuse_full_stack`], for any access to a value. A handler that calls itself without end would do so at the
+/// next call, too, so the code is left to CPython for good.
+#[inline]
+pub(super) fn refuse_endless_recursion() -> Flow<()> {
+    if cpython::has_stack_to_look() {
+        return Ok(());
+    }
+    Err(Unwind::fallback(
+        ReasonId::TraceTooLong,
+        "a handler that calls itself without end, or values nested too deeply",
+    ))
+}
+
+/// Like [`refuse_full_stack`], where values of the program are nested too deeply. They are as deep at the next call,
+/// so the code is left to CPython for good.
+pub fn refuse_deep_values() -> Flow<()> {
+    if cpython::has_stack_to_go_on() {
+        return Ok(());
+    }
+    Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
 }
 
 /// Counts an instruction, or an item that C code takes from an iterator.
 pub(super) fn count_step(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    cx.patience.steps += 1;
-    if cx.patience.steps > cx.patience.most || cx.patience.bytes > MAX_BYTES {
+    cx.limits.steps += 1;
+    if cx.limits.steps > cx.limits.most || cx.limits.bytes > MAX_BYTES {
         return refuse_longer_trace(cx);
     }
-    if cx.patience.steps % PROGRESS_STEPS == 0 {
+    if cx.limits.steps % PROGRESS_STEPS == 0 {
         progress::tick(cx.py, cx.graph.ir().statements.len());
     }
-    if cx.patience.steps % SIGNAL_STEPS == 0 {
-        return cx.patience.look_for_signals();
+    if cx.limits.steps % SIGNAL_STEPS == 0 {
+        return cx.limits.look_for_signals();
     }
     Ok(())
 }
 
 #[cold]
 fn refuse_longer_trace(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    if cx.patience.bytes > MAX_BYTES {
+    if cx.limits.bytes > MAX_BYTES {
         let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
         return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
     }
-    let most = cx.patience.most;
-    if most < MAX_STEPS && cx.has_met_tensors() {
-        cx.patience.most = MAX_STEPS;
+    let most = cx.limits.most;
+    if most < MAX_STEPS && cx.graph.has_met_tensors() {
+        cx.limits.most = MAX_STEPS;
         return Ok(());
     }
     let text = format!("more than {most} instructions");

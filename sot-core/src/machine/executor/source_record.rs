@@ -8,8 +8,7 @@ use crate::entity::VarId;
 use crate::error::Flow;
 use crate::fault;
 use crate::origin::{self, Registered};
-use crate::registered::Registration;
-use crate::report::{PlaceReport, Trail};
+use crate::report::{PlaceReport, SourceRecord};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
 /// Conventional name of a method's first parameter.
@@ -17,10 +16,10 @@ const SELF: &str = "self";
 
 /// Notes the line of the innermost frame.
 pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
-    let (Some(trail), Some(frame)) = (&mut cx.observed.trail, cx.stack.last()) else { return };
+    let (Some(source), Some(frame)) = (&mut cx.observed.source, cx.stack.last()) else { return };
     let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
     if let Some(line) = line {
-        trail.note_line(&frame.code, line);
+        source.note_line(&frame.code, line);
     }
 }
 
@@ -33,34 +32,27 @@ impl OpcodeExecutor<'_> {
         registration: &impl Registered,
         work: impl FnOnce(&mut Self) -> Flow<T>,
     ) -> Flow<T> {
-        if let Some(trail) = &mut self.observed.trail {
+        if let Some(source) = &mut self.observed.source {
             let linked = registration.linked();
             if !origin::is_of_the_tracer(linked.origin.krate) {
-                trail.registrations.insert(linked.to_string());
+                source.registrations.insert(linked.to_string());
             }
         }
         fault::running(registration, || work(self))
-    }
-
-    /// Notes for reports that a registration of the program took part in the translation.
-    pub fn note_registered(&mut self, registration: &Registration) {
-        if let Some(trail) = &mut self.observed.trail {
-            trail.registrations.insert(registration.text(self.py));
-        }
     }
 }
 
 /// The place of the statement that is being made.
 pub(super) fn place_of_statement(cx: &mut OpcodeExecutor<'_>) -> Option<u32> {
-    let mut trail: Trail = cx.observed.trail.take()?;
+    let mut source: SourceRecord = cx.observed.source.take()?;
     let mut parent = None;
     for frame in cx.stack.iter() {
         let (scope, class) = scope(cx, frame).unzip();
-        let function = trail.function(&frame.code);
+        let function = source.function(&frame.code);
         let line = frame.location().line;
-        parent = Some(trail.place(PlaceReport { parent, function, line, scope, class }));
+        parent = Some(source.place(PlaceReport { parent, function, line, scope, class }));
     }
-    cx.observed.trail = Some(trail);
+    cx.observed.source = Some(source);
     parent
 }
 

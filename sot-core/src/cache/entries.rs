@@ -1,0 +1,173 @@
+//! The entries of one code object, in the order in which their guards are tested.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+
+use super::entry::LeftToCPython;
+use super::{CacheEntry, ShortLived};
+use crate::guard::{Differing, FrameView, UnmetGuard};
+use crate::policy::{MAX_ENTRIES, MAX_OBJECTS};
+use crate::report::FailedGuard;
+use crate::value_path::ValuePath;
+
+type List = Vec<Arc<CacheEntry>>;
+
+/// The entries of one code object. The list is replaced as a whole, so that its lock is not held while guards are
+/// tested or entries are dropped, either of which may run code of the program.
+#[derive(Default)]
+pub struct Entries {
+    list: Mutex<Arc<List>>,
+    /// Id of the entry that was found last.
+    found: AtomicU64,
+}
+
+impl Entries {
+    /// Returns the first entry whose guards hold. If the code must become one graph (`whole`), entries that leave
+    /// part of the frame to CPython are passed over.
+    pub fn find<'py>(&self, frame: &impl FrameView<'py>, whole: bool) -> Option<Arc<CacheEntry>> {
+        let entries = self.all();
+        let at = entries
+            .iter()
+            .position(|entry| (!whole || entry.left == LeftToCPython::Nothing) && entry.guards.check(frame))?;
+        // Entries that alternate keep their places: only one that is found twice in a row moves to the front.
+        let is_again = self.found.swap(entries[at].id, Ordering::Relaxed) == entries[at].id;
+        if at > 0 && is_again && !entries[at].comes_last {
+            self.move_to_front(&entries[at]);
+        }
+        entries[at].note_use();
+        Some(Arc::clone(&entries[at]))
+    }
+
+    fn all(&self) -> Arc<List> {
+        Arc::clone(&self.list.lock())
+    }
+
+    /// Replaces the list by one that `change` makes of it. `None` leaves the list.
+    fn replace(&self, change: impl FnOnce(&List) -> Option<List>) {
+        let mut list = self.list.lock();
+        let Some(changed) = change(&list) else { return };
+        let old = std::mem::replace(&mut *list, Arc::new(changed));
+        drop(list);
+        drop(old);
+    }
+
+    /// Drops the entries for which `is_kept` is false. Returns whether there were any.
+    fn retain(&self, is_kept: impl Fn(&CacheEntry) -> bool) -> bool {
+        let mut is_smaller = false;
+        self.replace(|list| {
+            let kept: List = list.iter().filter(|entry| is_kept(entry)).cloned().collect();
+            is_smaller = kept.len() < list.len();
+            is_smaller.then_some(kept)
+        });
+        is_smaller
+    }
+
+    fn move_to_front(&self, entry: &Arc<CacheEntry>) {
+        self.replace(|list| {
+            let mut entries: List = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();
+            let was_there = entries.len() < list.len();
+            entries.insert(0, Arc::clone(entry));
+            was_there.then_some(entries)
+        });
+    }
+
+    /// Adds an entry, and drops the entries that can never hold again.
+    pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
+        self.replace(|list| {
+            let is_kept = |old: &&Arc<CacheEntry>| (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py);
+            let mut entries: List = list.iter().filter(is_kept).cloned().collect();
+            let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
+            entries.insert(if entry.comes_last { first_last } else { 0 }, entry);
+            Some(entries)
+        });
+    }
+
+    /// Drops the entries that have never been hit.
+    pub fn drop_unused(&self) {
+        self.retain(CacheEntry::is_used);
+    }
+
+    /// Drops the entries that leave the rest of a loop iteration to CPython.
+    pub fn drop_left_rounds(&self) {
+        self.retain(|entry| entry.left != LeftToCPython::Round);
+    }
+
+    /// Drops the entries that met one of the objects. Returns whether there were any.
+    pub(super) fn forget_met(&self, objects: &HashSet<usize>) -> bool {
+        self.retain(|entry| !entry.has_met(objects))
+    }
+
+    /// Drops all entries.
+    pub(super) fn clear(&self) {
+        self.replace(|_| Some(List::new()));
+    }
+
+    /// True if no more entries may be added.
+    pub fn is_full(&self, py: Python<'_>) -> bool {
+        let entries = self.all();
+        entries.len() >= MAX_ENTRIES && !entries.iter().any(|entry| entry.guards.is_dead(py))
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.list.lock().len()
+    }
+
+    /// True if there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of entries that do not fit this frame because of an object of which a program has few, such as a model,
+    /// or because of another element type. `lasts` is true for an object that outlives a call.
+    pub fn count_failing_on_rare_difference<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> usize {
+        self.all().iter().filter(|entry| entry.guards.fails_on_rare_difference(frame, lasts)).count()
+    }
+
+    /// Returns the numbers and sizes whose guards fail for this frame.
+    pub fn differing<'py>(&self, frame: &impl FrameView<'py>) -> Differing {
+        let mut differing = Differing::default();
+        self.all().iter().for_each(|entry| entry.guards.differing(frame, &mut differing));
+        differing
+    }
+
+    /// For each entry that does not fit the frame, the first guard that fails, with the expected value and the one
+    /// seen.
+    pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
+        let failed = |entry: &Arc<CacheEntry>| {
+            let UnmetGuard { guard, expected, seen, .. } = entry.guards.unmet(frame)?;
+            Some(FailedGuard { translation: entry.id, guard, expected, seen })
+        };
+        self.all().iter().filter(|entry| entry.left != LeftToCPython::Round).filter_map(failed).collect()
+    }
+
+    /// Adds the arguments and classes that are another object at each call, because the objects of earlier calls have
+    /// died or there were several.
+    pub(super) fn note_short_lived<'py>(&self, frame: &impl FrameView<'py>, short_lived: &mut ShortLived) {
+        let entries = self.all();
+        let mut others: HashMap<usize, usize> = HashMap::new();
+        let mut other_classes: HashMap<&ValuePath, usize> = HashMap::new();
+        for entry in entries.iter() {
+            short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
+            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).cloned());
+            for argument in entry.guards.other_arguments(frame) {
+                *others.entry(argument).or_default() += 1;
+            }
+            if let Some(class) = entry.guards.other_class(frame) {
+                *other_classes.entry(class).or_default() += 1;
+            }
+        }
+        let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
+        short_lived.arguments.extend(arguments);
+        let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
+        short_lived.classes.extend(classes.map(|(class, _)| class.clone()));
+    }
+}

@@ -1,0 +1,89 @@
+//! What translations of one code object have cost and brought so far.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::policy::{MAX_EMPTY, MAX_GIVEN_WAY};
+use crate::settling::Settling;
+
+/// The hits and the translations of one code object.
+#[derive(Default)]
+pub struct Usage {
+    /// Frames that ran a translation, since [`Usage::settling`] was last called.
+    hits: AtomicU64,
+    settling: Mutex<Option<Arc<Settling>>>,
+    /// Number of translations that found nothing to compile.
+    empty: AtomicU32,
+    /// Number of traces that were given up because a signal waits.
+    gave_way: AtomicU32,
+    was_translated: AtomicBool,
+    met_tensors: AtomicBool,
+}
+
+impl Usage {
+    /// Counts a frame that ran a translation.
+    #[inline]
+    pub(super) fn note_hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the account of translations and hits, with the hits since the last call added; `make` makes it at the
+    /// first call.
+    pub fn settling(&self, make: impl FnOnce() -> Arc<Settling>) -> Arc<Settling> {
+        let settling = Arc::clone(self.settling.lock().get_or_insert_with(make));
+        settling.note_hits(self.hits.swap(0, Ordering::Relaxed));
+        settling
+    }
+
+    /// Gives up an account that is shared with other code of the same source.
+    pub(super) fn leave_shared_account(&self) {
+        self.settling.lock().take_if(|settling| settling.is_shared_by_source());
+    }
+
+    /// Notes that a translation of the code has met tensors.
+    pub fn note_tensors(&self) {
+        self.met_tensors.store(true, Ordering::Relaxed);
+    }
+
+    /// True if a translation of the code has met tensors.
+    pub(super) fn has_met_tensors(&self) -> bool {
+        self.met_tensors.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the code has an entry. Returns whether it ever had one before.
+    pub fn note_translated(&self) -> bool {
+        self.was_translated.swap(true, Ordering::Relaxed)
+    }
+
+    /// True if the code has ever had an entry.
+    pub fn was_translated(&self) -> bool {
+        self.was_translated.load(Ordering::Relaxed)
+    }
+
+    /// Counts a translation that found nothing to compile. Returns whether there were too many.
+    pub(super) fn note_empty(&self) -> bool {
+        self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY
+    }
+
+    /// Counts a trace that was given up because a signal waits.
+    pub fn give_way(&self) {
+        self.gave_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True if a trace of the code is still given up when a signal waits. Otherwise a program with a signal every few
+    /// moments would never complete a translation.
+    pub fn gives_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
+    }
+
+    /// Forgets all but the traces that were given up.
+    pub(super) fn forget(&self) {
+        self.empty.store(0, Ordering::Relaxed);
+        *self.settling.lock() = None;
+        self.hits.store(0, Ordering::Relaxed);
+        self.was_translated.store(false, Ordering::Relaxed);
+        self.met_tensors.store(false, Ordering::Relaxed);
+    }
+}
