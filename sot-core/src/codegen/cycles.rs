@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
+use super::slots::LocalSlots;
 use super::CodeGen;
-use crate::error::Flow;
+use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::variable::{Form, VarId};
 use crate::side_effects::Effect;
@@ -20,27 +21,109 @@ pub(super) enum Unfilled {
     Attributes(VarId),
 }
 
-impl CodeGen<'_, '_> {
-    /// True if a new container refers back to an object in progress, itself included. It is then left empty until
-    /// that object exists.
-    pub fn leaves_empty(&mut self, container: VarId) -> bool {
-        let empty = !self.whole.contains(&container) && self.leads_back(container);
-        if empty {
-            self.unfilled.push(Unfilled::Contents(container));
+/// The objects that are being made, and those that were made empty because they lead back to one of these.
+#[derive(Default)]
+pub(super) struct Construction {
+    in_progress: Vec<VarId>,
+    /// Objects that were made empty; they are filled later.
+    unfilled: Vec<Unfilled>,
+    /// Containers that are made with all their contents, even if these lead back to them.
+    whole: Vec<VarId>,
+    /// The new values that are in a reference cycle, once they have been looked for.
+    cycles: Option<HashMap<VarId, usize>>,
+    /// Number of classes being made.
+    classes: usize,
+    /// Cells made while a class is being made.
+    open_cells: Vec<VarId>,
+}
+
+impl Construction {
+    /// Begins making an object.
+    pub(super) fn begin(&mut self, variable: VarId) -> Flow<()> {
+        if self.in_progress.contains(&variable) {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a new object that contains itself"));
         }
-        empty
+        self.in_progress.push(variable);
+        Ok(())
+    }
+
+    /// Ends making the object that was begun last.
+    pub(super) fn end(&mut self) {
+        self.in_progress.pop();
+    }
+
+    /// Begins making a class. Cells of functions in it stay empty until the class exists.
+    pub(super) fn begin_class(&mut self) {
+        self.classes += 1;
+    }
+
+    /// Ends making a class.
+    pub(super) fn end_class(&mut self) {
+        self.classes -= 1;
+    }
+
+    /// True if a new cell has to be left empty and filled later.
+    pub(super) fn leaves_open(&mut self, cell: VarId) -> bool {
+        let later = self.classes > 0;
+        if later {
+            self.open_cells.push(cell);
+        }
+        later
+    }
+
+    /// Returns the next cell to fill, once no class is being made.
+    pub(super) fn next_open_cell(&mut self) -> Option<VarId> {
+        if self.classes == 0 {
+            self.open_cells.pop()
+        } else {
+            None
+        }
     }
 
     /// Marks a container as one that is only copied into an existing object. It is not left empty, because references
     /// back lead to the existing object.
-    pub fn makes_whole(&mut self, container: VarId) {
+    pub(super) fn make_whole(&mut self, container: VarId) {
         self.whole.push(container);
+    }
+
+    /// Returns the next object to fill, once nothing is being made.
+    fn next_unfilled(&mut self) -> Option<Unfilled> {
+        if self.in_progress.is_empty() && self.classes == 0 {
+            self.unfilled.pop()
+        } else {
+            None
+        }
+    }
+
+    /// True if a value refers back to an object in progress.
+    fn leads_back(&mut self, cx: &OpcodeExecutor<'_>, slots: &LocalSlots, value: VarId) -> bool {
+        if self.in_progress.is_empty() {
+            return false;
+        }
+        let cycles = self.cycles.get_or_insert_with(|| find(cx));
+        let Some(own) = cycles.get(&value) else { return false };
+        let mut unmade = self.in_progress.iter().filter(|made| !slots.hold(**made)).peekable();
+        let refers = |made: &VarId| REFERRING.contains(&cx.vars.get(*made).form());
+        unmade.clone().all(refers) && unmade.any(|made| cycles.get(made) == Some(own))
+    }
+}
+
+impl CodeGen<'_, '_> {
+    /// True if a new container refers back to an object in progress, itself included. It is then left empty until
+    /// that object exists.
+    pub fn leaves_empty(&mut self, container: VarId) -> bool {
+        let is_whole = self.construction.whole.contains(&container);
+        let empty = !is_whole && self.construction.leads_back(self.cx, &self.slots, container);
+        if empty {
+            self.construction.unfilled.push(Unfilled::Contents(container));
+        }
+        empty
     }
 
     /// Sets the attributes of a new object, or postpones that if they refer back to an object in progress.
     pub(super) fn fill_attributes_in_time(&mut self, object: VarId) -> Flow<()> {
-        if self.leads_back(object) {
-            self.unfilled.push(Unfilled::Attributes(object));
+        if self.construction.leads_back(self.cx, &self.slots, object) {
+            self.construction.unfilled.push(Unfilled::Attributes(object));
             return Ok(());
         }
         self.fill_attributes(object)
@@ -48,28 +131,13 @@ impl CodeGen<'_, '_> {
 
     /// Fills the objects that were left empty.
     pub(super) fn fill(&mut self) -> Flow<()> {
-        while self.in_progress.is_empty() && self.classes_in_progress == 0 {
-            match self.unfilled.pop() {
-                Some(Unfilled::Contents(container)) => {
-                    self.cx.vars.get(container).restore_contents(self, container)?;
-                }
-                Some(Unfilled::Attributes(object)) => self.fill_attributes(object)?,
-                None => break,
+        while let Some(unfilled) = self.construction.next_unfilled() {
+            match unfilled {
+                Unfilled::Contents(container) => self.cx.vars.get(container).restore_contents(self, container)?,
+                Unfilled::Attributes(object) => self.fill_attributes(object)?,
             }
         }
         Ok(())
-    }
-
-    fn leads_back(&mut self, value: VarId) -> bool {
-        if self.in_progress.is_empty() {
-            return false;
-        }
-        let cx = self.cx;
-        let cycles = self.cycles.get_or_insert_with(|| find(cx));
-        let Some(own) = cycles.get(&value) else { return false };
-        let mut unmade = self.in_progress.iter().filter(|made| !self.temps.contains_key(made)).peekable();
-        let refers = |made: &VarId| REFERRING.contains(&cx.vars.get(*made).form());
-        unmade.clone().all(refers) && unmade.any(|made| cycles.get(made) == Some(own))
     }
 }
 

@@ -106,7 +106,7 @@ impl CodeGen<'_, '_> {
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
         if let Some(start) = start {
             let end = self.emitter.end_try()?;
-            self.driven.push((start, end));
+            self.ranges.add_driven(start, end);
         }
         self.op(Op::RETURN_VALUE, 0)
     }
@@ -311,7 +311,7 @@ impl CodeGen<'_, '_> {
 
     /// Writes the handler of hand-overs and second runs.
     pub(super) fn handle_driven(&mut self) -> Flow<()> {
-        let calls = std::mem::take(&mut self.driven);
+        let calls = self.ranges.take_driven();
         if calls.is_empty() {
             return Ok(());
         }

@@ -114,14 +114,13 @@ impl CodeGen<'_, '_> {
 
     /// Loads a value that would be another object at each load: it is made at the first load and kept.
     fn load_once(&mut self, id: TrackerId, load: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
-        if let Some(&temp) = self.computed.get(&id) {
-            return self.op(Op::LOAD_FAST, temp);
+        if let Some(slot) = self.slots.of_computed(id) {
+            return self.op(Op::LOAD_FAST, slot);
         }
         load(self)?;
-        let temp = self.emitter.new_local(&format!("___n{}", self.computed.len()));
-        self.computed.insert(id, temp);
-        self.op(Op::STORE_FAST, temp)?;
-        self.op(Op::LOAD_FAST, temp)
+        let slot = self.slots.add_computed(&mut self.emitter, id);
+        self.op(Op::STORE_FAST, slot)?;
+        self.op(Op::LOAD_FAST, slot)
     }
 
     fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
@@ -143,15 +142,11 @@ impl CodeGen<'_, '_> {
     }
 
     fn load_slot(&mut self, slot: u32) -> Flow<()> {
-        match self.moved.get(&slot) {
-            Some(Some(temp)) => return self.op(Op::LOAD_FAST, *temp),
-            Some(None) => {
-                return Err(Unwind::fallback(
-                    ReasonId::CannotRestore,
-                    "a value found by way of an argument that is gone",
-                ));
-            }
-            None => {}
+        if self.slots.has_moved(slot) {
+            let text = "a value found by way of an argument that is gone";
+            let refuse = || Unwind::fallback(ReasonId::CannotRestore, text);
+            let present = self.slots.of_argument(slot).ok_or_else(refuse)?;
+            return self.op(Op::LOAD_FAST, present);
         }
         let root = Rc::clone(&self.root);
         let name = &root.code.varnames[slot as usize];

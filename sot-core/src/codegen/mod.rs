@@ -12,15 +12,15 @@ mod rebuild;
 mod restore;
 mod second_run;
 mod signals;
+mod slots;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use crate::bytecode::{BytecodeError, Label, Op, Position};
+use crate::bytecode::{BytecodeError, Op, Position};
 use crate::emit::Emitter;
-use crate::error::{Flow, ReasonId, Unwind};
+use crate::error::{Flow, Unwind};
 use crate::graph::StatementIR;
 use crate::machine::executor::{refuse_deep_values, BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::machine::variable::{Argument, VarId};
@@ -28,7 +28,9 @@ use crate::resume::ResumeSource;
 use crate::trace::ReturnTrace;
 use crate::tracker::{Tracker, TrackerId};
 
-use cycles::Unfilled;
+use cycles::Construction;
+use second_run::ExceptionRanges;
+use slots::LocalSlots;
 
 /// Result of code generation for a frame.
 pub struct NewCode {
@@ -46,28 +48,9 @@ pub struct CodeGen<'a, 'py> {
     pub cx: &'a OpcodeExecutor<'py>,
     root: Rc<CodeUnit>,
     emitter: Emitter,
-    temps: HashMap<VarId, u32>,
-    // Locals that hold values loaded before the writes, which may change the place a value is loaded from.
-    taken: HashMap<TrackerId, u32>,
-    // Arguments that are no longer in their slots, with their present slots; `None` if the frame has dropped the
-    // argument.
-    moved: HashMap<u32, Option<u32>>,
-    computed: HashMap<TrackerId, u32>,
-    cells: HashMap<VarId, usize>,
-    in_progress: Vec<VarId>,
-    // Cells made while a class is being made, and the number of classes being made.
-    open_cells: Vec<VarId>,
-    classes_in_progress: usize,
-    // Objects made empty, because they lead back to an object in progress; they are filled later.
-    unfilled: Vec<Unfilled>,
-    // Containers that are made with all their contents, even if these lead back to them.
-    whole: Vec<VarId>,
-    cycles: Option<HashMap<VarId, usize>>,
-    // Calls whose exceptions lose their first traceback entry: hand-overs, and the second run of the frame.
-    driven: Vec<(Label, Label)>,
-    // Range in which nothing of the frame has happened yet: from its first instruction, or the call of the graph.
-    begun: Option<Label>,
-    graph_call: Option<(Label, Label)>,
+    slots: LocalSlots,
+    construction: Construction,
+    ranges: ExceptionRanges,
     /// Tensors that the graph returns.
     outputs: Vec<VarId>,
     // Addresses of the codes of its resume functions.
@@ -89,20 +72,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             cx,
             root,
             emitter,
-            temps: HashMap::new(),
-            taken: HashMap::new(),
-            moved: HashMap::new(),
-            computed: HashMap::new(),
-            cells: HashMap::new(),
-            in_progress: Vec::new(),
-            open_cells: Vec::new(),
-            classes_in_progress: 0,
-            unfilled: Vec::new(),
-            whole: Vec::new(),
-            cycles: None,
-            driven: Vec::new(),
-            begun,
-            graph_call: None,
+            slots: LocalSlots::default(),
+            construction: Construction::default(),
+            ranges: ExceptionRanges::beginning(begun),
             outputs: Vec::new(),
             resumes: Vec::new(),
         })
@@ -131,10 +103,10 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Loads a variable's value. A value made in the trace is made once; later loads give the same object.
     pub fn load(&mut self, variable: VarId) -> Flow<()> {
-        if let Some(&temp) = self.temps.get(&variable) {
-            return self.emitter.op(Op::LOAD_FAST, temp);
+        if let Some(slot) = self.slots.of(variable) {
+            return self.emitter.op(Op::LOAD_FAST, slot);
         }
-        if let Some(&cell) = self.cells.get(&variable) {
+        if let Some(&cell) = self.slots.cells.get(&variable) {
             return self.emitter.load_closure(cell);
         }
         refuse_deep_values()?;
@@ -154,55 +126,36 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             let constant = constant.clone_ref(self.cx.py);
             return self.load_const(constant);
         }
-        if self.in_progress.contains(&variable) {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "a new object that contains itself"));
-        }
-        self.in_progress.push(variable);
+        self.construction.begin(variable)?;
         payload.reconstruct(self, variable)?;
-        self.in_progress.pop();
-        if !self.temps.contains_key(&variable) {
+        self.construction.end();
+        if !self.slots.hold(variable) {
             self.define(variable)?;
         }
         self.fill_attributes_in_time(variable)?;
         self.fill()?;
-        let temp = self.temps[&variable];
-        self.emitter.op(Op::LOAD_FAST, temp)
+        self.load(variable)
     }
 
     /// Takes the top of the stack as the variable's object. A kind that makes its object in steps calls this after
     /// the first step, so that later steps may refer to the object.
     pub fn define(&mut self, variable: VarId) -> Flow<()> {
-        let temp = self.temp(variable);
-        self.emitter.op(Op::STORE_FAST, temp)
+        let slot = self.slots.add(&mut self.emitter, variable);
+        self.emitter.op(Op::STORE_FAST, slot)
     }
 
     /// True if the variable's object has been made.
     pub fn is_defined(&self, variable: VarId) -> bool {
-        self.temps.contains_key(&variable)
-    }
-
-    /// Begins making a class. Cells of functions in it stay empty until the class exists.
-    fn begin_class(&mut self) {
-        self.classes_in_progress += 1;
+        self.slots.hold(variable)
     }
 
     /// Ends making a class. The last one to end fills the cells.
     fn end_class(&mut self) -> Flow<()> {
-        self.classes_in_progress -= 1;
-        while self.classes_in_progress == 0 {
-            let Some(cell) = self.open_cells.pop() else { break };
+        self.construction.end_class();
+        while let Some(cell) = self.construction.next_open_cell() {
             self.cx.vars.get(cell).restore_contents(self, cell)?;
         }
         Ok(())
-    }
-
-    /// True if a new cell has to be left empty and filled later.
-    pub fn leaves_open(&mut self, cell: VarId) -> bool {
-        let later = self.classes_in_progress > 0;
-        if later {
-            self.open_cells.push(cell);
-        }
-        later
     }
 
     /// `object.name = value`, or `del object.name`.
@@ -220,8 +173,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Loads a globals dict.
     pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
-        if let Some(&temp) = self.taken.get(&tracker) {
-            return self.emitter.op(Op::LOAD_FAST, temp);
+        if let Some(slot) = self.slots.of_globals(tracker) {
+            return self.emitter.op(Op::LOAD_FAST, slot);
         }
         self.load_tracker(tracker)
     }
@@ -240,33 +193,25 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Makes the value now, so that later loads give it in its present state.
     pub fn keep(&mut self, variable: VarId) -> Flow<()> {
-        if self.temps.contains_key(&variable) {
+        if self.slots.hold(variable) {
             return Ok(());
         }
         self.load(variable)?;
-        if self.temps.contains_key(&variable) {
+        if self.slots.hold(variable) {
             return self.emitter.op(Op::POP_TOP, 0);
         }
-        let temp = self.temp(variable);
-        self.emitter.op(Op::STORE_FAST, temp)
+        self.define(variable)
     }
 
     /// Saves globals whose tracker leads through objects that may be written to.
     fn keep_globals(&mut self, tracker: TrackerId) -> Flow<()> {
         let stable = matches!(self.cx.trackers.get(tracker), Tracker::Globals | Tracker::Constant(_));
-        if stable || self.taken.contains_key(&tracker) {
+        if stable || self.slots.of_globals(tracker).is_some() {
             return Ok(());
         }
         self.load_globals(tracker)?;
-        let temp = self.emitter.new_local(&format!("___g{}", self.taken.len()));
-        self.taken.insert(tracker, temp);
-        self.emitter.op(Op::STORE_FAST, temp)
-    }
-
-    fn temp(&mut self, variable: VarId) -> u32 {
-        let temp = self.emitter.new_local(&format!("___t{}", self.temps.len()));
-        self.temps.insert(variable, temp);
-        temp
+        let slot = self.slots.add_globals(&mut self.emitter, tracker);
+        self.emitter.op(Op::STORE_FAST, slot)
     }
 
     /// Loads a constant.

@@ -87,15 +87,15 @@ impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
     }
 
     fn makes_whole(&mut self, container: VarId) {
-        CodeGen::makes_whole(self, container);
+        self.construction.make_whole(container);
     }
 
     fn leaves_open(&mut self, cell: VarId) -> bool {
-        CodeGen::leaves_open(self, cell)
+        self.construction.leaves_open(cell)
     }
 
     fn begin_class(&mut self) {
-        CodeGen::begin_class(self);
+        self.construction.begin_class();
     }
 
     fn end_class(&mut self) -> Flow<()> {

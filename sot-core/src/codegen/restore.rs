@@ -1,6 +1,6 @@
 //! Writes what surrounds the graph in new code: the call of the graph, and the replay of the writes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
@@ -20,15 +20,14 @@ impl CodeGen<'_, '_> {
     /// Calls the graph, if there is one, and stores its outputs into locals.
     pub(super) fn call_graph(&mut self, graph: Option<FinishedGraph>) -> Flow<Vec<StatementIR>> {
         let Some(FinishedGraph { callable, inputs, outputs, ir }) = graph else { return Ok(Vec::new()) };
-        let start = if self.begun.is_none() { Some(self.emitter.begin_try()?) } else { None };
+        let start = if !self.ranges.is_beginning() { Some(self.emitter.begin_try()?) } else { None };
         self.call(|cg| cg.load_const(callable), &inputs)?;
         if let Some(start) = start {
-            self.graph_call = Some((start, self.emitter.end_try()?));
+            self.ranges.set_graph_call(start, self.emitter.end_try()?);
         }
         self.op(Op::UNPACK_SEQUENCE, outputs.len() as u32)?;
         for &variable in &outputs {
-            let temp = self.temp(variable);
-            self.op(Op::STORE_FAST, temp)?;
+            self.define(variable)?;
         }
         self.outputs = outputs;
         Ok(vec![ir])
@@ -40,7 +39,7 @@ impl CodeGen<'_, '_> {
         if dying.is_empty() {
             return Ok(());
         }
-        let temps: BTreeSet<u32> = self.temps.values().copied().collect();
+        let temps = self.slots.all();
         for (at, &variable) in dying.iter().enumerate() {
             self.load(variable)?;
             let last = self.emitter.new_local(&format!("___d{at}"));

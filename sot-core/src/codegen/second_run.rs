@@ -7,22 +7,59 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::CodeGen;
-use crate::bytecode::Op;
+use crate::bytecode::{Label, Op};
 use crate::error::Flow;
 use crate::resume::SecondRun;
+
+/// Ranges of the new code whose exceptions get a handler at its end.
+pub(super) struct ExceptionRanges {
+    /// Calls whose exceptions lose their first traceback entry: hand-overs, and the second run of the frame.
+    driven: Vec<(Label, Label)>,
+    /// Start of the range in which nothing of the frame has happened yet.
+    begun: Option<Label>,
+    /// The call of the graph, or the whole of that range.
+    graph_call: Option<(Label, Label)>,
+}
+
+impl ExceptionRanges {
+    /// `begun`: start of a range in which nothing of the frame has happened yet, if there is one.
+    pub(super) fn beginning(begun: Option<Label>) -> Self {
+        ExceptionRanges { driven: Vec::new(), begun, graph_call: None }
+    }
+
+    /// True while nothing of the frame has happened, in a range with a handler.
+    pub(super) fn is_beginning(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Sets the range whose exceptions are those of the graph.
+    pub(super) fn set_graph_call(&mut self, start: Label, end: Label) {
+        self.graph_call = Some((start, end));
+    }
+
+    /// Adds a call whose exceptions lose their first traceback entry.
+    pub(super) fn add_driven(&mut self, start: Label, end: Label) {
+        self.driven.push((start, end));
+    }
+
+    /// Takes these calls.
+    pub(super) fn take_driven(&mut self) -> Vec<(Label, Label)> {
+        std::mem::take(&mut self.driven)
+    }
+}
 
 impl CodeGen<'_, '_> {
     /// Ends the range in which nothing of the frame has happened.
     pub(super) fn end_beginning(&mut self) -> Flow<()> {
-        if let Some(start) = self.begun.take() {
-            self.graph_call = Some((start, self.emitter.end_try()?));
+        if let Some(start) = self.ranges.begun.take() {
+            self.ranges.set_graph_call(start, self.emitter.end_try()?);
         }
         Ok(())
     }
 
     /// Writes the handler of the graph's call, or of the whole range in which nothing of the frame has happened.
     pub(super) fn handle_graph_error(&mut self) -> Flow<()> {
-        let Some(graph_call) = self.graph_call else { return Ok(()) };
+        let Some(graph_call) = self.ranges.graph_call else { return Ok(()) };
         let (py, code) = (self.cx.py, &self.root.code);
         let object = self.root.object.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
         let (own, free, arguments) = (code.cellvars.len(), code.freevars.len(), code.total_args());
@@ -47,7 +84,7 @@ impl CodeGen<'_, '_> {
         self.forget((0..arguments).filter(|slot| cells[*slot].is_none()).collect())?;
         self.end_call((1 + free + arguments) as u32)?;
         let end = self.emitter.end_try()?;
-        self.driven.push((start, end));
+        self.ranges.add_driven(start, end);
         self.op(Op::RETURN_VALUE, 0)
     }
 }

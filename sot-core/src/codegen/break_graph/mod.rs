@@ -63,7 +63,7 @@ impl<'py> CodeGen<'_, 'py> {
         self.emitter.set_position(instruction_at(at.root()).position);
         self.adopt_cells(at.root());
         let graphs = self.call_graph(trace.graph)?;
-        let holds = innermost_try(at).is_some() || self.begun.is_some();
+        let holds = innermost_try(at).is_some() || self.ranges.is_beginning();
         if holds {
             self.hold_signals()?;
         }
@@ -157,11 +157,8 @@ impl<'py> CodeGen<'_, 'py> {
     /// Slot of the new code's local that holds a value.
     fn holder(&self, value: VarId) -> Option<usize> {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
-            _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
-            Tracker::Local { slot, .. } => match self.moved.get(slot) {
-                Some(moved) => moved.map(|temp| temp as usize),
-                None => Some(*slot as usize),
-            },
+            _ if self.slots.hold(value) => self.slots.of(value).map(|slot| slot as usize),
+            Tracker::Local { slot, .. } => self.slots.of_argument(*slot).map(|slot| slot as usize),
             _ => None,
         }
     }
@@ -182,7 +179,7 @@ impl<'py> CodeGen<'_, 'py> {
     fn adopt_cells(&mut self, root: &Checkpoint) {
         for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
             if cell != self.cx.stack.null() {
-                self.cells.insert(cell, index);
+                self.slots.cells.insert(cell, index);
             }
         }
     }
@@ -196,7 +193,7 @@ impl<'py> CodeGen<'_, 'py> {
             Tracker::Constant(_) | Tracker::GuardedKey(_) => true,
             _ => false,
         };
-        if stable || self.cells.contains_key(&value) {
+        if stable || self.slots.cells.contains_key(&value) {
             return Ok(());
         }
         self.keep(value)
@@ -218,7 +215,7 @@ impl<'py> CodeGen<'_, 'py> {
             !held.contains(&**name) && !code.cellvars.contains(name)
         };
         let slots: Vec<usize> = (0..code.total_args()).filter(dropped).collect();
-        self.moved.extend(slots.iter().map(|slot| (*slot as u32, None)));
+        self.slots.drop_arguments(slots.iter().map(|slot| *slot as u32));
         self.forget(slots)
     }
 
@@ -226,7 +223,7 @@ impl<'py> CodeGen<'_, 'py> {
     /// them there.
     fn store_classes(&mut self) -> Flow<()> {
         let arguments = self.root.code.total_args();
-        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        let mut cells: Vec<(VarId, usize)> = self.slots.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
         cells.sort_by_key(|(_, index)| *index);
         for (cell, index) in cells {
             let Some(class) = self.cx.vars.get(cell).children().first().copied() else { continue };
@@ -240,7 +237,7 @@ impl<'py> CodeGen<'_, 'py> {
     }
 
     fn store_cells(&mut self) -> Flow<()> {
-        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        let mut cells: Vec<(VarId, usize)> = self.slots.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
         cells.sort_by_key(|(_, index)| *index);
         for (cell, _) in &cells {
             for contents in self.cx.vars.get(*cell).children() {

@@ -27,11 +27,11 @@ impl CodeGen<'_, '_> {
         });
         for (slot, _) in &changing {
             let slot = *slot as u32;
-            if (slot as usize) < arguments && !self.moved.contains_key(&slot) {
+            if (slot as usize) < arguments && !self.slots.has_moved(slot) {
                 let temp = self.emitter.new_local(&format!("___a{slot}"));
                 self.op(Op::LOAD_FAST, slot)?;
                 self.op(Op::STORE_FAST, temp)?;
-                self.moved.insert(slot, Some(temp));
+                self.slots.move_argument(slot, temp);
             }
         }
         for (slot, value) in changing {
@@ -70,7 +70,7 @@ impl CodeGen<'_, '_> {
         for value in dropped {
             let tracker = self.cx.vars.tracker(value);
             let is_argument = matches!(self.cx.trackers.get(tracker), Tracker::Local { .. });
-            if is_argument || !self.cx.trackers.is_sourced(tracker) || self.temps.contains_key(&value) {
+            if is_argument || !self.cx.trackers.is_sourced(tracker) || self.slots.hold(value) {
                 continue;
             }
             self.load(value)?;
@@ -98,7 +98,7 @@ impl CodeGen<'_, '_> {
     fn is_there(&self, value: VarId, slot: usize) -> bool {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             Tracker::Local { slot: own, .. } => {
-                *own as usize == slot && !self.temps.contains_key(&value) && !self.moved.contains_key(own)
+                *own as usize == slot && !self.slots.hold(value) && !self.slots.has_moved(*own)
             }
             _ => false,
         }
