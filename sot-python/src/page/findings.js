@@ -133,9 +133,10 @@ function recompilesPage() {
   return [h("h2", null, "Recompiles"),
     h("p", null, "A function is translated again when a call does not fit what earlier translations assume. ",
       "Each guard below did not hold for some call."),
-    values.length ? values.map(recompileCard) : h("p", null, "There are none."),
+    note(),
+    values.length ? values.map(recompileCard) : h("p", null, recompiled.length ? "Which guards failed was not collected." : "There are none."),
     recompiled.length > 0 && [h("h3", null, "Translations that were not the first"), h("ul", null, recompiled.map((translation) =>
-      h("li", null, translationLink(translation), ": ", translation.recompiled.map((failed) =>
+      h("li", null, translationLink(translation), translation.recompiled.length > 0 && ": ", translation.recompiled.map((failed) =>
         [code(shortened(failed.guard)), change(failed), " "]))))]];
 }
 
@@ -160,15 +161,32 @@ function recompileCard(value) {
   const owner = value.owners[0];
   const guards = new Set(value.failures.map((failure) => failure.guard));
   const [first] = value.failures;
+  const needed = sizesNeeded(value);
   return h("section", { class: "card recompile", "data-value": value.subject },
     h("h3", null, h("span", { class: "tag" }, "recompile"), " ", code(shortened(value.subject)), ` changes: ${count(value.times, "guard")} failed`),
     changesTable(value.failures),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", remedyFor(first)),
+    needed.length > 0 && h("div", { class: "needed" }, h("b", null, "Why its size is not left open:"),
+      h("ul", null, needed.map((abandoned) => h("li", null, whyAbandoned(abandoned))))),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", needed.length > 0 ? NEEDED_REMEDY : remedyFor(first)),
     h("ul", { class: "links", "aria-label": "More on this" },
       owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),
       [...new Set(value.owners)].map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
       recompiled.filter((translation) => translation.recompiled.some((failed) => guards.has(failed.guard))).slice(0, 8)
         .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
+}
+
+const NEEDED_REMEDY = "Change that line so that it does not need the size, or pad to few sizes: each is a translation of its own.";
+
+// The attempts that were abandoned because the program needs a size of the value, one for each line.
+function sizesNeeded({ subject, failures, owners }) {
+  if (!failures.some(({ guard }) => guard.startsWith("is_tensor_like"))) return [];
+  const name = `${shortened(subject)}.shape[`;
+  const codes = new Set(owners.map((translation) => translation.code?.id));
+  const found = new Map();
+  for (const { abandoned } of translations.filter((at) => codes.has(at.code?.id)).flatMap((at) => at.attempts)) {
+    if (abandoned?.assumes.some((size) => shortened(size).startsWith(name))) found.set(JSON.stringify(abandoned), abandoned);
+  }
+  return [...found.values()];
 }
 
 // Lists the expected and the actual value for each failed guard on a value.
