@@ -285,7 +285,7 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     assert tiles(chromium)["recompiles"] == "2"
     chromium.go("recompiles")
     card = chromium.text("section.card.recompile")
-    assert "scale changes: 3 guards failed" in card and "'none'\t'double'\t2" in card and "'half'\t'double'\t1" in card
+    assert "scale changes: 3 guards failed in Scaled.forward" in card and "'none'\t'double'\t2" in card and "'half'\t'double'\t1" in card
     picture(chromium, "recompiling-recompiles")
     chromium.click("section.card.recompile .links a", 1)
     assert "failed 2 times" in chromium.text("ul.failures")
