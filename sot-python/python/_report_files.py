@@ -92,10 +92,12 @@ def main(folder: Path) -> int:
         print(f"the index cannot be written: {error}", file=sys.stderr)
         return 1
     for report_folder in damaged:
-        print(f"{report_folder} is left out: its {_SUMMARY} is missing or damaged; run the program again", file=sys.stderr)
+        said = f"{report_folder} is left out: its {_SUMMARY} is missing or damaged; run the program again"
+        print(said, file=sys.stderr)
     if index is None:
         if not damaged:
-            print(f"no reports in {os.fspath(folder)}: run a program with SOT_REPORT={os.fspath(folder)}", file=sys.stderr)
+            name = os.fspath(folder)
+            print(f"no reports in {name}: run a program with SOT_REPORT={name}", file=sys.stderr)
         return 1
     print(index)
     return 1 if damaged else 0
@@ -127,7 +129,9 @@ def _summary_in(folder: pathlib.Path) -> dict[str, Any] | None:
         summary = json.loads((folder / _SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    is_whole = isinstance(summary, dict) and all(isinstance(summary.get(name), kind) for name, kind in _SUMMARY_TYPES.items())
+    if not isinstance(summary, dict):
+        return None
+    is_whole = all(isinstance(summary.get(name), kind) for name, kind in _SUMMARY_TYPES.items())
     return summary if is_whole else None
 
 
@@ -214,13 +218,19 @@ def _write_process(run_folder: pathlib.Path) -> None:
         "translations": sum(1 for t in translations if t["attempts"]),
         "graphs": sum(translation["graph_count"] for translation in translations),
         "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
-        "fallbacks": sum(1 for t in translations if t["outcome"] == "fallback" and t["reason"] and t["reason"]["id"] not in _HARMLESS),
+        "fallbacks": sum(map(_is_fallback, translations)),
         "recompiles": sum(1 for t in translations if t["earlier"] and t["attempts"]),
         "hits": run["counts"]["hits"],
         "seconds": float(sum(map(_seconds_of, translations))),
     }
     _replace(folder / _SUMMARY, json.dumps(summary))
     write_index(run_folder)
+
+
+def _is_fallback(translation: dict[str, Any]) -> bool:
+    """Return whether a limit of the tracer has left the frame to CPython."""
+    reason = translation["reason"]
+    return translation["outcome"] == "fallback" and reason is not None and reason["id"] not in _HARMLESS
 
 
 def _seconds_of(translation: dict[str, Any]) -> float:

@@ -45,8 +45,8 @@ impl Sources {
             return Ok(());
         }
         Err(format!(
-            "The sources changed during the build ({}), so the files in target/dist would not be of one version.\nDo not \
-             edit, commit or switch branches until the command has finished, and run it again.",
+            "The sources changed during the build ({}), so the files in target/dist would not be of one version.\n\
+             Do not edit, commit or switch branches until the command has finished, and run it again.",
             shown(&changed)
         ))
     }
