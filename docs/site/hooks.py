@@ -4,6 +4,7 @@ under them.
 `SOT_DOCS_PYTHON` names the interpreter that runs the examples; without it they stand there without output.
 """
 
+import ast
 import json
 import os
 import posixpath
@@ -40,9 +41,33 @@ def on_startup(command, dirty):
     shutil.copytree(source, target, ignore=lambda _, names: [name for name in names if name.startswith("__pycache__")])
     public = re.search(r"^__all__ = \[.*?^\]", (source / "__init__.py").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     for stub in target.glob("*.pyi"):
-        text = stub.read_text(encoding="utf-8") + (f"\n{public[0]}\n" if stub.stem == "__init__" else "")
+        text = stub.read_text(encoding="utf-8")
+        text += implementations(text) + (f"\n{public[0]}\n" if stub.stem == "__init__" else "")
         stub.with_suffix(".py").write_text(text, encoding="utf-8")
         stub.unlink()
+
+
+def on_post_build(config):
+    """Check that the page of the API has every public name."""
+    page = (Path(config.site_dir) / "api-python.html").read_text(encoding="utf-8")
+    package = (ROOT / "sot-paddle/python/sot/__init__.py").read_text(encoding="utf-8")
+    names = ast.literal_eval(re.search(r"^__all__ = (\[.*?^\])", package, re.DOTALL | re.MULTILINE)[1])
+    entries = {name: (f'id="sot.{name}"', f"sot.{name}</code>") for name in names if name != "__version__"}
+    missing = [name for name, either in entries.items() if not any(text in page for text in either)]
+    if missing:
+        raise PluginError(f"api-python.md: no entry for {', '.join(missing)}")
+
+
+def implementations(stub):
+    """Definitions for the functions of which a stub has only overloads: mkdocstrings leaves these out."""
+    functions = [node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef)]
+    whole = {node.name for node in functions if not node.decorator_list}
+    found = {}
+    for node in functions:
+        if node.name not in whole and node.name not in found:
+            node.decorator_list = []
+            found[node.name] = ast.unparse(node)
+    return "".join(f"\n{text}\n" for text in found.values())
 
 
 def on_files(files, config):
@@ -83,10 +108,18 @@ def links_of(text, folder, page):
             return label
         else:
             return found[0]
+        # In the checkout a link shows the name of the file; in the site it shows the title of the page.
+        label = title_of(ROOT / path) if not mark and label == path else label
         return f"{mark}[{label}]({posixpath.relpath(inside, posixpath.dirname(page) or '.')}{anchor})"
 
     parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+
+
+def title_of(page):
+    """The first heading of a page; its name if it has none."""
+    heading = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE) if page.suffix == ".md" else None
+    return heading[1] if heading else page.name
 
 
 def with_output(markdown, name):

@@ -79,7 +79,7 @@ impl StateTest for IsInUse {
     }
 
     fn describe(&self) -> String {
-        let shown = |compiler: &Py<PyAny>| Python::attach(|py| tracker::repr(py, compiler));
+        let shown = |compiler: &Py<PyAny>| Python::attach(|py| shown(py, compiler));
         format!("backend: {}", self.0.as_ref().map_or_else(|| "the framework's own".to_owned(), shown))
     }
 }
@@ -140,8 +140,13 @@ pub(crate) fn compile(py: Python<'_>, graph: CompilerInput<'_, '_>) -> PyResult<
 
 /// Names a compiler and the graph it is given, for messages.
 fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) -> String {
-    let shown = compiler.bind(py).repr().map_or_else(|_| tracker::repr(py, compiler), |text| text.to_string());
-    format!("{shown} of graph {}", graph.ir.name)
+    format!("{} of graph {}", shown(py, compiler), graph.ir.name)
+}
+
+/// Returns the name that the Python interface has given the compiler, else its type and address.
+fn shown(py: Python<'_>, compiler: &Py<PyAny>) -> String {
+    let named = compiler.bind(py).getattr("shown").and_then(|name| name.extract());
+    named.unwrap_or_else(|_| tracker::repr(py, compiler))
 }
 
 fn warn(py: Python<'_>, text: &str) -> PyResult<()> {

@@ -15,9 +15,9 @@ The tracer never changes what a program does. Where it cannot go on, one of two 
   translated on its own, goes on behind it. The function becomes several graphs.
 - **Fallback**: the frame is left to CPython as a whole. Functions it calls are still translated.
 
-Each has a reason with a stable id, a text and the place in your source. There are three ways to see the reasons:
-`SOT_LOG_LEVEL=1` writes each to standard error as it happens, `sot.stats()` counts them, and
-`sot.explain(fn)(*args)` lists those of one call.
+Each has a reason with a stable id, a text and the place in your source. There are four ways to see the reasons: a
+[report](report.md) shows each with its cost, line and advice, `SOT_LOGS=breaks` logs each, `sot.stats()` counts them,
+and `sot.explain(fn)(*args)` lists those of one call.
 
 A reason usually leads to a break. It leads to a fallback where the code around it cannot be cut in two, for example in
 a `try` or `with` block.

@@ -54,13 +54,15 @@ class Compiler:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        # Guards and messages show this text; showing it runs no code of the program.
+        self.shown = f"<backend {getattr(backend, '__qualname__', backend)}>"
 
     def __call__(self, told: dict[str, Any], example_inputs: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:
         statements = tuple(Statement(**statement) for statement in told.pop("statements"))
         return self._backend(Graph(statements=statements, **told), example_inputs)
 
     def __repr__(self) -> str:
-        return f"<backend {getattr(self._backend, '__qualname__', self._backend)}>"
+        return self.shown
 
 
 # Compilers by the id of the backend function: one for each function, so that translations are shared.

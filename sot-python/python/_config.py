@@ -325,7 +325,8 @@ def problems() -> List[Tuple[str, str]]:
         try:
             variable.value_of(os.environ.get(variable.name, ""))
         except ValueError as error:
-            found.append((variable.name, f"{error}; the default is used: {variable.default!r}"))
+            default = "no value" if variable.default in (None, "") else repr(variable.default)
+            found.append((variable.name, f"{error}; the default is used: {default}"))
     for name in os.environ:
         right = _meant(name)
         if right is not None:

@@ -49,7 +49,7 @@ def names_in(text: str) -> List[str]:
     names = [_OTHER_NAMES.get(name, name) for name in names]
     for name in names:
         if name not in (*CHANNELS, "all"):
-            raise ValueError(f"SOT_LOGS: there is no log {name!r}{nearest(name, (*CHANNELS, 'all'))}")
+            raise ValueError(f"there is no log {name!r}{nearest(name, (*CHANNELS, 'all'))}")
     return list(CHANNELS) if "all" in names else names
 
 

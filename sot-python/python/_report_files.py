@@ -11,6 +11,7 @@ import pathlib
 import platform
 import sys
 import time
+import warnings
 from typing import Any, Union
 
 from . import _sot
@@ -23,7 +24,16 @@ SCHEMA = 1
 Path = Union[str, "os.PathLike[str]"]
 
 _LONGEST_FILE = 5000
+_HARMLESS = ("nothing-to-compile", "raises")
+"""Reasons of fallbacks that are no limit of the tracer."""
 _SUMMARY = "summary.json"
+_INDEX = "index.html"
+_SUMMARY_TYPES = {
+    "title": str,
+    "created": str,
+    "seconds": float,
+    **dict.fromkeys(("translations", "graphs", "breaks", "fallbacks", "recompiles", "hits"), int),
+}
 
 
 def report(path: Path) -> None:
@@ -46,6 +56,7 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "title": title or _program(),
+        "index": None,
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "details": any(translation["code"] for translation in told["translations"]),
         "process": {"pid": os.getpid(), "command": sys.argv, "folder": os.getcwd(), "seconds": _age()},
@@ -71,34 +82,79 @@ def write(path: Path, report_data: dict[str, Any]) -> None:
 
 def main(folder: Path) -> int:
     """Write the index page of a run's folder anew, and print its path: `python -m sot report DIR`."""
-    index = write_index(pathlib.Path(folder))
+    if not os.path.isdir(folder):
+        print(f"{os.fspath(folder)} is not a folder", file=sys.stderr)
+        return 1
+    damaged: list[pathlib.Path] = []
+    try:
+        index = write_index(pathlib.Path(folder), damaged)
+    except OSError as error:
+        print(f"the index cannot be written: {error}", file=sys.stderr)
+        return 1
+    for report_folder in damaged:
+        said = f"{report_folder} is left out: its {_SUMMARY} is missing or damaged; run the program again"
+        print(said, file=sys.stderr)
     if index is None:
-        print(f"no reports in {os.fspath(folder)}: run a program with SOT_REPORT={os.fspath(folder)}", file=sys.stderr)
+        if not damaged:
+            name = os.fspath(folder)
+            print(f"no reports in {name}: run a program with SOT_REPORT={name}", file=sys.stderr)
         return 1
     print(index)
-    return 0
+    return 1 if damaged else 0
 
 
-def write_index(folder: pathlib.Path) -> pathlib.Path | None:
-    """Write the page that lists the processes of a run, and return its path; `None` if there are no processes."""
+def write_index(folder: pathlib.Path, damaged: list[pathlib.Path] | None = None) -> pathlib.Path | None:
+    """Write the page that lists the processes of a run, and return its path; `None` if there are no processes.
+
+    Folders of reports without a valid summary are left out, and added to `damaged`.
+    """
     processes = []
-    for summary in sorted(folder.glob(f"*/{_SUMMARY}")):
-        try:
-            processes.append(dict(json.loads(summary.read_text(encoding="utf-8")), folder=summary.parent.name))
-        except (OSError, ValueError):
-            continue  # Another process is writing this file, and will write the index.
+    for process in sorted({path.parent for name in (_SUMMARY, "report.json") for path in folder.glob(f"*/{name}")}):
+        summary = _summary_in(process)
+        if summary is not None:
+            processes.append(dict(summary, folder=process.name))
+        elif damaged is not None:
+            damaged.append(process)
     if not processes:
         return None
-    index = folder / "index.html"
+    index = folder / _INDEX
     page = _sot.report_page("index", f"{__package__}: {folder.resolve().name}", json.dumps({"schema": SCHEMA, "processes": processes}))
     _replace(index, page)
     return index
 
 
+def _summary_in(folder: pathlib.Path) -> dict[str, Any] | None:
+    """Return the summary of a process; `None` if it is damaged, or another process is still writing it."""
+    try:
+        summary = json.loads((folder / _SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(summary, dict):
+        return None
+    is_whole = all(isinstance(summary.get(name), kind) for name, kind in _SUMMARY_TYPES.items())
+    return summary if is_whole else None
+
+
 def begin_if_asked() -> None:
     """If `SOT_REPORT` names a folder, collect from now on, and write the report at exit."""
-    if config.report:
+    if not config.report:
+        return
+    wrong = problem_with(config.report)
+    if wrong is None:
         begin(config.report)
+    else:
+        warnings.warn(f"{__package__}: there will be no report: {wrong}", RuntimeWarning, stacklevel=4)
+
+
+def problem_with(folder: Path) -> str | None:
+    """Return why no report can be written into a folder, which need not exist; `None` if nothing speaks against it."""
+    asked = pathlib.Path(folder).absolute()
+    existing = next(path for path in (asked, *asked.parents) if os.path.lexists(path))
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"{existing} cannot be written to"
+    return None
 
 
 def begin(folder: Path) -> None:
@@ -140,7 +196,7 @@ def _write_run() -> None:
     if _sot.report_kept() or stats().misses:
         try:
             _write_process(_run_folder)
-            said = f"report: {_run_folder / 'index.html'}"
+            said = f"report: {_run_folder / _INDEX}"
         except OSError as error:
             print(f"{__package__}: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)
             return
@@ -151,7 +207,7 @@ def _write_run() -> None:
 def _write_process(run_folder: pathlib.Path) -> None:
     folder = run_folder / f"process-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
-    run = data(0)
+    run = {**data(0), "index": f"../{_INDEX}"}
     write(folder / "report.json", run)
     write(folder / "report.html", run)
     translations = run["translations"]
@@ -162,18 +218,26 @@ def _write_process(run_folder: pathlib.Path) -> None:
         "translations": sum(1 for t in translations if t["attempts"]),
         "graphs": sum(translation["graph_count"] for translation in translations),
         "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
-        "recompiles": sum(1 for t in translations if t["recompiled"] and t["attempts"]),
+        "fallbacks": sum(map(_is_fallback, translations)),
+        "recompiles": sum(1 for t in translations if t["earlier"] and t["attempts"]),
         "hits": run["counts"]["hits"],
-        "seconds": sum(map(_seconds_of, translations)),
+        "seconds": float(sum(map(_seconds_of, translations))),
     }
     _replace(folder / _SUMMARY, json.dumps(summary))
     write_index(run_folder)
 
 
+def _is_fallback(translation: dict[str, Any]) -> bool:
+    """Return whether a limit of the tracer has left the frame to CPython."""
+    reason = translation["reason"]
+    return translation["outcome"] == "fallback" and reason is not None and reason["id"] not in _HARMLESS
+
+
 def _seconds_of(translation: dict[str, Any]) -> float:
-    """Return the seconds that a translation took, with its abandoned attempts, as the page shows them."""
+    """Return the seconds that a translation took, with abandoned attempts and later compilations, as the page does."""
     thrown_away = [attempt["seconds"] for attempt in translation["attempts"] if not attempt["stood"]]
-    return float(sum(translation["seconds"].values()) + sum(thrown_away))
+    later = [compiled["seconds"] for compiled in translation["compiled_later"]]
+    return float(sum(translation["seconds"].values()) + sum(thrown_away) + sum(later))
 
 
 def _replace(path: pathlib.Path, text: str) -> None:

@@ -22,29 +22,38 @@ from ._counts import stats
 
 
 def main(asked: argparse.Namespace) -> None:
-    """Run the program. Exits if the program raises, or with `--fail-on-break` if there was a break or fallback."""
+    """Run the program.
+
+    Exits if the program raises, with `--fail-on-break` if there was a break or fallback, and with `--verify` if a call
+    differed.
+    """
     # Only some packages have `install`: it puts the tracer behind the framework's own compiler.
     install = getattr(sys.modules[str(__package__)], "install", None)
     if install is not None:
         install()
     if asked.report is not None:
+        wrong = _report_files.problem_with(asked.report)
+        if wrong is not None:
+            print(f"python -m {__package__} run --report {asked.report}: {wrong}", file=sys.stderr)
+            sys.exit(2)
         _report_files.say_where()
     program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
-    status = 0
+    leaves = SystemExit(0)
     try:
         _sot._call_program(program)
     except SystemExit as error:
-        if not asked.fail_on_break or error.code not in (None, 0):
-            raise
+        leaves = error
     except BaseException as error:
-        status = _show(error)
+        leaves = SystemExit(_show(error))
+    counted = stats()
     if asked.verify:
-        package = sys.modules[str(__package__)]
-        print(f"python -m {__package__} run --verify:\n{package.stats()}", file=sys.stderr)
-    if status:
-        sys.exit(status)
+        print(f"python -m {__package__} run --verify:\n{counted}", file=sys.stderr)
+    if leaves.code not in (None, 0):
+        raise leaves
     if asked.fail_on_break:
         _fail_on_break()
+    if asked.verify and counted.differences:
+        sys.exit(1)
 
 
 def _script(path: str, arguments: List[str]) -> Callable[[], None]:

@@ -29,6 +29,7 @@ class set_stance:
     - `"fail_on_recompile"`: the call raises `sot.RecompileError`, which names the guards that failed.
     - `"eager_then_compile"`: the first call of each function runs in CPython, the second is translated. Sizes of
       tensor arguments that differ between the two calls are left open.
+
     Args:
         stance: one of these names.
 

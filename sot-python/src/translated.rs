@@ -138,7 +138,7 @@ fn symbolic_translate<'py>(
         Some(backend) => compiler_of(&backend)?,
         None => None,
     };
-    let Some(target) = fn_ else {
+    let Some(mut target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;
         options.set_item("dynamic", dynamic)?;
@@ -146,15 +146,28 @@ fn symbolic_translate<'py>(
         let decorator = wrap_pyfunction!(symbolic_translate, py)?;
         return cpython::import(py, "functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
-    if target.is_instance_of::<Translated>() {
-        return Ok(target);
-    }
     let options = RequestOptions { whole: fullgraph, dynamic };
+    if let Some(original) = original_of(&target)? {
+        if asks_for_nothing(options, compiler.as_ref()) {
+            return Ok(target);
+        }
+        target = original;
+    }
     if let Some(entry) = face::used()?.face.entry(&target) {
         return translate_entry(target, entry, options, compiler);
     }
     refuse(&target)?;
     Ok(wrap(&target, options, compiler)?.into_any())
+}
+
+/// Returns the callable that a translated one was made from; `None` if this one is not translated.
+fn original_of<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    callable.cast::<Translated>().ok().map(|translated| translated.borrow().target(callable.py())).transpose()
+}
+
+/// True if nothing is asked for that a callable which is translated already could lack.
+fn asks_for_nothing(options: RequestOptions, compiler: Option<&Py<PyAny>>) -> bool {
+    !options.whole && options.dynamic.is_none() && compiler.is_none()
 }
 
 /// Translates a model: replaces the method that its calls run, and returns the model itself.
@@ -165,8 +178,9 @@ fn translate_entry<'py>(
     compiler: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let method = model.getattr(entry)?;
-    if !method.is_instance_of::<Translated>() {
-        let translated = wrap(&method, options, compiler)?;
+    let original = original_of(&method)?;
+    if original.is_none() || !asks_for_nothing(options, compiler.as_ref()) {
+        let translated = wrap(&original.unwrap_or(method), options, compiler)?;
         model.py().get_type::<PyAny>().call_method1("__setattr__", (&model, entry, translated))?;
     }
     Ok(model)

@@ -39,6 +39,8 @@ class Browser:
             os.dup2(moved[1], 4)
 
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe"]
+        # The browser makes no requests of its own.
+        options += ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
         self.process = subprocess.Popen(
             [executable, *options, f"--user-data-dir={self.profile.name}", f"--window-size={width},{height}", "about:blank"],
             preexec_fn=hand_over_pipes,
@@ -115,7 +117,7 @@ class Browser:
         """Press a key on the element that has the focus."""
         for kind in ("keyDown", "keyUp"):
             text = {"Enter": "\r", " ": " "}.get(key, "")
-            code = {"Enter": 13, " ": 32, "Tab": 9}.get(key, 0)
+            code = {"Enter": 13, " ": 32, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40}.get(key, 0)
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "", windowsVirtualKeyCode=code)
 
     def text(self, selector="main"):

@@ -51,6 +51,14 @@ def thousand(x):
     return x
 
 
+def row_by_row(x):
+    """Needs the first size of `x`, so this size cannot be left open."""
+    total = paddle.zeros([4])
+    for row in x:
+        total = total + paddle.tanh(row)
+    return total
+
+
 class Left(Whole):
     def forward(self, x):
         x = self.blocks[0](x)
@@ -68,6 +76,21 @@ def calls():
         ("thousand", thousand, [(x,)]),
         ("left", Left(), [(x,)]),
     ]
+
+
+def with_needed_size():
+    """Return report data of a function that is translated anew for each size, as it needs the size."""
+    sot.reset()
+    kept = sot._sot.report_kept()
+    sot._sot.report_details(True)
+    try:
+        fast = sot.symbolic_translate(row_by_row)
+        for rows in (3, 5):
+            fast(paddle.ones([rows, 4]))
+        return sot._report_files.data(kept)
+    finally:
+        sot._sot.report_details(False)
+        sot._sot.report_forget(kept)
 
 
 def no_longer_translated():

@@ -167,6 +167,30 @@ def test_what_is_not_understood_is_said():
     assert done.returncode == 2 and "can't open file" in done.stderr
 
 
+def test_wrong_arguments_are_shown_with_the_usage_of_their_command():
+    for arguments in (("run",), ("run", "--verifies", "x.py")):
+        with pytest.raises(SystemExit):
+            _command.parse(list(arguments))
+    done = python("-m", "sot", "run", "--verifies", "x.py")
+    assert "usage: python -m sot run [--report DIR]" in done.stderr
+
+
+def test_a_folder_for_reports_that_cannot_be_written_is_said_before_the_program_runs(write, tmp_path):
+    program, file = write("train.py", "import sot\nprint('runs')"), write("file", "")
+    for folder in (file, file / "inner"):
+        done = python("-m", "sot", "run", "--report", folder, program)
+        assert (done.returncode, done.stdout) == (2, "") and f"{file} is not a folder" in done.stderr
+        done = python(program, SOT_REPORT=str(folder), PYTHONWARNINGS="default")
+        assert (done.returncode, done.stdout) == (0, "runs\n") and f"there will be no report: {file} is not a folder" in done.stderr
+
+
+def test_the_minimiser_says_what_it_cannot_read(write, tmp_path):
+    for script in (tmp_path / "nowhere.py", write("broken.py", "def f(:"), tmp_path):
+        done = python("-m", "sot", "minimise", script)
+        assert done.returncode == 2 and f"{script} cannot be read as a Python script" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_help_and_version_need_no_paddle(alone):
     for arguments, said in [(("--help",), "doctor"), (("run", "--help"), "--fail-on-break"), (("--version",), "sot ")]:
         done = python("-S", "-m", "sot", *arguments, PYTHONPATH=alone)

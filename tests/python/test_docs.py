@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import sot
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = re.compile(r"<!-- run -->\n```python\n(.*?)```\n", re.DOTALL)
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "<!-- run -->" in page.read_text(encoding="utf-8")]
@@ -43,3 +45,10 @@ def test_the_notebook_as_jupyter_runs_it():
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     book = nbformat.read(ROOT / "examples" / "tour.ipynb", as_version=4)
     nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+
+
+def test_the_page_of_the_api_lists_all_names():
+    page = (ROOT / "docs" / "api-python.md").read_text(encoding="utf-8")
+    listed = {name.strip() for names in re.findall(r"members: \[(.*?)\]", page) for name in names.split(",")}
+    sections = set(re.findall(r"^## `sot\.(\w+)`", page, re.MULTILINE))
+    assert listed | sections | {"__version__"} == set(sot.__all__)

@@ -65,6 +65,19 @@ class Branching(paddle.nn.Layer):
         return x * 2 if not self.read or float(x.sum()) > 0 else x
 
 
+def test_options_count_for_a_callable_that_is_translated_already():
+    plain = sot.symbolic_translate(branch)
+    assert sot.symbolic_translate(plain) is plain
+    whole = sot.symbolic_translate(plain, fullgraph=True)
+    with pytest.raises(sot.GraphBreakError):
+        whole(paddle.ones([2]))
+    assert plain(paddle.ones([2])).tolist() == branch(paddle.ones([2])).tolist()
+    layer = sot.symbolic_translate(Branching(True))
+    layer(paddle.ones([2]))
+    with pytest.raises(sot.GraphBreakError):
+        sot.symbolic_translate(layer, fullgraph=True)(paddle.ones([2]))
+
+
 def test_fullgraph_is_of_one_layer_and_not_of_its_class():
     whole, plain, x = sot.symbolic_translate(Branching(False), fullgraph=True), sot.symbolic_translate(Branching(True)), paddle.ones([2])
     for _ in range(3):

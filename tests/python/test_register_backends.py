@@ -92,6 +92,15 @@ def test_gradients_flow_through_what_a_backend_gives(same):
     assert recorder.runs == 1
 
 
+def test_guards_name_the_backend():
+    def own(graph, example_inputs):
+        return graph.run
+
+    fast = sot.symbolic_translate(lambda x: x.tanh() * 2, backend=own)
+    (record,) = sot.explain(fast)(paddle.ones([2])).records
+    assert [guard for guard in record.guards if guard.startswith("backend")] == [f"backend: <backend {own.__qualname__}>"]
+
+
 def test_a_backend_of_a_layer():
     recorder, layer, x = Recorder(), paddle.nn.Linear(2, 2), paddle.ones([1, 2])
     expected = layer(x).tolist()

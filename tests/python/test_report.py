@@ -87,6 +87,7 @@ def test_a_recompile_names_the_guard_with_both_values(tmp_path):
         sot._sot.report_details(False)
         sot._sot.report_forget(kept)
     report_schema.check(data)
+    assert [len(one["recompiled"]) for one in data["translations"]] == [one["earlier"] for one in data["translations"]] == [0, 1, 2]
     failed = data["translations"][1]["recompiled"]
     assert [(one["translation"], one["expected"], one["seen"]) for one in failed] == [(data["translations"][0]["id"], "'none'", "'half'")]
     times = {(one["expected"], one["seen"]): one["times"] for one in data["failures"]}
@@ -130,6 +131,17 @@ def test_without_details_small_facts_are_kept(tmp_path):
     assert first["reason"]["id"] == "data-dependent-control-flow" and first["graph_count"] == second["graph_count"] == 1
     assert first["times"] is None and first["hits"] == 0
     assert first["guard_count"] > 0 and not first["guards"] and not first["graphs"] and not first["functions"]
+    assert first["earlier"] == second["earlier"] == 0
+
+
+@pytest.mark.alone("verify mode collects details")
+def test_recompiles_are_counted_without_details():
+    sot.reset()
+    sot._sot.report_forget()
+    target, calls = next((target, calls) for name, target, calls in report_models.calls() if name == "recompiling")
+    for arguments in calls:
+        sot.symbolic_translate(target)(*arguments)
+    assert [translation["earlier"] for translation in sot._report_files.data(0)["translations"]] == [0, 1, 2]
 
 
 @pytest.mark.alone("verify mode is switched on within")
@@ -158,6 +170,49 @@ def test_a_function_that_is_no_longer_translated_is_a_finding():
     assert left["reason"]["id"] == "too-many-translations" and left["reason"]["remedy"]
     line = Path(report_models.__file__).read_text().splitlines()[left["line"] - 1]
     assert line.strip().startswith("def scaled") and left["recompiled"][0]["guard"].startswith("type(")
+
+
+def test_an_abandoned_attempt_says_why():
+    data = report_models.with_needed_size()
+    report_schema.check(data)
+    first, second = data["translations"]
+    assert [attempt["stood"] for attempt in first["attempts"]] == [True] and first["attempts"][0]["abandoned"] is None
+    assert [attempt["stood"] for attempt in second["attempts"]] == [False, True]
+    abandoned = second["attempts"][0]["abandoned"]
+    assert abandoned["text"] == "iteration over a tensor of unknown length"
+    assert abandoned["assumes"] == ["x.shape[0]"]
+    line = report_models.row_by_row.__code__.co_firstlineno + 3
+    assert [(at["line"], at["function"]) for at in abandoned["stack"]] == [(line, "row_by_row")]
+
+
+LATER = """
+import json, paddle, sot
+class Layer(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.parts = paddle.nn.LayerList([paddle.nn.Linear(4, 4) for _ in range(8)])
+    def forward(self, x):
+        for part in self.parts:
+            x = paddle.tanh(part(x))
+        return x.sum()
+layer = sot.symbolic_translate(Layer())
+for _ in range(3):
+    layer(paddle.ones([2, 4])).backward()
+data = sot._report_files.data(0)
+print(json.dumps([sot.stats().seconds, data]))
+"""
+
+
+@pytest.mark.alone("the number of runs decides when the graph is compiled")
+def test_a_graph_that_is_compiled_after_its_first_runs_is_part_of_the_times():
+    environment = {name: value for name, value in os.environ.items() if name != "MIN_GRAPH_SIZE"}
+    ran = subprocess.run([sys.executable, "-c", LATER], env=environment, stdout=subprocess.PIPE, check=True, timeout=300)
+    counted, data = json.loads(ran.stdout.splitlines()[-1])
+    report_schema.check(data)
+    (translation,) = data["translations"]
+    (later,) = translation["compiled_later"]
+    assert later["began"] > translation["began"] and later["seconds"] > 0
+    assert translation["seconds"]["compile"] + later["seconds"] == pytest.approx(counted["compile"])
 
 
 def test_other_files_are_refused(tmp_path):
@@ -205,3 +260,24 @@ def test_a_run_is_a_folder_with_an_index(end, tmp_path):
 def test_a_folder_without_reports_is_said(tmp_path, capsys):
     assert sot._report_files.main(tmp_path) == 1
     assert "SOT_REPORT" in capsys.readouterr().err
+    assert sot._report_files.main(tmp_path / "nowhere") == 1
+    assert "nowhere is not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"title": 1}'])
+def test_damaged_reports_are_left_out_of_the_index_and_named(text, tmp_path, capsys):
+    whole, damaged = tmp_path / "process-1", tmp_path / "process-2"
+    for folder in (whole, damaged):
+        folder.mkdir()
+        (folder / "report.json").write_text("{}", encoding="utf-8")
+    counts = dict.fromkeys(("translations", "graphs", "breaks", "fallbacks", "recompiles", "hits"), 1)
+    summary = {"title": "train.py", "created": "2026-01-01T00:00:00+00:00", "seconds": 0.5, **counts}
+    (whole / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    if text is not None:
+        (damaged / "summary.json").write_text(text, encoding="utf-8")
+    assert sot._report_files.main(tmp_path) == 1
+    said = capsys.readouterr()
+    assert str(damaged) in said.err and str(whole) not in said.err
+    assert said.out.strip() == str(tmp_path / "index.html")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '"folder": "process-1"' in page and '"folder": "process-2"' not in page

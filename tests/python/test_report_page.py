@@ -170,6 +170,21 @@ def test_a_function_that_is_no_longer_translated_has_a_card(chromium, tmp_path):
     picture(chromium, "settled-overview")
 
 
+def test_a_report_without_details_says_what_it_lacks(chromium, tmp_path):
+    sot.reset()
+    sot._sot.report_forget()
+    target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == "recompiling")
+    for arguments in calls:
+        sot.symbolic_translate(target)(*arguments)
+    sot.report(tmp_path / "report.html")
+    chromium.open(tmp_path / "report.html")
+    assert tiles(chromium)["recompiles"] == "2"
+    assert "2 calls needed another translation" in chromium.text() and "were not collected" in chromium.text()
+    chromium.go("recompiles")
+    assert "Which guards failed was not collected." in chromium.text() and chromium.number("main li") == 2
+    assert not chromium.errors
+
+
 def test_source_text_is_text(shown):
     chromium, _ = shown("breaking")
     chromium.go("source")
@@ -190,7 +205,7 @@ def test_boxes_open_by_click_and_by_key(shown):
     assert chromium.number(".node.step") == closed + 8
     assert chromium.run("document.activeElement.getAttribute('aria-expanded')") == "true"
     labels = chromium.run("[...document.querySelectorAll('.node')].map((node) => node.getAttribute('aria-label'))")
-    assert "0: Block, 4 statements" in labels and "feed: Linear" in labels
+    assert "0: Block self.blocks.0 4 statements" in labels and "feed: Linear" in labels
     chromium.click(".node.step")
     assert "report_models.py:" in chromium.text("[aria-live]") and "2×8 f32" in chromium.text("[aria-live]")
     picture(chromium, "whole-graph")
@@ -270,7 +285,7 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     assert tiles(chromium)["recompiles"] == "2"
     chromium.go("recompiles")
     card = chromium.text("section.card.recompile")
-    assert "scale changes: 3 guards failed" in card and "'none'\t'double'\t2" in card and "'half'\t'double'\t1" in card
+    assert "scale changes: 3 guards failed in Scaled.forward" in card and "'none'\t'double'\t2" in card and "'half'\t'double'\t1" in card
     picture(chromium, "recompiling-recompiles")
     chromium.click("section.card.recompile .links a", 1)
     assert "failed 2 times" in chromium.text("ul.failures")
@@ -288,15 +303,80 @@ def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     assert not chromium.errors
 
 
+def test_a_recompile_for_a_size_says_which_line_needs_the_size(chromium, tmp_path):
+    data = report_models.with_needed_size()
+    sot._report_files.write(tmp_path / "report.html", data)
+    chromium.open(tmp_path / "report.html")
+    card = chromium.text("section.card.recompile")
+    assert "Why its size is not left open:" in card and "iteration over a tensor of unknown length" in card
+    assert "x.shape[0]" in card and "Change that line so that it does not need the size" in card
+    picture(chromium, "size-overview")
+    chromium.click(".needed a")
+    assert chromium.text(".row.marked .text").strip() == "for row in x:"
+    chromium.go(f"t/{data['translations'][1]['id']}/guards")
+    assert "attempts thrown away" in chromium.text() and "iteration over a tensor of unknown length" in chromium.text()
+    chromium.go(f"t/{data['translations'][0]['id']}/trackers")
+    assert chromium.number(".node.failing") == 1 and "Red frame" in chromium.text()
+    assert not chromium.errors
+
+
+def test_all_times_of_translations_are_in_the_sum_and_in_the_timeline(chromium, tmp_path):
+    data = report_models.with_needed_size()
+    first, second = data["translations"]
+    for translation in (first, second):
+        translation["seconds"] = {"simulate": 1.0, "build": 2.0, "compile": 3.0}
+    second["attempts"][0]["seconds"] = 10.0
+    second["began"] = first["began"] + 20
+    first["compiled_later"] = [{"began": first["began"] + 30, "seconds": 4.5}]
+    sot._report_files.write(tmp_path / "report.html", data)
+    chromium.open(tmp_path / "report.html")
+    assert tiles(chromium)["translating"] == "26.5 s"
+    assert chromium.number(".timeline .bar .later") == 1 and chromium.number(".timeline .bar .thrown") == 1
+    assert "compile after the first runs 4.50 s" in chromium.run("document.querySelector('.timeline .bar').getAttribute('aria-label')")
+    assert "34.5 s" in chromium.text("table.timeline thead")
+    chromium.go("process")
+    assert "attempts thrown away\n10.0 s" in chromium.text()
+    assert not chromium.errors
+
+
+def test_lines_of_code_are_marked_by_the_keyboard(shown):
+    chromium, explanation = shown("breaking")
+    chromium.go(f"t/{explanation.data['translations'][0]['id']}/code")
+    chromium.run("document.querySelector('.listing').focus()")
+    chromium.press("ArrowDown")
+    first = chromium.run("document.querySelector('.listing .row.same').dataset.line")
+    chromium.press("ArrowDown")
+    assert chromium.run("document.querySelector('.listing .row.same').dataset.line") != first
+    chromium.click(".sides > div:last-child .row a")
+    assert chromium.run("location.hash").endswith("/graph")
+
+
+def test_a_narrow_window_shows_the_contents_at_once(shown):
+    chromium, explanation = shown("breaking")
+    chromium.ask("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+    try:
+        tabs = [f"t/{explanation.data['translations'][0]['id']}/{tab}" for tab in ("graph", "statements", "guards", "trackers", "code")]
+        for view in (*VIEWS, *tabs):
+            chromium.go(view)
+            assert chromium.run("document.documentElement.scrollWidth") == 400, view
+            assert chromium.run("document.querySelector('h2').getBoundingClientRect().top") < 400, view
+        picture(chromium, "breaking-narrow")
+    finally:
+        chromium.ask("Emulation.setDeviceMetricsOverride", width=1360, height=900, deviceScaleFactor=1, mobile=False)
+
+
 def test_layers_that_repeat_are_marked(shown):
     chromium, _ = shown("whole")
     chromium.go("timeline")
     assert chromium.text(".tag.repeated") == "Block × 3"
 
 
+VIEWS = ("overview", "timeline", "calls", "source", "breaks", "recompiles", "graphs", "process")
+
+
 def test_keyboard_and_screen_reader(shown):
-    chromium, _ = shown("breaking")
-    for view in ("overview", "timeline", "calls", "source", "breaks", "recompiles", "graphs", "process"):
+    chromium, explanation = shown("breaking")
+    for view in VIEWS:
         chromium.go(view)
         assert chromium.run("document.activeElement.tagName") == "H2", view
         assert chromium.number("h2") == 1
@@ -305,6 +385,13 @@ def test_keyboard_and_screen_reader(shown):
         assert chromium.run(unnamed) == 0, view
     assert chromium.run("document.documentElement.lang") == "en"
     assert chromium.number("nav[aria-label]") == 1
+    # All contents are in landmarks, no control is within another one, and links in a text are underlined.
+    assert chromium.run("[...document.querySelectorAll('.frame > *')].map((one) => one.tagName)") == ["HEADER", "MAIN"]
+    chromium.go(f"t/{explanation.data['translations'][0]['id']}/graph")
+    assert chromium.number(".node.open") > 0 and chromium.number("[role=button] [tabindex], a [tabindex], button [tabindex]") == 0
+    chromium.go("breaks")
+    underlined = "[...document.querySelectorAll('main .card a')].every((one) => getComputedStyle(one).textDecorationLine === 'underline')"
+    assert chromium.run(underlined)
 
 
 def test_dark_and_light(shown):
@@ -326,9 +413,14 @@ def test_the_index_leads_to_the_processes(chromium, tmp_path):
         sot._report_files._run_folder = before
     chromium.open(tmp_path / "index.html")
     assert chromium.number("tbody tr") == 1
+    chromium.ask("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+    assert chromium.run("document.documentElement.scrollWidth") == 400
+    chromium.ask("Emulation.setDeviceMetricsOverride", width=1360, height=900, deviceScaleFactor=1, mobile=False)
     chromium.click("tbody a")
     chromium.wait("document.querySelector('.tile')")
     assert tiles(chromium)["graph"] == "1"
+    chromium.click(".side .up a")
+    chromium.wait("document.querySelector('h1')?.innerText === 'Processes of a run'")
     assert not chromium.errors
 
 

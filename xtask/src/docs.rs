@@ -56,6 +56,7 @@ pub(crate) fn build(
     links.arg("docs/site/check_links.py").arg(&site);
     quietly("links", &mut links)?;
     println!("{}", site.join("index.html").display());
+    println!("The search works on a server: python3 -m http.server --directory {}", site.display());
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod package_tests;
 mod plugins;
 mod python;
 mod report;
+mod sources;
 mod structure;
 mod test;
 mod types;

@@ -1,6 +1,6 @@
 //! `cargo xtask wheels`: builds what is published, in `target/dist`: a stripped and audited wheel for each
 //! interpreter, and the source distribution, from which a wheel is built as a test. Each wheel is installed in an
-//! empty environment and tried there.
+//! empty environment and tried there. The command fails if the sources change while it runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::process::Command;
 use crate::command::{openly, quietly};
 use crate::options::Options;
 use crate::python::{self, Interpreter, Minor};
+use crate::sources::{self, Sources};
 use crate::venv::{self, Venv};
 use crate::{workspace, Failure};
 
@@ -26,10 +27,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let dist = workspace::target().join("dist");
     // Files of an earlier version must not be published by mistake.
     let _ = fs::remove_dir_all(&dist);
+    let before = Sources::of(workspace::root());
+    tell_uncommitted(before.as_ref());
     let mut failed = Vec::new();
     for python in &found.interpreters {
         println!("\n== CPython {} ==", python.version);
-        if let Err(failure) = wheel(python, &dist) {
+        let made = wheel(python, &dist);
+        require_same(before.as_ref(), &dist)?;
+        if let Err(failure) = made {
             eprintln!("{failure}");
             failed.push(python.minor);
         }
@@ -41,9 +46,27 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let sources = sources(newest, &dist)?;
     println!("\n== source distribution, CPython {} ==", newest.version);
     wheel_of_sources(newest, &sources)?;
+    require_same(before.as_ref(), &dist)?;
     audit(newest, &dist)?;
     println!("\nIn {}:\n{}", dist.display(), names(&dist)?.join("\n"));
     Ok(())
+}
+
+/// Says that the files are of no commit, if the checkout has changes.
+fn tell_uncommitted(sources: Option<&Sources>) {
+    let changed = sources.map(Sources::uncommitted).unwrap_or_default();
+    if !changed.is_empty() {
+        println!("Do not publish these files: the checkout has uncommitted changes ({}).", sources::shown(&changed));
+    }
+}
+
+/// Fails if the sources have changed since the command began, and deletes what was built: it may be of both states.
+fn require_same(before: Option<&Sources>, dist: &Path) -> Result<(), Failure> {
+    let unchanged = before.map_or(Ok(()), Sources::check_unchanged);
+    if unchanged.is_err() {
+        let _ = fs::remove_dir_all(dist);
+    }
+    unchanged
 }
 
 /// Builds a wheel from the source distribution, outside of the checkout, and tries it.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::error::Reason;
+use crate::error::{Location, Reason};
 
 /// The outcome of one translation: of one code object, under one set of guards.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,6 +28,8 @@ pub struct TranslationReport {
     pub seconds: PhaseSeconds,
     /// All attempts; the last one is final.
     pub attempts: Vec<AttemptReport>,
+    /// Compilations of its graphs after their first runs: a graph with gradients is compiled when it runs again.
+    pub compiled_later: Vec<LaterReport>,
     /// Instructions simulated.
     pub instructions: u64,
     /// Number of operations in its graphs.
@@ -44,6 +46,8 @@ pub struct TranslationReport {
     pub hits: Option<u64>,
     /// Time that calls take; `None` if there is no new code, or details are not switched on.
     pub times: Option<TimesReport>,
+    /// Number of earlier translations of the code, none of which fitted the call.
+    pub earlier: usize,
     /// For each earlier translation of the code, the guard that failed.
     pub recompiled: Vec<FailedGuard>,
     /// Its graphs.
@@ -99,12 +103,34 @@ impl PhaseSeconds {
 }
 
 /// One attempt: a simulation of the frame.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct AttemptReport {
     /// Seconds of all phases together.
     pub seconds: f64,
     /// True for the final attempt. Earlier attempts were abandoned, and the next one used the facts learnt from them.
     pub stood: bool,
+    /// Why the attempt was abandoned.
+    pub abandoned: Option<AbandonedReport>,
+}
+
+/// Why an attempt was abandoned.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AbandonedReport {
+    /// What the tracer met.
+    pub text: String,
+    /// The sizes of tensors that the attempt had left open, and that the next one assumes.
+    pub assumes: Vec<String>,
+    /// The user's source, innermost call first.
+    pub stack: Vec<StackEntry>,
+}
+
+/// A graph that was compiled after its first runs.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct LaterReport {
+    /// Seconds from the start of the first translation of the process to the start of the compilation.
+    pub began: f64,
+    /// Seconds that it took.
+    pub seconds: f64,
 }
 
 /// Why a graph ended early, or why the frame was left to CPython.
@@ -124,18 +150,12 @@ pub struct ReasonReport {
 
 impl From<&Reason> for ReasonReport {
     fn from(reason: &Reason) -> Self {
-        let entry = |at: &crate::error::Location| StackEntry {
-            file: at.file.clone(),
-            line: at.line,
-            function: at.function.clone(),
-            columns: at.columns,
-        };
         ReasonReport {
             id: reason.id.id(),
             kind: reason.id.kind().name(),
             text: reason.text.clone(),
             remedy: reason.hint(),
-            stack: reason.stack.iter().map(entry).collect(),
+            stack: reason.stack.iter().map(StackEntry::from).collect(),
         }
     }
 }
@@ -151,6 +171,12 @@ pub struct StackEntry {
     pub function: String,
     /// First and last column of the expression, if known.
     pub columns: Option<(u32, u32)>,
+}
+
+impl From<&Location> for StackEntry {
+    fn from(at: &Location) -> Self {
+        StackEntry { file: at.file.clone(), line: at.line, function: at.function.clone(), columns: at.columns }
+    }
 }
 
 /// A guard that failed, so that an earlier translation was not used.

@@ -9,13 +9,13 @@ mod source_record;
 mod store;
 
 pub use data::{
-    AttemptReport, CodeReport, FailedGuard, FunctionReport, GraphReport, GuardReport, PhaseSeconds, PlaceReport,
-    ReasonReport, ResumeReport, StackEntry, StatementReport, TimesReport, TrackerReport, TranslationReport,
-    ValueReport,
+    AbandonedReport, AttemptReport, CodeReport, FailedGuard, FunctionReport, GraphReport, GuardReport, LaterReport,
+    PhaseSeconds, PlaceReport, ReasonReport, ResumeReport, StackEntry, StatementReport, TimesReport, TrackerReport,
+    TranslationReport, ValueReport,
 };
 pub use lines::{LineReport, LineStatus};
 pub use source_record::SourceRecord;
 pub use store::{
-    add, attach, clear, collect_details, has_details, json, keep_counts, misses, next_id, now, number_kept, truncate,
-    CountsUses,
+    add, attach, clear, collect_details, compiled_later, has_details, json, keep_counts, misses, next_id, now,
+    number_kept, truncate, CountsUses,
 };

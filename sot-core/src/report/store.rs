@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::lines::{status_of_lines, LineReport};
-use super::{FailedGuard, TimesReport, TranslationReport};
+use super::{FailedGuard, LaterReport, TimesReport, TranslationReport};
 use crate::cpython::{self, CallTimes};
 
 /// Maximum number of translations kept while details are off. The first ones of the process are kept.
@@ -111,6 +111,15 @@ pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
             kept.entry = Some(entry);
             kept.translation.times =
                 guards.map(|taken| TimesReport { guards: taken.as_secs_f64(), ..Default::default() });
+        }
+    });
+}
+
+/// Notes that a graph of a translation was compiled after its first runs.
+pub fn compiled_later(id: u64, later: LaterReport) {
+    with(|store| {
+        if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
+            kept.translation.compiled_later.push(later);
         }
     });
 }

@@ -1,7 +1,7 @@
 //! The translation of one frame: attempts at simulating it until one succeeds, and the entry made from that.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -20,7 +20,7 @@ use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
 use crate::policy;
 use crate::progress;
-use crate::report::{now, AttemptReport, PhaseSeconds, TranslationReport};
+use crate::report::{next_id, now, AbandonedReport, AttemptReport, PhaseSeconds, StackEntry, TranslationReport};
 use crate::stats;
 use crate::trace;
 use crate::tracker::Tracker;
@@ -39,7 +39,8 @@ pub(super) fn translate_to_the_end(
     frame: &FreshFrame<'_, '_>,
     policy: ValuePolicy,
 ) -> PyResult<Translation> {
-    let _here = TranslatingHere::new();
+    let id = next_id();
+    let _here = TranslatingHere::of(id);
     let watched = progress::begin(&place_of(&frame.code()).function);
     let mut attempts = Vec::new();
     let (mut planned, mut learnt) = (None, Learnt::default());
@@ -51,13 +52,14 @@ pub(super) fn translate_to_the_end(
         learnt.keep_notes(py);
         cache.sizes.lock().close(std::mem::take(&mut learnt.closed));
         let attempt = attempt?;
-        let stood = matches!(attempt, Attempt::Done(_));
-        attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
+        let why = learnt.why_abandoned.take();
+        attempts.push(attempt.report(start.elapsed(), why));
         match attempt {
             Attempt::Done(mut translation) => {
                 if let Some(watched) = watched {
                     watched.end(py);
                 }
+                translation.collected.id = id;
                 translation.collected.attempts = attempts;
                 return Ok(*translation);
             }
@@ -71,6 +73,23 @@ pub(super) fn translate_to_the_end(
 enum Attempt {
     Done(Box<Translation>),
     Again(Option<Box<PlannedBreak>>),
+}
+
+impl Attempt {
+    /// Returns what a report says of the attempt. `why` is the reason for which it was abandoned, unless that is the
+    /// reason of a planned break.
+    fn report(&self, taken: Duration, why: Option<AbandonedReport>) -> AttemptReport {
+        let planned = |plan: &PlannedBreak| AbandonedReport {
+            text: plan.reason.text.clone(),
+            stack: plan.reason.stack.iter().map(StackEntry::from).collect(),
+            ..AbandonedReport::default()
+        };
+        let abandoned = match self {
+            Attempt::Done(_) => None,
+            Attempt::Again(plan) => why.or_else(|| plan.as_deref().map(planned)),
+        };
+        AttemptReport { seconds: taken.as_secs_f64(), stood: matches!(self, Attempt::Done(_)), abandoned }
+    }
 }
 
 /// The entry made for a frame, and the reason for which it does not cover the whole frame.
@@ -140,9 +159,13 @@ fn make_entry<'py>(
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
-    if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
-        cache.sizes.lock().open_only_if_often();
-        return Ok(Attempt::Again(None));
+    match &result {
+        Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) if cx.sizes.are_open_early() => {
+            cache.sizes.lock().open_only_if_often();
+            cx.note_sizes_abandoned(&format!("the graph breaks with open sizes: {}", reason.text), &reason.stack);
+            return Ok(Attempt::Again(None));
+        }
+        _ => {}
     }
     progress::phase(cx.py, "compile");
     let (simulated, building) = (start.at.elapsed(), cx.graph.building());

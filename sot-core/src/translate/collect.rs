@@ -49,7 +49,6 @@ pub(super) fn collect(
     });
     let line = resume_line(cx.py, unit);
     let mut collected = TranslationReport {
-        id: report::next_id(),
         function: code.qualname.clone(),
         file: code.filename.clone(),
         line: line.unwrap_or(code.first_line),
@@ -59,6 +58,7 @@ pub(super) fn collect(
         statements: graphs.iter().map(StatementIR::operations).sum(),
         graph_count: graphs.len(),
         guard_count: cx.guards.len(),
+        earlier: cx.history.translations,
         reason,
         ..TranslationReport::default()
     };

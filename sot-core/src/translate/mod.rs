@@ -43,7 +43,7 @@ pub use crate::cache::{
     leave_size_open, own_cells_of, prologue_of, untranslated, Request, RequestOptions,
 };
 pub use crate::resume::ResumeSource;
-pub use turn::compile_later;
+pub use turn::{compile_later, here};
 pub use verify::{call_uncounted, call_verified, count_call, set_verifier};
 pub use whole_program::translate_what_meets_tensors;
 

@@ -31,13 +31,21 @@ __version__: str
 def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
     """Translate a function, a bound method or a layer. The result is called like the original.
 
-    A layer is returned itself, with its `forward` translated. With `fullgraph`, a function that cannot become one
-    graph raises instead of running in parts. With `dynamic=True`, all sizes of tensor arguments are left open from the
-    first translation on; with `dynamic=False`, none ever is; with `None`, `SOT_ALLOW_DYNAMIC_SHAPE` decides. The other
-    options choose among Paddle's own compilers, and are ignored.
+    A layer is returned itself, with its `forward` translated. Without `fn_`, a decorator is returned.
+
+    Args:
+        fn_: a Python function, a bound method, a `functools.partial` of one, or a `paddle.nn.Layer`.
+        fullgraph: a function that cannot become one graph raises `sot.GraphBreakError` instead of running in parts.
+        dynamic: `True`: all sizes of tensor arguments are left open from the first translation on. `False`: none ever
+            is. `None`: `SOT_ALLOW_DYNAMIC_SHAPE` decides.
+        backend: a function that makes the callable of each graph, or the name of one that `sot.register.backend` has
+            registered. Names of Paddle's own compilers are accepted, and ignored.
+        training: accepted for programs that pass it to `paddle.jit.to_static`, and ignored.
+        build_strategy: the same.
 
     Raises:
         TypeError: `fn_` has no Python code: it is a class, a C function, or not callable.
+        ValueError: no backend has this name.
     """
 
 @overload

@@ -80,14 +80,26 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     """Parse the arguments. Exits if they are wrong."""
     ours, theirs = _split(arguments)
     known = parser()
-    asked = known.parse_args(ours)
+    asked, unknown = known.parse_known_args(ours)
+    # The error of a command is shown with the usage of this command.
+    wrong = _parser_of(known, asked.command).error
+    if unknown:
+        wrong("unrecognized arguments: {}".format(" ".join(unknown)))
     if asked.command is None and not asked.version:
-        known.error("a command is needed: run, minimise, report, doctor or plugins")
+        wrong("a command is needed: run, minimise, report, doctor or plugins")
     if asked.command == "run":
         if not asked.module and not theirs:
-            known.error("run: a script, or -m and a module, is needed")
+            wrong("a script, or -m and a module, is needed")
         asked.program, asked.arguments = (asked.module, theirs) if asked.module else (theirs[0], theirs[1:])
     return asked
+
+
+def _parser_of(known: argparse.ArgumentParser, command: Optional[str]) -> argparse.ArgumentParser:
+    for action in known._actions:
+        if isinstance(action, argparse._SubParsersAction) and command in action.choices:
+            found: argparse.ArgumentParser = action.choices[command]
+            return found
+    return known
 
 
 def _split(arguments: List[str]) -> "tuple[List[str], List[str]]":

@@ -37,10 +37,11 @@ def mark_dynamic(t: paddle.Tensor, dim: Union[int, Sequence[int]], *, min: Optio
             raise TypeError(f"sot.mark_dynamic(): {name} is an int or None, not {bound!r}")
     least, most = (0 if min is None else min), (_GREATEST if max is None else max)
     size = t.shape[axis]
+    if least > most:
+        raise ValueError(f"sot.mark_dynamic(): min={min} is greater than max={max}")
     if not least <= size <= most:
-        raise ValueError(
-            f"sot.mark_dynamic(): the size of dimension {dim} is {size}, which is not from min={min} to max={max}"
-        )
+        wrong = f"less than min={min}" if size < least else f"greater than max={max}"
+        raise ValueError(f"sot.mark_dynamic(): the size of dimension {dim} is {size}, which is {wrong}")
     if isinstance(t, _parameter_types()):
         raise ValueError("sot.mark_dynamic(): the sizes of a parameter are always assumed")
     _marks(t, _STATIC, [other for other in _marked(t, _STATIC) if other != axis])

@@ -224,6 +224,7 @@ impl LayerVariable {
         let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         if !reads.is_unchanged() {
             // Some layers set an attribute at their first call. Layers that the trace calls later may do so, too.
+            cx.note_abandoned(&format!("the first call of {name} sets attributes of the layer"));
             cx.graph.is_stale = true;
         }
         Ok(result)

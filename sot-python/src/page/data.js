@@ -19,7 +19,7 @@ const breaks = translations.filter(isBreak);
 const fallbacks = translations.filter(isFallback);
 // Frames that were left to CPython at once were not simulated, so they have no attempts.
 const simulated = translations.filter((translation) => translation.attempts.length > 0);
-const recompiled = simulated.filter((translation) => translation.recompiled.length > 0);
+const recompiled = simulated.filter((translation) => translation.earlier > 0);
 const graphs = translations.flatMap((translation) => translation.graphs.map((graph) => ({ translation, graph })));
 const fileIndex = new Map(DATA.files.map((file, index) => [file.name, index]));
 
@@ -27,6 +27,9 @@ const total = (counts) => Object.values(counts).reduce((sum, times) => sum + tim
 const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
 const seconds = (translation) => sum(Object.values(translation.seconds));
 const thrownAway = (translation) => sum(translation.attempts.filter((at) => !at.stood).map((at) => at.seconds));
+const compiledLater = (translation) => sum(translation.compiled_later.map((later) => later.seconds));
+// All seconds that a translation has taken.
+const spentOn = (translation) => seconds(translation) + thrownAway(translation) + compiledLater(translation);
 
 const title = (translation) =>
   translation.resume ? `${translation.function}, from line ${translation.resume.line}` : translation.function;
@@ -59,8 +62,8 @@ function failuresOf(translation) {
   return DATA.failures.filter((failure) => failure.translation === translation.id).sort((a, b) => b.times - a.times);
 }
 
-// Number of calls that tried this translation and failed its guards.
-const missesOf = (translation) => sum(failuresOf(translation).map((failure) => failure.times));
+// Number of calls for which a guard of this translation failed.
+const timesFailed = (translation) => sum(failuresOf(translation).map((failure) => failure.times));
 
 // Seconds of one call, including the functions that it calls, without the guards.
 const callTime = ({ times }) => (times && times.calls ? times.seconds / times.calls : null);
@@ -98,6 +101,11 @@ function allBehind(translation) {
 
 const resumedBy = (translation) =>
   translation.code ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id)) : [];
+
+// The innermost call of a stack in the program's own files, else the innermost one.
+function ownEntry(stack) {
+  return stack.find((at) => DATA.files[fileIndex.get(at.file)]?.library === false) || stack[0];
+}
 
 // The source line of a statement: the innermost line in the program's own files, else the innermost line.
 function ownPlace(translation, index) {

@@ -77,7 +77,7 @@ function breakCard(place) {
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
-      resumed.slice(0, 4).map((next) => h("li", null, link(page(next, "graph"), `behind it, from line ${next.line}`))),
+      resumed.slice(0, 4).map((next) => h("li", null, link(page(next, "graph"), `behind it, from line ${next.line}`), soft(` #${next.id}`))),
       first.code && h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),
       first.code && h("li", null, link(page(first, "code"), "old and new code")),
       all.length > 1 && h("li", null, "translations: ", all.slice(0, 12).map((at) => [link(page(at), `#${at.id}`), " "]))));
@@ -133,9 +133,10 @@ function recompilesPage() {
   return [h("h2", null, "Recompiles"),
     h("p", null, "A function is translated again when a call does not fit what earlier translations assume. ",
       "Each guard below did not hold for some call."),
-    values.length ? values.map(recompileCard) : h("p", null, "There are none."),
+    note(),
+    values.length ? values.map(recompileCard) : h("p", null, recompiled.length ? "Which guards failed was not collected." : "There are none."),
     recompiled.length > 0 && [h("h3", null, "Translations that were not the first"), h("ul", null, recompiled.map((translation) =>
-      h("li", null, translationLink(translation), ": ", translation.recompiled.map((failed) =>
+      h("li", null, translationLink(translation), translation.recompiled.length > 0 && ": ", translation.recompiled.map((failed) =>
         [code(shortened(failed.guard)), change(failed), " "]))))]];
 }
 
@@ -158,17 +159,39 @@ function marked(text, other) {
 
 function recompileCard(value) {
   const owner = value.owners[0];
-  const guards = new Set(value.failures.map((failure) => failure.guard));
+  const guards = new Set(value.failures.map(({ translation, guard }) => `${translation} ${guard}`));
+  const ledTo = recompiled.filter((translation) => translation.recompiled.some((failed) => guards.has(`${failed.translation} ${failed.guard}`)));
   const [first] = value.failures;
+  const needed = sizesNeeded(value);
   return h("section", { class: "card recompile", "data-value": value.subject },
-    h("h3", null, h("span", { class: "tag" }, "recompile"), " ", code(shortened(value.subject)), ` changes: ${count(value.times, "guard")} failed`),
+    h("h3", null, h("span", { class: "tag" }, "recompile"), " ", code(shortened(value.subject)), ` changes: ${count(value.times, "guard")} failed`,
+      owner && soft(` in ${title(owner)}`)),
     changesTable(value.failures),
-    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", remedyFor(first)),
+    needed.length > 0 && h("div", { class: "needed" }, h("b", null, "Why its size is not left open:"),
+      h("ul", null, needed.map((abandoned) => h("li", null, whyAbandoned(abandoned))))),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), " ", needed.length > 0 ? remedyForSizes(needed) : remedyFor(first)),
     h("ul", { class: "links", "aria-label": "More on this" },
       owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),
       [...new Set(value.owners)].map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
-      recompiled.filter((translation) => translation.recompiled.some((failed) => guards.has(failed.guard))).slice(0, 8)
-        .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
+      ledTo.slice(0, 8).map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
+}
+
+function remedyForSizes(needed) {
+  const breaks = needed.every(({ text }) => text.startsWith("the graph breaks with open sizes"));
+  return breaks ? "Remove the break, pad to few sizes, or ask for the size to be left open: sot.mark_dynamic(t, dim)."
+    : "Change that line so that it does not need the size, or pad to few sizes: each is a translation of its own.";
+}
+
+// The attempts that were abandoned because the program needs a size of the value, one for each line.
+function sizesNeeded({ subject, failures, owners }) {
+  if (!failures.some(({ guard }) => guard.startsWith("is_tensor_like"))) return [];
+  const name = `${shortened(subject)}.shape[`;
+  const codes = new Set(owners.map((translation) => translation.code?.id));
+  const found = new Map();
+  for (const { abandoned } of translations.filter((at) => codes.has(at.code?.id)).flatMap((at) => at.attempts)) {
+    if (abandoned?.assumes.some((size) => shortened(size).startsWith(name))) found.set(JSON.stringify(abandoned), abandoned);
+  }
+  return [...found.values()];
 }
 
 // Lists the expected and the actual value for each failed guard on a value.

@@ -1,7 +1,17 @@
 // The overview: counts, advice on what to change, and the timeline of translations.
 
 function overview() {
-  return [h("h2", null, "Overview"), note(), tiles(), words(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline()];
+  return [h("h2", null, "Overview"), note(), tiles(), words(), advice(), uncoveredCard(), h("h3", null, "Timeline of translations"), timeline(longest(MOST_ROWS)),
+    translations.length > MOST_ROWS && h("p", null, `These took longest. All ${translations.length.toLocaleString("en")}: `, link("timeline", "timeline"), ".")];
+}
+
+// Number of rows that the overview has of the timeline.
+const MOST_ROWS = 50;
+
+// The translations that took longest, in the order of the program.
+function longest(number) {
+  const kept = new Set([...translations].sort((a, b) => spentOn(b) - spentOn(a)).slice(0, number));
+  return translations.filter((translation) => kept.has(translation));
 }
 
 function note() {
@@ -22,7 +32,6 @@ function tiles() {
   const costs = brokenPlaces().some((place) => isBreak(place.translations[0]) && !isCheap(place));
   const all = sum(translations.map((translation) => translation.graph_count));
   const statements = sum(translations.map((translation) => translation.statements));
-  const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
   return h("div", { class: "tiles" },
     tile(simulated.length, "translation", "timeline"),
     tile(all, "graph", "graphs"),
@@ -32,7 +41,7 @@ function tiles() {
     tile(recompiled.length, "recompile", "recompiles", true),
     tile(counts.hits, "hit", "calls"),
     tile(counts.misses, "miss", "calls"),
-    h("div", { class: "tile" }, h("b", null, time(spent)), h("span", null, "translating")));
+    h("div", { class: "tile" }, h("b", null, time(sum(translations.map(spentOn)))), h("span", null, "translating")));
 }
 
 // Shows the most costly findings first: breaks between graphs, and values that cause recompiles. One card at the end
@@ -45,9 +54,12 @@ function advice() {
   const cheap = cheapCard(places.filter(isCheap));
   if (!found.length) {
     const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
-    const fine = cheap ? "Nothing to change: the breaks cost almost nothing, and no call needed a second translation."
-      : "Nothing to change: no graph break, no fallback, and no call needed a second translation.";
-    return [h("p", { class: "card note" }, whole ? fine : "No graph was made."), cheap];
+    const again = recompiled.length ? `${count(recompiled.length, "call")} needed another translation (which guards failed was not collected).`
+      : "no call needed a second translation.";
+    const fine = `Nothing to change: ${cheap ? "the breaks cost almost nothing" : "no graph break, no fallback"}, and ${again}`;
+    const none = translations.length ? "No graph was made: there is no tensor work in the code that was looked at."
+      : "No graph was made: no translated function was called. sot.symbolic_translate(fn) and python -m sot run translate functions.";
+    return [h("p", { class: "card note" }, whole ? fine : none), cheap];
   }
   const shown = found.slice(0, 5);
   const more = found.length > shown.length && h("p", null, `${found.length - shown.length} more: `, link("breaks", "breaks and fallbacks"), ", ",
@@ -73,15 +85,16 @@ function words() {
 }
 
 function timelinePage() {
-  return [h("h2", null, "Timeline of translations"), timeline()];
+  return [h("h2", null, "Timeline of translations"), timeline(translations)];
 }
 
-function timeline() {
+function timeline(shown) {
   if (!translations.length) return h("p", { class: "soft" }, "Nothing was translated.");
   const first = Math.min(...translations.map((translation) => translation.began - thrownAway(translation)));
-  const last = Math.max(...translations.map((translation) => translation.began + seconds(translation)));
+  const last = Math.max(...translations.flatMap((translation) => [translation.began + seconds(translation),
+    ...translation.compiled_later.map((later) => later.began + later.seconds)]));
   const keys = [["simulate", "simulate bytecode"], ["build", "build statements"], ["compile", "compile graph, code, guards"],
-    ["thrown", "attempts thrown away"]];
+    ["later", "compile a graph that has run"], ["thrown", "attempts thrown away"]];
   const head = [["function"], ["when (of " + time(last - first) + ")"], ["time", 1], ["statements", 1], ["graphs", 1],
      ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
   return [
@@ -90,7 +103,7 @@ function timeline() {
       h("table", { class: "timeline" },
         h("caption", { class: "hidden" }, "Translations in order, with their phases"),
         h("thead", null, h("tr", null, head.map(([name, number]) => h("th", { scope: "col", class: number && "number" }, name)))),
-        h("tbody", null, translations.map((translation) => timelineRow(translation, first, last - first))))),
+        h("tbody", null, shown.map((translation) => timelineRow(translation, first, last - first))))),
   ];
 }
 
@@ -99,7 +112,7 @@ function timelineRow(translation, first, length) {
   return h("tr", null,
     h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
     h("td", null, phasesBar(translation, first, length), h("span", { class: "repeats" }, repeatedTags(translation))),
-    h("td", { class: "number" }, time(seconds(translation) + thrownAway(translation))),
+    h("td", { class: "number" }, time(spentOn(translation))),
     number(translation.statements), number(translation.graph_count), number(translation.guard_count),
     number(translation.attempts.length), number(translation.hits), h("td", null, outcome(translation)));
 }
@@ -114,19 +127,19 @@ function repeatedTags(translation) {
 // The cache entries with their calls; the entries that take most time come first.
 function callsPage() {
   const run = translations.filter((translation) => translation.hits !== null).sort((a, b) => timeOfAll(b) - timeOfAll(a) || b.hits - a.hits);
-  const head = [["cache entry"], ["hits", 1], ["misses", 1], ["guards", 1], ["a call", 1], ["all calls", 1], ["graph"], ["outcome"]];
+  const head = [["cache entry"], ["hits", 1], ["did not fit", 1], ["guards", 1], ["a call", 1], ["all calls", 1], ["graph"], ["outcome"]];
   const cell = (value) => h("td", { class: "number" }, value);
   const known = (value, text) => cell(value === null ? "–" : text(value));
   return [h("h2", null, "Calls"),
-    h("p", null, "A call runs the first translation whose guards hold: a hit. Of those before it a guard does not hold: a miss. ",
-      "The time of a call is that of the frame, with all that it calls (also graphs, and what goes on behind a break), without its guards."),
+    h("p", null, "A call runs the first translation whose guards hold: a hit. The translations before it did not fit the call: a guard failed. ",
+      "The time of a call includes everything that it calls, also graphs and the code behind a break, but not its guards."),
     run.length === 0 ? h("p", null, "Nothing ran translated.") : h("div", { class: "scroll" }, h("table", { class: "calls" },
-      h("caption", { class: "hidden" }, "Cache entries with their hits, misses and times, those that take most first"),
+      h("caption", { class: "hidden" }, "Cache entries with their hits, failures and times, those that take most first"),
       h("thead", null, h("tr", null, head.map(([name, number]) => h("th", { scope: "col", class: number && "number" }, name)))),
       h("tbody", null, run.map((translation) => h("tr", null,
         h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
         cell(translation.hits.toLocaleString("en")),
-        cell(missesOf(translation) ? link(page(translation, "guards"), missesOf(translation).toLocaleString("en")) : 0),
+        cell(timesFailed(translation) ? link(page(translation, "guards"), timesFailed(translation).toLocaleString("en")) : 0),
         known(translation.times && translation.times.guards, microseconds), known(callTime(translation), microseconds),
         known(translation.times && timeOfAll(translation), time),
         h("td", null, translation.graph_count > 0 && link(page(translation, "graph"), count(translation.statements, "statement"))),
@@ -159,6 +172,11 @@ function phasesBar(translation, first, length) {
     at += taken;
     return taken > 0 && bar;
   });
+  for (const later of translation.compiled_later) {
+    bars.push(h("i", { class: "later", style: `left:${percent(later.began - first)};width:${percent(later.seconds)}`,
+      title: `compile after the first runs: ${time(later.seconds)}` }));
+    parts.push(["compile after the first runs", later.seconds]);
+  }
   const text = parts.filter(([, taken]) => taken > 0).map(([name, taken]) => `${name} ${time(taken)}`).join(", ");
   return h("div", { class: "bar", role: "img", "aria-label": text }, bars);
 }
@@ -169,7 +187,7 @@ function outcome(translation) {
   else if (isFallback(translation)) tags.push(h("span", { class: "tag fallback" }, "fallback"));
   else if (translation.outcome === "fallback") tags.push(h("span", { class: "tag native" }, "nothing to compile"));
   else tags.push(h("span", { class: "tag program" }, "whole"));
-  if (translation.recompiled.length) tags.push(" ", h("span", { class: "tag" }, "recompile"));
+  if (translation.earlier > 0) tags.push(" ", h("span", { class: "tag" }, "recompile"));
   return tags;
 }
 
@@ -177,7 +195,7 @@ function processPage() {
   const { counts, process, versions } = DATA;
   const table = (caption, rows) => Object.keys(rows).length > 0 && [
     h("h3", null, caption),
-    h("table", null, h("tbody", null, Object.entries(rows).sort((a, b) => b[1] - a[1])
+    h("table", { class: "long" }, h("tbody", null, Object.entries(rows).sort((a, b) => b[1] - a[1])
       .map(([name, times]) => h("tr", null, h("td", { class: "number" }, times), h("td", null, name)))))];
   return [
     h("h2", null, "Process"),
@@ -185,8 +203,10 @@ function processPage() {
       ["running for", time(process.seconds)], ["written", DATA.created]]),
     h("h3", null, "Versions"), facts(Object.entries(versions)),
     h("h3", null, "Counts"),
-    facts(["translations", "graphs", "replayed", "hits", "misses", "graph_errors"].map((name) => [name, counts[name]])),
-    h("h3", null, "Seconds"), facts(Object.entries(counts.seconds).map(([phase, taken]) => [phase, time(taken)])),
+    facts([["translations", counts.translations], ["graphs", counts.graphs], ["of these replayed", counts.replayed], ["hits", counts.hits],
+      ["misses", counts.misses], ["graphs that raised", counts.graph_errors]]),
+    h("h3", null, "Time of translations"), facts([...Object.entries(counts.seconds).map(([phase, taken]) => [phase, time(taken)]),
+      ["attempts thrown away", time(sum(translations.map(thrownAway)))]]),
     table("Breaks", counts.breaks), table("Fallbacks", counts.fallbacks),
     DATA.dropped > 0 && h("p", null, `${count(DATA.dropped, "later translation")} are counted, and not listed.`),
   ];

@@ -49,7 +49,7 @@ class Picture {
       h("div", { class: "tools" }, small && button("Open all boxes", () => this.setAll(true)), button("Close all boxes", () => this.setAll(false)),
         soft(`${count(this.graph.statements.length, "statement")}, ${count(this.graph.inputs.length, "input")}, ${count(this.graph.outputs.length, "output")}`),
         this.graph.replayed && h("span", { class: "tag replayed" }, `called one by one: ${this.graph.replayed}`)),
-      h("div", { class: "beside" }, this.holder, this.detail));
+      h("div", { class: "beside" }, inTheMiddle(this.holder), this.detail));
   }
 
   draw(focus) {
@@ -135,16 +135,23 @@ class Picture {
     const sub = this.subtitle(node);
     const isOpen = this.isOpen(node);
     const kinds = { group: isOpen ? "group open" : "group", step: this.graph.replayed ? "step one" : "step", value: "value" };
-    const label = node.kind === "group" ? `${this.groupTitle(node).slice(2)}, ${sub}` : `${node.name}${sub ? `, ${sub}` : ""}`;
+    // The label has the texts that are shown, for users who name a box to open it.
+    const [sign, name] = node.kind === "group" ? [this.groupTitle(node).slice(0, 2), this.groupTitle(node).slice(2)] : ["", node.name];
+    const label = [name, isOpen ? node.full : "", sub].filter(Boolean).join(" ");
+    const title = [sign && svg("tspan", { "aria-hidden": "true" }, sign), name];
     const texts = isOpen
-      ? [svg("text", { x: 12, y: 21 }, this.groupTitle(node)), svg("text", { class: "small", x: node.width - 10, y: 21, "text-anchor": "end" }, node.full || "")]
-      : [svg("text", { x: node.width / 2, y: sub ? 17 : 25, "text-anchor": "middle" }, node.kind === "group" ? this.groupTitle(node) : node.name),
+      ? [svg("text", { x: 12, y: 21 }, title), " ", svg("text", { class: "small", x: node.width - 10, y: 21, "text-anchor": "end" }, node.full || "")]
+      : [svg("text", { x: node.width / 2, y: sub ? 17 : 25, "text-anchor": "middle" }, title), " ",
         sub && svg("text", { class: "small", x: node.width / 2, y: 32, "text-anchor": "middle" }, sub)];
-    return svg("g", { class: `node ${kinds[node.kind]}`, transform: `translate(${node.x} ${node.y})`, "data-key": node.key,
-      role: "button", "aria-label": label, "aria-expanded": node.kind === "group" ? String(isOpen) : null,
-      ...pressable((event) => { event.stopPropagation(); this.press(node); }) },
-    svg("rect", { width: node.width, height: node.height, rx: node.kind === "value" ? 19 : 7 }), texts,
-    isOpen && svg("g", { transform: `translate(${PAD} ${HEAD})` }, node.drawn.parts));
+    const place = { class: `node ${kinds[node.kind]}`, transform: `translate(${node.x} ${node.y})` };
+    const outline = svg("rect", { width: node.width, height: node.height, rx: node.kind === "value" ? 19 : 7 });
+    const button = { "data-key": node.key, role: "button", "aria-label": label, "aria-expanded": node.kind === "group" ? String(isOpen) : null,
+      ...pressable((event) => { event.stopPropagation(); this.press(node); }) };
+    if (!isOpen) return svg("g", { ...place, ...button }, outline, texts);
+    // The head of an open box closes it; the boxes in it are buttons of their own.
+    return svg("g", { ...place, role: "group", "aria-label": label }, outline,
+      svg("g", { class: "head", ...button }, svg("rect", { width: node.width, height: HEAD, rx: 7 }), texts),
+      svg("g", { transform: `translate(${PAD} ${HEAD})` }, node.drawn.parts));
   }
 
   press(node) {

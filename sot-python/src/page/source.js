@@ -16,7 +16,7 @@ function sourcePage(parts) {
   const choose = (event) => { location.hash = `source/${event.target.value}`; };
   const options = DATA.files.map((one, at) => h("option", { value: at, selected: at === index },
     `${one.library ? "library: " : ""}${baseName(one.name)} (${count(one.lines.length, "line")} met)`));
-  return [h("h2", null, "Source"),
+  return [h("h2", null, "Source"), note(),
     h("div", { class: "tools" }, h("label", null, "File ", h("select", { onchange: choose }, options)), soft(file.name)),
     legend(), sourceCode(file, Number(parts[1] || 0))];
 }
@@ -24,7 +24,7 @@ function sourcePage(parts) {
 function legend() {
   return h("p", null, Object.entries(STATES).map(([name, [word, meaning]]) =>
     h("span", { class: "key" }, h("span", { class: `tag ${name}` }, word), soft(meaning))),
-    h("span", { class: "key" }, soft("no colour: the tracer has not come there")));
+    h("span", { class: "key" }, soft(DATA.details ? "no colour: the tracer has not come there" : "no colour: not known, as only breaks and fallbacks were collected")));
 }
 
 function sourceCode(file, marked) {
@@ -36,14 +36,16 @@ function sourceCode(file, marked) {
     part.lines.forEach((text, at) => rows.push(sourceRow(file, part.line + at, text, known.get(part.line + at), marked)));
     last = part;
   }
-  return h("div", { class: "code mono", role: "list", "aria-label": `Source of ${file.name}` }, rows);
+  const head = h("div", { class: "row head", "aria-hidden": "true" }, ["line", "state", "operations", "source"].map((name) => h("span", null, name)));
+  return h("div", { class: "code mono", role: "region", "aria-label": `Source of ${file.name}`, tabindex: 0 }, head, rows);
 }
 
 function sourceRow(file, number, text, line, marked) {
   const cells = [h("span", null, number), h("span", { class: "state" }, line ? STATES[line.status][0] : ""),
-    h("span", { class: "how", title: "statements of all graphs" }, line && line.statements ? `${line.statements} op${line.statements === 1 ? "" : "s"}` : ""),
+    h("span", { class: "how", title: line && line.statements ? "operations of this line, in all graphs together" : null },
+      line && line.statements ? line.statements.toLocaleString("en") : ""),
     h("span", { class: "text" }, text)];
-  if (!line) return h("div", { class: "row", role: "listitem" }, cells);
+  if (!line) return h("div", { class: "row" }, cells);
   const row = h("div", { class: `row known ${line.status}${number === marked ? " marked" : ""}`, id: `L${number}`, role: "button",
     "aria-expanded": "false", title: STATES[line.status][1], ...pressable(() => toggleLine(row, file, line)) }, cells);
   if (number === marked) {

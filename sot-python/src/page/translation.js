@@ -24,22 +24,40 @@ function translationPage(parts) {
 function summary(translation) {
   const next = resumesOf(translation);
   const before = resumedBy(translation);
-  const phases = Object.entries(translation.seconds).map(([name, taken]) => `${name} ${time(taken)}`).join(", ");
+  const later = compiledLater(translation);
+  const phases = [...Object.entries(translation.seconds), ...(later ? [["compile after the first runs", later]] : []),
+    ...(thrownAway(translation) ? [["attempts thrown away", thrownAway(translation)]] : [])]
+    .map(([name, taken]) => `${name} ${time(taken)}`).join(", ");
   return facts([
     ["function", lineLink(translation.file, translation.line)],
     ["outcome", outcome(translation)],
     ["hits", translation.hits === null ? "" : translation.hits.toLocaleString("en")],
-    ["misses", missesOf(translation) ? missesOf(translation).toLocaleString("en") : ""],
+    ["did not fit", timesFailed(translation) ? count(timesFailed(translation), "call") : ""],
     ["a call takes", callTime(translation) === null ? "" : `${microseconds(callTime(translation))} with what it calls, on average of `
       + `${count(translation.times.calls, "call")}; its guards ${microseconds(translation.times.guards)}`],
     ["repeated layers", repeatedLayers(translation).length ? repeatedTags(translation) : ""],
-    ["translating took", `${time(seconds(translation))} (${phases})${translation.attempts.length > 1 ? `; ${count(translation.attempts.length - 1, "attempt")} before it thrown away, ${time(thrownAway(translation))}` : ""}`],
+    ["translating took", `${time(spentOn(translation))} (${phases})`],
+    ["attempts thrown away", abandonedAttempts(translation)],
     ["guards", `${translation.guard_count.toLocaleString("en")}, compiled to ${count(translation.guard_steps, "step")}`],
     ["translated again because", translation.recompiled.length ? translation.recompiled.map((failed) => h("div", null, link(`t/${failed.translation}/guards`, `#${failed.translation}`), ": ", code(shortened(failed.guard)), change(failed))) : ""],
     ["registrations", translation.registrations.length ? translation.registrations.map((one) => h("div", null, one)) : ""],
     ["goes on behind", before.length ? before.map((one) => [translationLink(one), " "]) : ""],
     ["goes on in", next.length ? next.map((one) => [translationLink(one), " "]) : ""],
   ]);
+}
+
+// The attempts that were thrown away, with the reason and the line of each.
+function abandonedAttempts(translation) {
+  const abandoned = translation.attempts.filter((attempt) => !attempt.stood);
+  return abandoned.length ? abandoned.map((attempt) => h("div", null, time(attempt.seconds),
+    attempt.abandoned && [": ", whyAbandoned(attempt.abandoned)])) : "";
+}
+
+function whyAbandoned({ text, assumes, stack }) {
+  const at = ownEntry(stack);
+  const sizes = assumes.slice(0, 4).map((size, index) => [index ? ", " : "", code(shortened(size))]);
+  return [at && [lineLink(at.file, at.line), ": "], text,
+    sizes.length > 0 && [". So it is assumed: ", sizes, assumes.length > sizes.length && ` and ${assumes.length - sizes.length} more`]];
 }
 
 function graphTab(translation) {
@@ -53,6 +71,7 @@ function statementsTab(translation, marked) {
     const values = new Map(graph.values.map((value) => [value.name, value]));
     const list = h("div", { class: "statements mono", role: "list", "aria-label": "Statements", tabindex: 0 });
     const rows = graph.statements.map((statement, index) => ({ statement, index, place: ownPlace(translation, statement.place) }));
+    const heading = h("div", { class: "heading", "aria-hidden": "true" }, ["number", "line", "result", "statement"].map((name) => h("span", null, name)));
     const isMarked = ({ index, place }) => marked === `n${index}` || (place && marked === String(place.line));
     const show = (filter) => {
       const found = rows.filter((row) => !filter || row.statement.text.includes(filter));
@@ -62,7 +81,7 @@ function statementsTab(translation, marked) {
           h("div", { class: marked && isMarked({ index, place }) ? "row marked" : "row", role: "listitem" }, h("span", null, index), h("span", null, place && lineLink(place.file, place.line)),
             soft(shapesText(statement.outputs.map((name) => shapeText(values.get(name))))), h("span", null, statement.text)))));
       }
-      list.replaceChildren(...blocks);
+      list.replaceChildren(heading, ...blocks);
     };
     list.style.setProperty("--longest", `${Math.min(160, rows.reduce((most, row) => Math.max(most, row.statement.text.length), 0))}ch`);
     show("");
@@ -177,8 +196,11 @@ function trackersTab(translation) {
   };
   const failed = new Set(failuresOf(translation).map((failure) => failure.guard));
   const about = trackers.map(() => 0);
+  const failing = new Set();
   translation.guards.forEach((guard) => {
-    if (guard.tracker !== null) about[guard.tracker] += failed.has(guard.text) ? 1e6 : 1;
+    if (guard.tracker === null) return;
+    about[guard.tracker] += failed.has(guard.text) ? 1e6 : 1;
+    if (failed.has(guard.text)) failing.add(trackers[guard.tracker]);
   });
   const weight = (index) => (trackers[index].symbol ? 1e7 : 0) + about[index];
   const byWeight = trackers.map((_, index) => index).sort((a, b) => weight(b) - weight(a) || a - b);
@@ -192,13 +214,14 @@ function trackersTab(translation) {
   const { width, height, ways } = layered(nodes, edges);
   return [
     h("p", { class: "soft" }, all ? "All values that guards look at or the graph takes, and what each is found in."
-      : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`),
-    inTheMiddle(h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
+      : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`,
+      trackers.some((tracker) => tracker.symbol) && " Green: an input of the graph.", failing.size > 0 && " Red frame: a guard on it failed."),
+    inTheMiddle(h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": `Trackers: ${nodes.map(({ tracker }) => tracker.text).join(", ")}` },
       svg("svg", { width: width + 2 * PAD, height: height + 2 * PAD }, svg("g", { transform: `translate(${PAD} ${PAD})` },
         ways.map(([from, ...rest]) => svg("path", { class: "edge",
           d: `M${from.x} ${from.y + from.height}${rest.map((to) => `L${to.x} ${to.y}`).join("")}` })),
-        nodes.map(({ tracker, x, y, width: wide, height: high }) => svg("g", { class: tracker.symbol ? "node step" : "node", transform: `translate(${x} ${y})` },
-          svg("title", null, tracker.text), svg("rect", { width: wide, height: high, rx: 6 }),
+        nodes.map(({ tracker, x, y, width: wide, height: high }) => svg("g", { class: `node${tracker.symbol ? " step" : ""}${failing.has(tracker) ? " failing" : ""}`, transform: `translate(${x} ${y})` },
+          svg("title", null, tracker.text, failing.has(tracker) && ": a guard on it failed"), svg("rect", { width: wide, height: high, rx: 6 }),
           svg("text", { x: wide / 2, y: 18, "text-anchor": "middle" }, tracker.step),
           tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol)))))))];
 }
@@ -212,27 +235,43 @@ function inTheMiddle(picture) {
 // The callables at the end of new code that call the resume functions behind a break.
 const GOES_ON = /__(resume|continue|resumed|suspended)__/;
 
-function markLine(event) {
-  const { line } = event.currentTarget.dataset;
+// The load of a graph's callable in new code.
+const RUNS_GRAPH = /LOAD_CONST .*\(graph\)$/;
+
+function markLine(line) {
   document.querySelectorAll(".listing .row").forEach((row) => row.classList.toggle("same", row.dataset.line === line));
+}
+
+// Marks the next or the previous source line of a listing that has the focus.
+function moveLine(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || event.target !== event.currentTarget) return;
+  event.preventDefault();
+  const rows = [...event.currentTarget.children];
+  const lines = [...new Set(rows.map((row) => row.dataset.line))];
+  const marked = lines.indexOf(rows.find((row) => row.classList.contains("same"))?.dataset.line);
+  const line = lines[Math.max(0, Math.min(lines.length - 1, marked + step))];
+  markLine(line);
+  rows.find((row) => row.dataset.line === line).scrollIntoView({ block: "nearest" });
 }
 
 function codeTab(translation) {
   const next = resumesOf(translation);
   const side = (heading, listing) => {
     let line = "";
-    return h("div", null, h("h3", null, heading), h("div", { class: "code mono listing", tabindex: 0, "aria-label": heading },
+    return h("div", null, h("h3", null, heading), h("div", { class: "code mono listing", tabindex: 0, role: "region", "aria-label": heading, onkeydown: moveLine },
       listing.trimEnd().split("\n").map((text) => {
         line = (/^ *(\d+) {4}/.exec(text.slice(0, 9)) || [null, line])[1];
-        return h("div", { class: GOES_ON.test(text) ? "row goes" : "row", "data-line": line, onclick: markLine }, text,
-          GOES_ON.test(text) && next.map((one) => [" ", link(page(one, "code"), `→ #${one.id}`)]));
+        return h("div", { class: GOES_ON.test(text) ? "row goes" : "row", "data-line": line, onclick: (event) => markLine(event.currentTarget.dataset.line) }, text,
+          GOES_ON.test(text) && next.map((one) => [" ", link(page(one, "code"), `→ #${one.id}`)]),
+          translation.graph_count > 0 && RUNS_GRAPH.test(text) && [" ", link(page(translation, "graph"), "→ graph")]);
       })));
   };
   const { old, new: fresh } = translation.code;
   return [
     next.length > 0 && h("p", null, "The new code ends in resume functions: ", next.map((one) => [translationLink(one, "code"), " "])),
     resumedBy(translation).length > 0 && h("p", null, "This code goes on behind: ", resumedBy(translation).map((one) => [translationLink(one, "code"), " "])),
-    h("p", { class: "soft" }, "Choose an instruction to see all of its source line, on both sides."),
+    h("p", { class: "soft" }, "Choose an instruction, or press an arrow key in a listing, to mark all instructions of a source line on both sides."),
     h("div", { class: "sides" }, side("Old bytecode", old),
       fresh ? side("New bytecode", fresh) : h("div", null, h("h3", null, "New bytecode"), h("p", null, "There is none: CPython runs the old code.")))];
 }

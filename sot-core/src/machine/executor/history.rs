@@ -11,8 +11,9 @@ use super::rounds::Rounds;
 use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
-use crate::error::PlannedBreak;
+use crate::error::{Location, PlannedBreak};
 use crate::open_sizes::{ClosedValue, Sizes};
+use crate::report::{AbandonedReport, StackEntry};
 use crate::tracker::{Tracker, TrackerId, Trackers};
 use crate::value_path::ValuePath;
 
@@ -76,6 +77,8 @@ pub struct Learnt {
     pub(crate) refusals: Refusals,
     /// Open values that turned out to matter.
     pub(crate) closed: Vec<ClosedValue>,
+    /// Why the attempt was abandoned, for reports. A planned break has its own reason.
+    pub(crate) why_abandoned: Option<AbandonedReport>,
     /// The loops that the trace has unrolled.
     pub(super) rounds: Rounds,
     /// True if a resume function has found a cell of its function empty. In a resume function CPython's error for
@@ -117,6 +120,24 @@ impl OpcodeExecutor<'_> {
         learnt.closed = self.sizes.take_settled();
         learnt
     }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Notes for reports that the present instruction is why the attempt is abandoned.
+    pub fn note_abandoned(&mut self, text: &str) {
+        let stack = self.stack.locations();
+        self.learnt.why_abandoned = Some(abandoned(text, &stack, Vec::new()));
+    }
+
+    /// The same for an attempt that has left sizes open. The next attempt assumes them.
+    pub(crate) fn note_sizes_abandoned(&mut self, text: &str, stack: &[Location]) {
+        let assumes = self.sizes.left_open.iter().map(ToString::to_string).collect();
+        self.learnt.why_abandoned = Some(abandoned(text, stack, assumes));
+    }
+}
+
+fn abandoned(text: &str, stack: &[Location], assumes: Vec<String>) -> AbandonedReport {
+    AbandonedReport { text: text.to_owned(), assumes, stack: stack.iter().map(StackEntry::from).collect() }
 }
 
 /// Notes that the present instruction, one of the outermost frame, needs a value that differs from call to call.

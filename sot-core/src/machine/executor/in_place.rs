@@ -125,7 +125,9 @@ fn outside(
     }
     payload.graph_argument(cx, tensor)?;
     if cx.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
-        return Err(cx.sizes.note_written(cx.trackers.path(tracker)));
+        let path = cx.trackers.path(tracker);
+        cx.note_abandoned(&format!("{path} is changed in place, so it becomes an input of the graph"));
+        return Err(cx.sizes.note_written(path));
     }
     cx.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
 }

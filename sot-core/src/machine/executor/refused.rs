@@ -58,6 +58,7 @@ impl<'py> OpcodeExecutor<'py> {
                 if !refused.leaves_operations {
                     return follow_refused(self, *reason, follow);
                 }
+                self.note_abandoned(&format!("{name} is to be followed: {}", reason.text));
                 self.history.refusals.known.insert(key, (callee.clone().unbind(), *reason));
                 Err(Unwind::Restart(None))
             }
@@ -80,6 +81,7 @@ impl<'py> OpcodeExecutor<'py> {
         let outcome = follow(self);
         match &outcome {
             Err(Unwind::BreakGraph(reason)) if matches!(reason.id, ReasonId::TensorTruth | ReasonId::TensorValue) => {
+                self.note_abandoned(&format!("the call is to be in the graph as a whole: {}", reason.text));
                 self.history.refusals.unfollowed.insert(key, function.clone().unbind());
                 Err(Unwind::Restart(None))
             }

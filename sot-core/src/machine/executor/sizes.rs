@@ -44,15 +44,17 @@ impl OpcodeExecutor<'_> {
         if !self.sizes.are_open() {
             return otherwise;
         }
+        let why = match &otherwise {
+            Unwind::BreakGraph(reason) => reason.text.clone(),
+            Unwind::Internal(error) => error.value(self.py).to_string(),
+            _ => String::new(),
+        };
         if log::enabled(log::GRAPHS) {
-            let why = match &otherwise {
-                Unwind::BreakGraph(reason) => reason.to_string(),
-                Unwind::Internal(error) => error.to_string(),
-                _ => String::new(),
-            };
             let paths: Vec<String> = self.sizes.left_open.iter().map(ToString::to_string).collect();
             log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", paths.join(", ")));
         }
+        let stack = self.stack.locations();
+        self.note_sizes_abandoned(&why, &stack);
         self.sizes.close_all()
     }
 }

@@ -154,9 +154,12 @@ impl<'py> OpcodeExecutor<'py> {
         let result = match result {
             Ok(result) => result,
             Err(error) => {
-                let text = format!("{name} cannot be put into the graph: {error}");
-                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
                 let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
+                let text = match error.value(self.py) {
+                    said if for_sizes => format!("{name}: {said}"),
+                    _ => format!("{name} cannot be put into the graph: {error}"),
+                };
+                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
                 return Ok(Err(Refused {
                     unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
                     by_callee: lacks_what_tensors_have(self.py, &error),

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import tokenize
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple
 
@@ -33,7 +34,13 @@ Cut = Tuple[int, int, List[str]]
 
 def main(script: str, arguments: List[str], output: Optional[str], seconds: float) -> int:
     """Write the shortest script that was found. Return the exit status."""
-    source = Path(script).read_text(encoding="utf-8")
+    try:
+        with tokenize.open(script) as file:
+            source = file.read()
+        ast.parse(source, script)
+    except (OSError, UnicodeDecodeError, SyntaxError) as error:
+        print(f"{script} cannot be read as a Python script: {error}", file=sys.stderr)
+        return 2
     target = Path(output) if output else Path(script).with_suffix(".minimal.py")
     tries = _Tries(Path(script), arguments, seconds)
     first = tries.difference(source)

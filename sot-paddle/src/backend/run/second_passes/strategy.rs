@@ -40,8 +40,9 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
         let program = OneNode { graph: Arc::new(planned.compile(py)?), replay: Arc::clone(&replay) };
         return callable_of(py, Exceptions { histories, replay, strategy: program });
     }
+    let translation = translate::here().unwrap_or_default();
     let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::default() }));
-    let first_runs = FirstRuns { replay: Arc::clone(&replay), undecided, program: OnceLock::new() };
+    let first_runs = FirstRuns { translation, replay: Arc::clone(&replay), undecided, program: OnceLock::new() };
     callable_of(py, Exceptions { histories, replay, strategy: first_runs })
 }
 
@@ -77,6 +78,8 @@ impl Strategy for OneNode {
 /// Replays until a backward pass has come, or three runs had none. Then it is known if second passes go through the
 /// graph, which a program would not support: the graph stays as it is, or becomes a program at its next run.
 struct FirstRuns {
+    /// Number of the translation that the graph belongs to.
+    translation: u64,
     replay: Arc<Replay>,
     /// `None` once the strategy is decided. The lock is never held over a call into Python.
     undecided: Mutex<Option<Undecided>>,
@@ -97,7 +100,7 @@ impl FirstRuns {
             return;
         }
         let compile = || self.take().map(|undecided| undecided.planned.compile(py));
-        match translate::compile_later(py, compile).flatten() {
+        match translate::compile_later(py, self.translation, compile).flatten() {
             Some(Ok(graph)) => {
                 drop(self.program.set(OneNode { graph: Arc::new(graph), replay: Arc::clone(&self.replay) }));
             }
