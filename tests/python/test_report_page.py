@@ -164,7 +164,7 @@ def test_a_function_that_is_no_longer_translated_has_a_card(chromium, tmp_path):
     chromium.open(tmp_path / "report.html")
     assert tiles(chromium)["translations"] == str(sot.stats().translations) and tiles(chromium)["fallback"] == "1"
     card = chromium.text("section.card.fallback")
-    assert "each call would need another translation" in card and "What to do: Pass what changes" in card
+    assert "each call would need another translation" in card and "What to do: Pass the value that differs" in card
     assert chromium.number("section.uncovered") == 0
     assert "type(options)" in chromium.text("section.card.recompile")
     picture(chromium, "settled-overview")
