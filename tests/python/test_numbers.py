@@ -37,6 +37,18 @@ OPERATORS = {
 }
 
 
+def test_the_sign_of_a_nan():
+    def negated(x, n):
+        return x * 2, -n, [-(n + 1)], n * -1
+
+    fast = sot.symbolic_translate(negated)
+    x = paddle.ones([1])
+    for n in (1.0, float("nan"), -float("nan"), 0.0, -0.0, float("nan")):
+        (_, *got), (_, *expected) = fast(x, n), negated(x, n)
+        got[1], expected[1] = got[1][0], expected[1][0]
+        assert numpy.array(got).tobytes() == numpy.array(expected).tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "complex64"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_with_a_float_that_differs(name, dtype):

@@ -83,8 +83,11 @@ impl<'py> OpcodeExecutor<'py> {
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
         if op == UnaryOp::Negative && changing::lazy_float(self, operand).is_some() {
-            let minus_one = self.integer(-1)?;
-            return self.binary(BinaryOp::Multiply, operand, minus_one);
+            // No product changes the sign of a NaN.
+            let negative = cpython::import(self.py, "operator")?.getattr("neg")?;
+            if let Some(result) = self.lazy_call(&negative, &[operand])? {
+                return Ok(result);
+            }
         }
         if let Some(value) = self.known(operand)? {
             return self.fold(|_| op.apply(&value));
