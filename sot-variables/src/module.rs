@@ -120,6 +120,8 @@ impl Variable for ModuleVariable {
         }
         if cx.trackers.is_sourced(of) {
             cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+            // The function that computes missing attributes may come later.
+            cx.guards.add(of, Test::LacksAttribute(Rc::from("__getattr__")));
         }
         Ok(None)
     }

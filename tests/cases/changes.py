@@ -960,6 +960,13 @@ def test_a_module_is_replaced(x):
     return x * spare.value + value
 
 
+@changed("SPARE.__getattr__ = lambda name: 5", "SPARE.missing = 7", "del SPARE.missing, SPARE.__getattr__")
+def test_a_module_computes_what_it_lacks(x):
+    return x * getattr(SPARE, "missing", 3), hasattr(SPARE, "missing")
+
+
+SPARE = types.ModuleType("computed")
+
 FIRST, SECOND = types.ModuleType("spare"), types.ModuleType("spare")
 FIRST.value, SECOND.value = 1, 5
 sys.modules["spare"] = FIRST
