@@ -60,7 +60,7 @@ impl FunctionGraph<'_> {
         }
     }
 
-    /// True if the graph must run even if none of its tensors is live.
+    /// True if the graph changes tensors from outside, or draws random numbers where values have memory.
     pub fn has_effects(&self) -> bool {
         self.writes_outside() || self.has_memory() && self.builder.as_ref().is_some_and(|builder| builder.has_effects())
     }

@@ -81,7 +81,8 @@ pub fn end_at_return<'a, 'py>(
     let dying = deaths::owners_of_dying_values(cx, frame, value)?;
     reach::prepare(cx, &dying)?;
     let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
-    let graph = finish_graph(cx, &results, graph_name)?;
+    // A frame whose graph nobody needs is left to CPython, which runs the operations.
+    let graph = if is_needed(cx, &results) { finish_graph(cx, &results, graph_name)? } else { None };
     Ok(ReturnTrace { trace: FinishedTrace { cx, graph }, value, dying })
 }
 
@@ -105,10 +106,16 @@ pub fn end_at_break<'a, 'py>(
     Ok(BreakTrace { trace: FinishedTrace { cx, graph }, at, sources, live, details })
 }
 
-/// Finishes the graph. Its outputs are the tensors that `results` or a write needs.
+/// True if the graph has effects, or `results` or a write needs one of its tensors.
+fn is_needed(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> bool {
+    cx.graph.has_effects() || !reach::escaping_tensors(cx, results).is_empty()
+}
+
+/// Finishes the graph, unless it has no statements. Its outputs are the tensors that `results` or a write needs. A
+/// graph without outputs runs, too: its operations may raise, or draw random numbers.
 fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> Flow<Option<FinishedGraph>> {
     let (symbols, outputs): (Vec<SymbolId>, Vec<VarId>) = reach::escaping_tensors(cx, results).into_iter().unzip();
-    if outputs.is_empty() && !cx.graph.has_effects() {
+    if outputs.is_empty() && cx.graph.is_empty() && !cx.graph.has_effects() {
         return Ok(None);
     }
     assume_sharing(cx)?;
