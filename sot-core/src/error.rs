@@ -126,7 +126,7 @@ impl ReasonId {
     /// True if the reason concerns this call only, and says nothing about the next call of the code.
     #[must_use]
     pub const fn is_of_this_call(self) -> bool {
-        matches!(self, ReasonId::StackNearlyUsedUp | ReasonId::SignalWaits)
+        matches!(self, ReasonId::StackNearlyUsedUp | ReasonId::SignalWaits | ReasonId::CacheNotFilled)
     }
 }
 
@@ -217,6 +217,10 @@ reasons! {
     /// A signal handler or an exception from another thread is waiting, and the simulation would take too long.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";
+    /// A function with a cache (`functools.lru_cache`) has not been called with these arguments yet. A trace does not
+    /// call it, because the operations before the call have not run.
+    CacheNotFilled = "cache-not-filled", Frame,
+        "Nothing: this call fills the cache, and the next one is translated.";
     /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with
     /// `sys.monitoring`.
     Traced = "traced", Frame,

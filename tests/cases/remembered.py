@@ -284,6 +284,8 @@ class Table:
 
 
 table = Table()
+# A trace uses what the cache has.
+table.row(2), table.row(3, step=2)
 
 
 @whole

@@ -71,6 +71,10 @@ class _Recipe:
         self.axes, self.ndim = axes, ndim
 
 
+# A trace uses what the caches have.
+_fib(10), _recipe("a b -> b a", "b", "a", ndim=1)
+
+
 def cached_objects(x):
     recipe = _recipe("a b -> b a", "b", "a", ndim=x.ndim)
     return x + recipe.order[0] * 2 + recipe.ndim, recipe.order, recipe.axes, recipe is _recipe("a b -> b a", "b", "a", ndim=1)

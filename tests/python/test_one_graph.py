@@ -60,7 +60,8 @@ def test_cached_function_given_a_tensor():
 
         return call, given(X), lambda: tuple(double.cache_info())
 
-    compare(make)
+    # The first call runs in CPython, where the cached function itself is translated.
+    compare(make, graphs=2, translations=3)
 
 
 def test_cached_function_gives_the_tensor_it_has():
@@ -72,9 +73,10 @@ def test_cached_function_gives_the_tensor_it_has():
         return double(x), x + 1
 
     fast = sot.symbolic_translate(call)
-    first, second = fast(X)[0], fast(X)[0]
-    assert first is second is double(X)
-    assert sot.stats().translations == 1 and not sot.stats().breaks
+    first, second, third = fast(X)[0], fast(X)[0], fast(X)[0]
+    assert first is second is third is double(X)
+    # In the first call the caller, which runs in CPython, and the cached function; then the caller.
+    assert sot.stats().translations == 3 and sot.stats().hits == 1 and not sot.stats().breaks
 
 
 def test_cached_function_given_a_gradient():
@@ -100,7 +102,7 @@ def test_cached_function_given_other_tensors_settles():
     for index in range(12):
         assert fast(paddle.to_tensor([float(index)])).tolist() == [2.0 * index + 1]
     settled = sot.stats().translations
-    assert settled <= 5
+    assert settled <= 8
     fast(paddle.to_tensor([1.0]))
     assert sot.stats().translations == settled
 
@@ -117,8 +119,7 @@ def test_cached_function_that_drops_values():
 
         return call, given(X), lambda: tuple(double.cache_info())
 
-    # The first translation assumes that the cache is not full.
-    compare(make, graphs=2, translations=2)
+    compare(make)
 
 
 def test_cached_function_made_in_the_trace_drops_values():

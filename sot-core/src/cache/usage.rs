@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::policy::{MAX_EMPTY, MAX_GIVEN_WAY};
+use crate::policy::{MAX_EMPTY, MAX_FILLING, MAX_GIVEN_WAY};
 use crate::settling::Settling;
 
 /// The hits and the translations of one code object.
@@ -18,6 +18,8 @@ pub struct Usage {
     empty: AtomicU32,
     /// Number of traces that were given up because a signal waits.
     gave_way: AtomicU32,
+    /// Number of calls that were left to CPython so that they fill the program's caches.
+    filling: AtomicU32,
     was_translated: AtomicBool,
     met_tensors: AtomicBool,
 }
@@ -78,9 +80,21 @@ impl Usage {
         self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
     }
 
-    /// Forgets all but the traces that were given up.
+    /// Counts a call that is left to CPython so that it fills the program's caches.
+    pub fn note_filling(&self) {
+        self.filling.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True if calls of the code are still left to CPython so that they fill the program's caches. Otherwise a program
+    /// with another key at each call would never complete a translation.
+    pub fn awaits_filling(&self) -> bool {
+        self.filling.load(Ordering::Relaxed) < MAX_FILLING
+    }
+
+    /// Forgets all but the traces that were given up for signals.
     pub(super) fn forget(&self) {
         self.empty.store(0, Ordering::Relaxed);
+        self.filling.store(0, Ordering::Relaxed);
         *self.settling.lock() = None;
         self.hits.store(0, Ordering::Relaxed);
         self.was_translated.store(false, Ordering::Relaxed);

@@ -147,12 +147,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 Fetch::Own(self.fetch(*of)?, self.name(name))
             }
             Tracker::Getattr { of, name } => Fetch::Getattr(self.fetch(*of)?, self.name(name)),
-            Tracker::Cached { of, key, args, keywords } => {
-                let call = [key, args, keywords].map(|part| part.0.clone_ref(py));
-                let of = self.fetch(*of)?;
-                let of_the_same = |step: &Step| matches!(step, Step::Fetch(Fetch::Cached(other, ..)) if *other == of);
-                Fetch::Cached(of, call, !self.steps.iter().any(of_the_same))
-            }
+            Tracker::Cached { of, key, .. } => Fetch::Cached(self.fetch(*of)?, key.0.clone_ref(py)),
             Tracker::Type { of } => Fetch::Type(self.fetch(*of)?),
             Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
                 Fetch::Index(self.fetch(*of)?, *index as usize)

@@ -34,11 +34,8 @@ pub(super) enum Fetch {
     Getattr(Register, Py<PyString>),
     /// An attribute as `object.__getattribute__` finds it, so that no method of the program's runs.
     Own(Register, Py<PyString>),
-    /// The cached result of a `functools.lru_cache` function for a key, positional and keyword arguments. A result
-    /// that the cache has dropped is computed again. In a full cache this would drop another result, and which one
-    /// depends on earlier calls. So in a full cache it is done only if the flag is set, for the first fetch from this
-    /// cache.
-    Cached(Register, [Py<PyAny>; 3], bool),
+    /// The result that a `functools.lru_cache` function has for a key.
+    Cached(Register, Py<PyAny>),
     Type(Register),
     Index(Register, usize),
     /// An item, counted from the end of a list.
@@ -116,14 +113,7 @@ impl Fetch {
             Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
             Fetch::Own(of, name) => cpython::generic_getattr(at(of), name.bind(py)).ok().flatten(),
-            Fetch::Cached(of, [key, args, keywords], is_first) => {
-                let (key, args, keywords) = (key.bind(py), args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
-                let cache = LruCache::of(at(of))?;
-                if *is_first || !cache.is_full() {
-                    return cache.ask(key, args, keywords).ok();
-                }
-                cache.kept(key)
-            }
+            Fetch::Cached(of, key) => LruCache::of(at(of))?.kept(key.bind(py)),
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
             Fetch::Last(of, back) => {

@@ -226,6 +226,7 @@ fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
             (false, false) => Effort::Little,
         },
         gave_way: !cache.usage.gives_way(),
+        awaits_filling: cache.usage.awaits_filling(),
         ..History::default()
     }
 }

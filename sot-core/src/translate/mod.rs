@@ -211,8 +211,10 @@ fn translate_in_turn(
         }
     }
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.id.is_of_this_call()) {
-        if reason.id == ReasonId::SignalWaits {
-            cache.usage.give_way();
+        match reason.id {
+            ReasonId::SignalWaits => cache.usage.give_way(),
+            ReasonId::CacheNotFilled => cache.usage.note_filling(),
+            _ => {}
         }
         return Verdict::Original { disable_eval_frame: false };
     }

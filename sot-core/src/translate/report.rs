@@ -124,7 +124,7 @@ pub(super) fn count_fallback(reason: &Reason) {
 
 /// True if the fallback counts as a limit of the tracer: not for a frame without tensor work or one that raises.
 pub(super) fn is_ours(reason: &Reason) -> bool {
-    !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises)
+    !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises | ReasonId::CacheNotFilled)
 }
 
 /// Counts a graph break.

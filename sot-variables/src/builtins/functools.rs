@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
 use sot_core::cpython::{self, LruCache};
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::policy::MAX_CACHED_TENSORS;
 use sot_core::side_effects::Effect;
@@ -52,17 +52,33 @@ builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
     cx.call(this, &args)
 } }
 
-// If the cache key is constant, the cached value is read from the real cache: now, and by a guard in each call. The
-// function may be called for that now, as long as no pending side effect could be observed by it. Otherwise the
-// function is inlined, and its result is used if that is a known value, the call has no side effects, and no guard of
-// the call reads data that may have changed since the value was cached. In both cases new code calls the cached
-// function, so that the cache counts hits and drops entries.
+// If the cache key is constant and the real cache has a value, that value is used: now, and by a guard in each call.
+// Otherwise the function is inlined, and its result is used if that is a known value, the call has no side effects, and
+// no guard of the call reads data that may have changed since the value was cached. In both cases new code calls the
+// cached function, so that the cache counts hits and drops entries. If neither is possible, this call of the frame is
+// left to CPython, which fills the cache for the next one. The trace never calls the function: the operations before
+// the call have not run, and what the function does or raises would be done twice.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    if let Some(value) = cached_value(cx, this, &rest)? {
-        return Ok(value);
+    let is_missing = match cached_value(cx, this, &rest)? {
+        Cached::Value(value) => return Ok(value),
+        Cached::Missing => true,
+        Cached::Unknown => false,
+    };
+    match inlined(cx, this, rest) {
+        Err(Unwind::BreakGraph(_) | Unwind::Raise(_)) if is_missing && cx.history.awaits_filling => {
+            let text = format!("{} has no result for these arguments yet", cx.text(this));
+            Err(Unwind::fallback(ReasonId::CacheNotFilled, text))
+        }
+        // The cache counts the call.
+        Err(Unwind::Raise(_)) => Err(cannot("a cached function that raises")),
+        result => result,
     }
+} }
+
+/// Inlines the call of a cached function that computes a known value from its arguments, and does nothing else.
+fn inlined(cx: &mut OpcodeExecutor<'_>, this: VarId, rest: CallArgs) -> Flow<VarId> {
     let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
     // Guards on the arguments are part of the key, and not data that the function reads.
     for argument in rest.all() {
@@ -77,7 +93,7 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
         return Ok(result);
     }
     Err(cannot("a cached function that gives an object, or does more than to compute a value from its arguments"))
-} }
+}
 
 builtin! { BIND_CACHED = "functools:_lru_cache_wrapper.__get__" => |cx, args| {
     let (this, object) = match args.positional[..] {
@@ -91,24 +107,25 @@ builtin! { BIND_CACHED = "functools:_lru_cache_wrapper.__get__" => |cx, args| {
     Ok(cx.produce(payload))
 } }
 
-/// Returns the cached value of a real `lru_cache` function, for arguments that C code hashes and compares. `None` if
-/// the cache cannot be asked.
-fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
+/// What the real cache of a function has for the arguments of a call.
+enum Cached {
+    Value(VarId),
+    Missing,
+    /// The cache cannot be asked.
+    Unknown,
+}
+
+/// Looks for the value of a real `lru_cache` function, for arguments that C code hashes and compares.
+fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Cached> {
     let of = cx.vars.tracker(this);
     let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
-    let Some(real) = real.filter(|_| cx.trackers.is_loadable(of)) else { return Ok(None) };
+    let Some(real) = real.filter(|_| cx.trackers.is_loadable(of)) else { return Ok(Cached::Unknown) };
     if real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false)) {
-        return value_of_typing(cx, &real, args);
+        return Ok(value_of_typing(cx, &real, args)?.map_or(Cached::Unknown, Cached::Value));
     }
-    let Some(cache) = LruCache::of(&real) else { return Ok(None) };
-    if !cache.keeps() {
-        return Ok(None);
-    }
-    if cx.effects.log().iter().any(|effect| is_seen_outside(cx, effect)) {
-        return Ok(None);
-    }
+    let Some(cache) = LruCache::of(&real).filter(LruCache::keeps) else { return Ok(Cached::Unknown) };
     let Some(keys) = args.all().map(|argument| key_part(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
-        return Ok(None);
+        return Ok(Cached::Unknown);
     };
     let mut values = keys.iter().map(|key| key.bind(cx.py));
     let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
@@ -117,18 +134,12 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
         keywords.set_item(&**name, value)?;
     }
     let key = cache.key(&positional, &keywords)?;
-    if cache.kept(&key).is_none() && cache.is_full() && cx.effects.log().iter().any(|effect| counts(cx, effect)) {
-        // Which entry a full cache drops depends on the earlier calls.
-        return Ok(None);
-    }
-    let Ok(value) = cache.ask(&key, &positional, &keywords) else {
-        return Err(cannot("a cached function that raises"));
-    };
+    let Some(value) = cache.kept(&key) else { return Ok(Cached::Missing) };
     guard_identity(cx, this, real.as_unbound());
     count(cx, this, args.clone());
     let [key, args, keywords] = [key, positional.into_any(), keywords.into_any()].map(|part| ById(part.unbind()));
     let tracker = cx.trackers.add(Tracker::Cached { of, key, args, keywords });
-    Ok(Some(cx.wrap(&value, tracker)))
+    Ok(Cached::Value(cx.wrap(&value, tracker)))
 }
 
 /// Returns the real object of an argument in the cache key, if C code hashes and compares it. A tensor is compared by
@@ -152,25 +163,6 @@ fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAn
 /// Records that new code calls the cached function, which counts the hit and keeps the value.
 fn count(cx: &mut OpcodeExecutor<'_>, this: VarId, args: CallArgs) {
     cx.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
-}
-
-/// True if the effect is a call recorded by `count`.
-fn counts(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
-    let Effect::Call { callable, .. } = effect else { return false };
-    let callable = cx.vars.get(*callable);
-    callable.object().is_some_and(|object| LruCache::of(object.bind(cx.py)).is_some())
-}
-
-/// True if the effect is pending on an object from outside. Objects made in the trace cannot be observed by other
-/// code.
-fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
-    match effect {
-        Effect::Contents { container: object } | Effect::Attribute { object, .. } => {
-            cx.trackers.is_loadable(cx.vars.tracker(*object))
-        }
-        Effect::Call { .. } => !counts(cx, effect),
-        _ => true,
-    }
 }
 
 /// Folds a cached function of `typing`: its results from known values are values.

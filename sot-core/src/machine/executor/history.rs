@@ -40,6 +40,8 @@ pub struct History {
     pub effort: Effort,
     /// True if so many traces of the code were given up for signals that this one ignores them.
     pub gave_way: bool,
+    /// True if the call may be left to CPython so that it fills the program's caches.
+    pub awaits_filling: bool,
 }
 
 impl History {
