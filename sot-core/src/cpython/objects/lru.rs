@@ -100,16 +100,9 @@ impl<'py> LruCache<'py> {
         }
     }
 
-    /// True if adding a result would drop another one.
-    pub fn is_full(&self) -> bool {
-        // SAFETY: as in `keeps`.
-        let max_size = unsafe { (*self.raw()).max_size };
-        usize::try_from(max_size).is_ok_and(|max_size| self.cache().len() >= max_size)
-    }
-
-    /// Returns the cached result for these arguments and their key. A missing result is computed now, in place of the
-    /// program's own call, which will follow. That call will then count as a hit instead of a miss, so one hit is
-    /// subtracted here.
+    /// Returns the cached result for these arguments and their key. A result that the cache has dropped since guards
+    /// found it is computed now, in place of the program's own call, which will follow. That call will then count as
+    /// a hit instead of a miss, so one hit is subtracted here.
     pub fn ask(
         &self,
         key: &Bound<'py, PyAny>,
