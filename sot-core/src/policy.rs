@@ -140,10 +140,9 @@ impl SizePolicy {
     /// Returns the treatment of a size that was another one in `times_differed` translations.
     pub fn treatment(self, times_differed: usize) -> SizeTreatment {
         match self {
-            SizePolicy::AllOpen => SizeTreatment::Open,
             SizePolicy::OpenAfter { early, .. } if times_differed < early => SizeTreatment::Specialize,
             SizePolicy::OpenAfter { often, .. } if times_differed < often => SizeTreatment::OpenEarly,
-            SizePolicy::OpenAfter { .. } => SizeTreatment::Open,
+            SizePolicy::AllOpen | SizePolicy::OpenAfter { .. } => SizeTreatment::Open,
             SizePolicy::NoneOpen => SizeTreatment::Specialize,
         }
     }

@@ -20,7 +20,7 @@ impl CodeGen<'_, '_> {
     /// Calls the graph, if there is one, and stores its outputs into locals.
     pub(super) fn call_graph(&mut self, graph: Option<FinishedGraph>) -> Flow<Vec<StatementIR>> {
         let Some(FinishedGraph { callable, inputs, outputs, ir }) = graph else { return Ok(Vec::new()) };
-        let start = if !self.ranges.is_beginning() { Some(self.emitter.begin_try()?) } else { None };
+        let start = if self.ranges.is_beginning() { None } else { Some(self.emitter.begin_try()?) };
         self.call(|cg| cg.load_const(callable), &inputs)?;
         if let Some(start) = start {
             self.ranges.set_graph_call(start, self.emitter.end_try()?);

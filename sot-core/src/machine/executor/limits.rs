@@ -141,7 +141,7 @@ pub(super) fn refuse_endless_recursion() -> Flow<()> {
     ))
 }
 
-/// Like [`refuse_full_stack`], where values of the program are nested too deeply. They are as deep at the next call,
+/// Like `refuse_full_stack`, where values of the program are nested too deeply. They are as deep at the next call,
 /// so the code is left to CPython for good.
 pub fn refuse_deep_values() -> Flow<()> {
     if cpython::has_stack_to_go_on() {
