@@ -268,6 +268,13 @@ def test_scalars_that_change_are_inputs_of_the_graph(kind, dtype):
             assert not stats.breaks, (op, stats)
 
 
+def test_zeros_keep_their_sign():
+    fast, x = sot.symbolic_translate(lambda x, given: x * given), paddle.to_tensor([1.0, -2.0, -0.0])
+    for _ in range(2):
+        for number in (-0.0, 0.0, 1.5, float("nan"), float("inf"), -0.0):
+            assert fast(x, np.float32(number)).numpy().tobytes() == (x * np.float32(number)).numpy().tobytes(), number
+
+
 @pytest.mark.parametrize("convert", [float, int, lambda given: given.item()], ids=["float", "int", "item"])
 def test_numbers_of_scalars_that_change(convert):
     def f(x, given):

@@ -41,7 +41,9 @@ pub(crate) fn operator_with_number<'py>(
     }
     if !is_number(&number) {
         if operator == "mul" && is_single(&number) {
-            return value.mul(constant(&number.call_method0("item")?, &meta.dtype)?).map(Some);
+            let number = number.call_method0("item")?;
+            refuse_minus_zero(&PyTuple::new(number.py(), [&number])?, None)?;
+            return value.mul(constant(&number, &meta.dtype)?).map(Some);
         }
         refuse_other(&meta, operator, &number)?;
         return Ok(None);
