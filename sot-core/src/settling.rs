@@ -93,8 +93,8 @@ impl Settling {
         }
     }
 
-    /// Returns the balance of translations and hits. `exempt` translations are not counted: they have been hit, or serve
-    /// other objects that last, such as models.
+    /// Returns the balance of translations and hits. `exempt` translations are not counted: they have been hit, or
+    /// serve other objects that last, such as models.
     pub fn balance(&self, exempt: usize) -> Balance {
         let translations = u64::from(self.translations.load(Ordering::Relaxed));
         Balance {
