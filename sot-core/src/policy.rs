@@ -183,7 +183,7 @@ pub fn leaves_iteration(made: LoopTranslations, entries: usize) -> bool {
 /// The translations of one code object and the hits that have to pay for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Balance {
-    /// Translations, without those that serve objects which last, such as models.
+    /// Translations, without those that have been hit, and those that serve objects which last, such as models.
     pub translations: u64,
     /// Translated resume functions.
     pub resume_functions: u64,
@@ -196,14 +196,14 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Returns whether one more translation is worth it. The price grows with the number of translations: the more
-    /// there are, the more hits each must have had.
+    /// Returns whether one more translation is worth it. The price grows fast with the number of translations, because
+    /// the hits of other translations do not show that this one will be hit.
     pub fn allows_translation(self) -> bool {
         let free = if self.is_inlined_into_settled { FREE_TRANSLATIONS_INLINED } else { FREE_TRANSLATIONS };
         let free = free + FREE_TRANSLATIONS_PER_RESUME_FUNCTION * self.resume_functions;
         let hits = self.hits + self.frames_left / FRAMES_LEFT_PER_HIT;
-        let price = self.translations.max(FREE_TRANSLATIONS);
-        self.translations < free || hits * 2 >= price * price
+        let beyond = u32::try_from(self.translations.saturating_sub(FREE_TRANSLATIONS)).unwrap_or(u32::MAX);
+        self.translations < free || hits >= FIRST_PRICE.saturating_mul(PRICE_GROWTH.saturating_pow(beyond))
     }
 
     /// Returns whether the next translation should serve all values instead of specialising on the present ones.
@@ -275,6 +275,13 @@ const FREE_TRANSLATIONS_INLINED: u64 = 2;
 /// Added to [`FREE_TRANSLATIONS`] or [`FREE_TRANSLATIONS_INLINED`] for each resume function of the code, which shares
 /// the account of translations.
 const FREE_TRANSLATIONS_PER_RESUME_FUNCTION: u64 = 2;
+/// Number of hits that pay for the first translation beyond the free ones.
+const FIRST_PRICE: u64 = 18;
+/// Each further translation costs this many times the hits of the one before.
+const PRICE_GROWTH: u64 = 4;
+/// Maximum number of translations that are exempt from the account because they have been hit: their values occur
+/// again. Testing the guards of more entries at each call takes longer than running a small graph saves.
+pub const MAX_RECURRING: usize = 32;
 /// Number of translations that specialise on values that differ. The next one, which is the last free one, does not:
 /// its graph breaks where such a value is needed.
 const SPECIALISING_TRANSLATIONS: u64 = 5;

@@ -93,12 +93,12 @@ impl Settling {
         }
     }
 
-    /// Returns the balance of translations and hits. `lasting` translations are not counted, because they serve other
-    /// objects that last, such as models.
-    pub fn balance(&self, lasting: usize) -> Balance {
+    /// Returns the balance of translations and hits. `exempt` translations are not counted: they have been hit, or
+    /// serve other objects that last, such as models.
+    pub fn balance(&self, exempt: usize) -> Balance {
         let translations = u64::from(self.translations.load(Ordering::Relaxed));
         Balance {
-            translations: translations.saturating_sub(lasting as u64),
+            translations: translations.saturating_sub(exempt as u64),
             resume_functions: self.resume_functions.load(Ordering::Relaxed).into(),
             is_inlined_into_settled: self.is_inlined_into_settled.load(Ordering::Relaxed),
             hits: self.hits.load(Ordering::Relaxed),

@@ -246,6 +246,71 @@ def test_numbers_of_numpy_beside_tensors(number, dtype):
         assert sot.stats().graphs >= 12
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int32])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_scalars_that_change_are_inputs_of_the_graph(kind, dtype):
+    x = paddle.to_tensor([1.5, -2.0, 0.0, -0.0]).astype(dtype)
+    operators = [operator.add, operator.sub, operator.mul, operator.truediv, operator.gt, operator.eq]
+    known = {  # pairs that are left to eager mode
+        np.float64: ["int64"], np.float32: ["int64", "float64"], np.int64: [], np.int32: [],
+    }[kind]
+    for op in operators:
+        sot.reset()
+        fast = sot.symbolic_translate(lambda x, given: op(x + 1, given) if op is operator.eq else op(x, given))
+        plain = lambda x, given: op(x + 1, given) if op is operator.eq else op(x, given)  # noqa: E731
+        # Zero and one are specialised on, like Python's integers.
+        for number in (*range(2, 12), -3, *([0] if issubclass(kind, np.floating) and op is not operator.truediv else [])):
+            assert fast(x, kind(number)).numpy().tobytes() == plain(x, kind(number)).numpy().tobytes(), (op, number)
+        stats = sot.stats()
+        assert stats.translations <= 8 and not stats.fallbacks, (op, stats)
+        divides = op is operator.truediv and (kind is np.float32 or dtype == "int64")
+        if dtype not in known and not divides:
+            assert not stats.breaks, (op, stats)
+
+
+def test_zeros_keep_their_sign():
+    fast, x = sot.symbolic_translate(lambda x, given: x * given), paddle.to_tensor([1.0, -2.0, -0.0])
+    for _ in range(2):
+        for number in (-0.0, 0.0, 1.5, float("nan"), float("inf"), -0.0):
+            assert fast(x, np.float32(number)).numpy().tobytes() == (x * np.float32(number)).numpy().tobytes(), number
+
+
+@pytest.mark.parametrize("convert", [float, int, lambda given: given.item()], ids=["float", "int", "item"])
+def test_numbers_of_scalars_that_change(convert):
+    def f(x, given):
+        return x * convert(given) + 1
+
+    fast = sot.symbolic_translate(f)
+    for number in range(2, 20):
+        assert fast(X, np.float32(number + 0.5)).tolist() == f(X, np.float32(number + 0.5)).tolist()
+    assert not sot.stats().breaks and not sot.stats().fallbacks and sot.stats().translations <= 6
+
+
+def test_a_conversion_that_fails_is_the_programs_error():
+    def f(x, given):
+        return x * int(given) + 1
+
+    fast = sot.symbolic_translate(f)
+    for number in range(2, 20):
+        assert fast(X, np.float64(number)).tolist() == f(X, np.float64(number)).tolist()
+    for wrong, error in ((np.float64("nan"), ValueError), (np.float64("inf"), OverflowError)):
+        with pytest.raises(error):
+            fast(X, wrong)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_of_numpy_are_operands_of_integer_tensors(dtype):
+    x, two, three = paddle.to_tensor([5, -7, 100], dtype=dtype), np.int32(2), np.int64(3)
+
+    def f(x):
+        return x + three, x * two, x // three, x % two, x - three, x / two, x ** two, three - x, x > two, x == three
+
+    fast = sot.symbolic_translate(f)
+    for ours, plain in zip(fast(x), f(x)):
+        assert ours.dtype == plain.dtype and ours.tolist() == plain.tolist()
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
 def test_operators_of_scalars_that_change():
     """Each such operator is left to CPython. The rest of the frame is translated."""
 

@@ -605,3 +605,33 @@ def test_unified_function_is_followed_with_guards():
     assert fast(X).tolist() == [3.0, 5.0, 7.0]
     factors[0] = 3.0
     assert fast(X).tolist() == [4.0, 7.0, 10.0] and len(factors) == 3
+
+
+def test_comparison_with_none():
+    """Eager mode answers without a look at the numbers; Paddle 3.0 raises."""
+
+    def call(x, other=None):
+        try:
+            equal, unequal = (x + 1) == other, x != other
+        except TypeError:
+            return x
+        return x * 2 if unequal and equal is False else x
+
+    fast = sot.symbolic_translate(call)
+    for _ in range(3):
+        assert_same(fast(X), call(X))
+    is_answered = call(X).tolist() != X.tolist()
+    assert not is_answered or (sot.stats().graphs == 1 and not sot.stats().breaks)
+
+
+def test_placements_are_values():
+    placement = paddle.distributed.Replicate, paddle.distributed.Partial
+
+    def make():
+        def call(x):
+            made = [kind() for kind in placement]
+            return x * len(made), made
+
+        return call, given(X), nothing
+
+    compare(make)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import random
 
 import numpy
@@ -138,3 +139,33 @@ def test_as_eager_mode(name, place):
     if name != "larger" and place is not chosen:
         # Each answer of a comparison needs one more translation.
         assert stats.translations == 3 if place is not compared else stats.translations <= 4
+
+
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_comparisons_of_tensors_with_open_integers(dtype):
+    x = paddle.to_tensor([1, 3, 5, 2**24]).astype(dtype)
+
+    def compared(x, number):
+        masks = [compare(x, number) for compare in COMPARISONS] + [compare(number, x) for compare in COMPARISONS]
+        return paddle.stack(masks)
+
+    translated = sot.symbolic_translate(compared)
+    for number in (*range(2, 9), -4, 2**24 + 1, 2**31 - 1):
+        check(translated(x, number), compared(x, number))
+    assert not sot.stats().breaks and not sot.stats().fallbacks, sot.stats()
+    for number in (2**31, 2**53 + 1):  # specialised on
+        check(translated(x, number), compared(x, number))
+
+
+def test_masks_by_open_sizes():
+    def masked(x):
+        return x * (paddle.arange(x.shape[1]) < x.shape[0]).astype("float32")
+
+    translated = sot.symbolic_translate(masked)
+    for rows in range(2, 14):
+        x = paddle.rand([rows, 7])
+        check(translated(x), masked(x))
+    assert sot.stats().graphs == sot.stats().translations == 2 and not sot.stats().breaks

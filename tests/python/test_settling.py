@@ -7,6 +7,7 @@ eager mode. The programs are in `tests/settling`.
 import pathlib
 import sys
 
+import numpy as np
 import paddle
 import pytest
 
@@ -19,9 +20,9 @@ CALLS = 400
 MOST = 12
 # Programs with few variants, which occur again and again.
 FEW = {"toggles_of_two_flags": 4, "few_functions": 4, "few_classes": 5, "an_enum_member": 2}
-# Programs that need more translations: ten that are used again and again, and programs with breaks in several
-# places.
-MORE = {"ten_classes": 13, "a_dict_that_grows": 16, "a_new_int_in_range": 14}
+# Programs that need more translations: those whose variants are used again and again, and programs with breaks in
+# several places.
+MORE = {"lengths_that_occur_again": 25, "ten_classes": 13, "a_dict_that_grows": 16, "a_new_int_in_range": 14}
 
 
 class Framework:
@@ -69,6 +70,33 @@ def test_translations_come_to_an_end(make):
         # Each variant has its own translation, which later calls hit.
         assert sot.stats().graphs == FEW[make.__name__]
         assert not sot.stats().fallbacks
+
+
+def test_variants_that_occur_again_are_translated_soon():
+    """Each translation is hit, so none of them tells that others would not be."""
+    tensors = [paddle.to_tensor([float(number)]) for number in range(23)]
+
+    def weighted(items):
+        return sum(item * number for number, item in enumerate(items))
+
+    fast, random = sot.symbolic_translate(weighted), np.random.RandomState(0)
+    for _ in range(2):
+        before = sot.stats().misses
+        for length in random.permutation(np.tile(np.arange(1, 24), 5)):
+            assert fast(tensors[:length]).tolist() == weighted(tensors[:length]).tolist()
+    assert sot.stats().misses == before, "the second round has hits only"
+
+
+def test_hooks_that_come_and_go():
+    """Hits without the hook do not pay for ever new translations with it."""
+    net = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.ReLU(), paddle.nn.Linear(3, 3))
+    fast, x = sot.symbolic_translate(net), paddle.ones([1, 3])
+    for _ in range(200):
+        hook = net[0].register_forward_pre_hook(lambda layer, given: None)
+        with_hook = fast(x)
+        hook.remove()
+        assert with_hook.tolist() == fast(x).tolist()
+    assert sot.stats().translations <= 10, sot.stats()
 
 
 def test_a_rate_that_differs_is_left_open_on_every_way_through_the_code():

@@ -942,3 +942,30 @@ def ten_classes(F):
         return work(F, x, o.factor)
 
     return lambda i: f(F.x, objects[i % 10])
+
+
+@program
+def lengths_that_occur_again(F):
+    @F.translate
+    def f(xs):
+        total = F.x
+        for number, x in enumerate(xs):
+            total = work(F, total, number * 0.5) + x
+        return total
+
+    return lambda i: f([F.x] * (i * 7 % 23 + 1))
+
+
+@program
+def a_new_class_at_every_other_call(F):
+    class Known:
+        factor = 2.0
+
+    @F.translate
+    def f(x, o):
+        return work(F, x, o.factor)
+
+    def call(i):
+        return f(F.x, Known() if i % 2 else type("C", (), {"factor": 3.0})())
+
+    return call

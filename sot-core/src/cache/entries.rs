@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::entry::LeftToCPython;
 use super::{CacheEntry, ShortLived};
 use crate::guard::{Differing, FrameView, UnmetGuard};
-use crate::policy::{MAX_ENTRIES, MAX_OBJECTS};
+use crate::policy::{MAX_ENTRIES, MAX_OBJECTS, MAX_RECURRING};
 use crate::report::FailedGuard;
 use crate::value_path::ValuePath;
 
@@ -122,14 +122,18 @@ impl Entries {
         self.len() == 0
     }
 
-    /// Number of entries that do not fit this frame because of an object of which a program has few, such as a model,
-    /// or because of another element type. `lasts` is true for an object that outlives a call.
-    pub fn count_failing_on_rare_difference<'py>(
+    /// Number of entries whose frames occur again: those that do not fit this frame because of an object of which a
+    /// program has few, such as a model, or because of another element type, and up to [`MAX_RECURRING`] others that
+    /// have been hit. `lasts` is true for an object that outlives a call.
+    pub fn count_recurring<'py>(
         &self,
         frame: &impl FrameView<'py>,
         lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
     ) -> usize {
-        self.all().iter().filter(|entry| entry.guards.fails_on_rare_difference(frame, lasts)).count()
+        let entries = self.all();
+        let (rare, others): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|entry| entry.guards.fails_on_rare_difference(frame, lasts));
+        rare.len() + others.iter().filter(|entry| entry.is_used()).count().min(MAX_RECURRING)
     }
 
     /// Returns the numbers and sizes whose guards fail for this frame.

@@ -124,7 +124,7 @@ impl CodeGen<'_, '_> {
     }
 
     fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
-        if let Computation::Call(function) = how {
+        if let Computation::Call(function) | Computation::Convert { function, .. } = how {
             let function = function.0.clone_ref(self.cx.py);
             self.begin_call(|cg| cg.load_const(function))?;
         }
@@ -133,7 +133,7 @@ impl CodeGen<'_, '_> {
         }
         match how {
             Computation::Binary(op) => self.binary(*op),
-            Computation::Call(_) => self.end_call(of.len() as u32),
+            Computation::Call(_) | Computation::Convert { .. } => self.end_call(of.len() as u32),
             // The result of a comparison is assumed, so it is never loaded.
             Computation::Compare(_) => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a comparison of the guards was loaded").into())

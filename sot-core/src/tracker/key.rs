@@ -17,6 +17,11 @@ impl ById {
     pub(super) fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
+
+    /// Another handle on the same object.
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> ById {
+        ById(self.0.clone_ref(py))
+    }
 }
 
 impl PartialEq for ById {

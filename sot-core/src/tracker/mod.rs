@@ -49,6 +49,13 @@ pub enum Computation {
     Compare(CompareOp),
     /// `function(*of)` for a pure function implemented in C
     Call(ById),
+    /// `function(of)` for a value whose type is implemented in C, and runs no code of the program
+    Convert {
+        /// A pure function implemented in C.
+        function: ById,
+        /// The exact type of the value.
+        ty: ById,
+    },
 }
 
 impl Computation {
@@ -58,17 +65,23 @@ impl Computation {
         match self {
             Computation::Binary(op) => Computation::Binary(*op),
             Computation::Compare(op) => Computation::Compare(*op),
-            Computation::Call(function) => Computation::Call(ById(function.0.clone_ref(py))),
+            Computation::Call(function) => Computation::Call(function.clone_ref(py)),
+            Computation::Convert { function, ty } => {
+                Computation::Convert { function: function.clone_ref(py), ty: ty.clone_ref(py) }
+            }
         }
     }
 
-    /// Computes the result. Returns `None` if an operand is neither a number nor a text, because the operation might
-    /// then run the program's code.
+    /// Computes the result. Returns `None` if an operand is neither a number nor a text, nor of the type of a
+    /// conversion, because the operation might then run the program's code.
     pub fn apply<'py>(&self, of: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
         let known = |value: &Bound<'py, PyAny>| cpython::is_number(value) || value.is_exact_instance_of::<PyString>();
         match (self, of) {
             (Computation::Call(function), of) if of.iter().all(known) => {
                 function.0.bind(of.first()?.py()).call1(PyTuple::new(of[0].py(), of).ok()?).ok()
+            }
+            (Computation::Convert { function, ty }, [value]) if value.get_type().is(&ty.0) => {
+                function.0.bind(value.py()).call1((value,)).ok()
             }
             (Computation::Binary(op), [a, b]) if known(a) && known(b) => op.apply(a, b).ok(),
             (Computation::Compare(op), [a, b]) if known(a) && known(b) => op.apply(a, b).ok(),
@@ -80,7 +93,9 @@ impl Computation {
         match (self, of) {
             (Computation::Binary(op), [a, b]) => format!("({a} {} {b})", op.symbol()),
             (Computation::Compare(op), [a, b]) => format!("({a} {} {b})", op.symbol()),
-            (Computation::Call(function), of) => format!("{}({})", name(function.0.bind(py)), of.join(", ")),
+            (Computation::Call(function) | Computation::Convert { function, .. }, of) => {
+                format!("{}({})", name(function.0.bind(py)), of.join(", "))
+            }
             _ => String::new(),
         }
     }

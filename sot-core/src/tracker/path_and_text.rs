@@ -50,10 +50,12 @@ impl Trackers {
                 match (how, of.try_into()) {
                     (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
                     (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
-                    (Computation::Call(function), Ok(of)) => {
+                    (Computation::Call(function) | Computation::Convert { function, .. }, Ok(of)) => {
                         PathStep::Call(function.address(), Box::new(of) as Box<[ValuePath]>)
                     }
-                    (Computation::Call(function), Err(of)) => PathStep::Call(function.address(), of.into()),
+                    (Computation::Call(function) | Computation::Convert { function, .. }, Err(of)) => {
+                        PathStep::Call(function.address(), of.into())
+                    }
                     (_, Err(_)) => PathStep::Made,
                 }
             }

@@ -44,9 +44,8 @@ impl<'a> Account<'a> {
             return false;
         }
         // A function that many objects of a model share is translated for each of them.
-        let lasting =
-            self.cache.entries.count_failing_on_rare_difference(frame, &|object| runtime.may_hold_tensors(object));
-        !self.settling.balance(lasting).allows_translation() && !self.settling.is_of_loop()
+        let exempt = self.cache.entries.count_recurring(frame, &|object| runtime.may_hold_tensors(object));
+        !self.settling.balance(exempt).allows_translation() && !self.settling.is_of_loop()
     }
 
     /// Leaves the frame to CPython. `failures` returns the guards that failed; it is called the first time only.

@@ -221,6 +221,10 @@ impl Constants for PaddleBackend {
     fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
         scalar::number_for(tensor, operator, number)
     }
+
+    fn equals_none(&self) -> Option<bool> {
+        self.paddle.equals_none
+    }
 }
 
 impl Models for PaddleBackend {

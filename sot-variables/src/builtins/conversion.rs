@@ -141,6 +141,10 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
     let (&[value], true) = (&args.positional[..], args.keywords.is_empty()) else {
         return Err(cannot("a number with a base that is not known"));
     };
+    let function = super::builtin_object(cx.py, if methods[0] == "__float__" { "float" } else { "int" })?;
+    if let Some(number) = cx.number_of_scalar(&function, value)? {
+        return Ok(number);
+    }
     for &method in methods {
         if cx.has_special(value, method)? {
             if method == "__index__" && methods[0] == "__float__" {

@@ -8,8 +8,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::registered;
 use sot_core::tracker::{repr, TrackerId};
@@ -38,37 +38,15 @@ impl ObjectVariable {
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
-        if numpy::is_value_type(&object.get_type()) && cx.differs_too_often(tracker) {
-            return Ok(Rc::new(ChangingValue { ty: object.get_type().unbind() }));
+        if numpy::is_value_type(&object.get_type()) {
+            if let Some(changing) = ChangingScalar::wrap(cx, object, tracker) {
+                return Ok(changing);
+            }
         }
         if decimal::is_decimal(object.get_type().as_any()) {
             decimal::assume_context(cx)?;
         }
         Ok(Rc::new(ObjectVariable::new(object.clone().unbind())))
-    }
-}
-
-/// A numpy scalar whose value differs from call to call. Only its type is guarded.
-struct ChangingValue {
-    ty: Py<PyType>,
-}
-
-impl Variable for ChangingValue {
-    fn kind(&self) -> &'static str {
-        "changing_value"
-    }
-
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone().into_any()
-    }
-
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("a {} that differs from call to call", cpython::type_name(self.ty.bind(cx.py)))
-    }
-
-    /// Breaks the graph: the special methods are C code, which would end up in the operators again.
-    fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
-        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
     }
 }
 

@@ -175,6 +175,11 @@ pub(crate) fn call_method<'py>(
         return Ok(None);
     }
     let name = name_of(method)?;
+    if name == "item" && args.positional.len() == 1 && args.keywords.is_empty() {
+        if let Some(number) = cx.number_of_scalar(method, receiver)? {
+            return Ok(Some(number));
+        }
+    }
     if cx.vars.as_kind::<ArrayVariable>(receiver).is_some() {
         if DOERS.contains(&&*name) {
             return Ok(None);

@@ -10,12 +10,13 @@ pub mod tensor_text;
 use std::any::Any;
 use std::rc::Rc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, ChangingScalar, CompareOp, Name, OpcodeExecutor, UnaryOp};
 use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
@@ -148,6 +149,11 @@ impl TensorVariable {
     /// Returns the other operand of an operator method. A scalar of another library is replaced by the number that
     /// the backend takes it for.
     fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
+        if self.takes_as_number(cx, name, other)? == Some(true) {
+            let scalar = cx.vars.get(other).python_type(cx);
+            let item = scalar.getattr(intern!(cx.py, "item"))?;
+            return Ok(cx.number_of_scalar(&item, other)?.unwrap_or(other));
+        }
         let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
             return Ok(other);
         };
@@ -158,12 +164,33 @@ impl TensorVariable {
         Ok(cx.constant(number))
     }
 
+    /// For a scalar that differs from call to call: true if the operator takes it as the Python number of its method
+    /// `item`, and false if it takes it as it is. `None` for other operands.
+    fn takes_as_number(&self, cx: &OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<Option<bool>> {
+        let Some(scalar) = cx.vars.as_kind::<ChangingScalar>(other) else { return Ok(None) };
+        let scalar = scalar.value.bind(cx.py);
+        let number = cx.runtime.backend.constants().number_for(&self.meta, name, scalar);
+        Ok(number.map(|number| cpython::is_number(number.bind(cx.py))))
+    }
+
+    /// What a comparison with `None` gives, if that is the same for every tensor.
+    fn compared_with_none(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, other: VarId) -> Flow<Option<VarId>> {
+        if !matches!(op, CompareOp::Equal | CompareOp::NotEqual)
+            || !cx.see(other)?.constant().is_some_and(|value| value.is_none(cx.py))
+        {
+            return Ok(None);
+        }
+        let Some(equal) = cx.runtime.backend.constants().equals_none() else { return Ok(None) };
+        refuse_listed(cx, &self.python_type(cx), op.method())?;
+        Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+    }
+
     /// True if the type of tensors has the operator method, and may accept the other operand.
     fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
-        if cx.is_open_operand(other) {
+        if cx.is_open_operand(other) || self.takes_as_number(cx, name, other)?.is_some() {
             return Ok(known);
         }
         let other = subclass::storage_of(cx, other)?.unwrap_or(other);
@@ -385,6 +412,11 @@ impl Variable for TensorVariable {
             return object_model::compare(cx, op, this, other);
         }
         let other = self.operand(cx, op.method(), other)?;
+        if !cx.is_open_operand(other) {
+            if let Some(answer) = self.compared_with_none(cx, op, other)? {
+                return Ok(Some(answer));
+            }
+        }
         if !self.knows(cx, op.method(), other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));

@@ -10,7 +10,7 @@ use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeEx
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
-use crate::machine::variable::{VarId, Variable};
+use crate::machine::variable::{GraphArgument, VarId, Variable};
 use crate::policy::{self, ValueClass};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 use crate::value_path::ValuePath;
@@ -59,7 +59,71 @@ impl LazyNumber {
     }
 }
 
+/// A value of another library that differs from call to call, such as a scalar of numpy. Only its type is guarded.
+pub struct ChangingScalar {
+    /// The present value.
+    pub value: Py<PyAny>,
+    /// Number of translations for which it had another value.
+    times_differed: usize,
+}
+
+impl ChangingScalar {
+    /// Returns the payload for a value that has differed so often that the trace should not specialise on it again.
+    pub fn wrap(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Option<Rc<dyn Variable>> {
+        if !cx.differs_too_often(tracker) {
+            return None;
+        }
+        let times_differed = cx.history.changing.get(&cx.trackers.path(tracker)).copied().unwrap_or_default();
+        Some(Rc::new(ChangingScalar { value: object.clone().unbind(), times_differed }))
+    }
+}
+
+impl Variable for ChangingScalar {
+    fn kind(&self) -> &'static str {
+        "changing_value"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("a {} that differs from call to call", cpython::type_name(&self.value.bind(cx.py).get_type()))
+    }
+
+    /// Breaks the graph: the special methods are C code, which would end up in the operators again.
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
+    }
+
+    /// Passes the value at each call, to statements that take arrays.
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let value = self.value.bind(cx.py).clone();
+        match cx.array_input(this, &value)? {
+            Some(input) => Ok(input),
+            None => Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx))),
+        }
+    }
+}
+
 impl<'py> OpcodeExecutor<'py> {
+    /// Returns the number that a pure function makes of a [`ChangingScalar`]; new code makes it again at each call.
+    /// `None` for other variables and other results.
+    pub fn number_of_scalar(&mut self, function: &Bound<'py, PyAny>, scalar: VarId) -> Flow<Option<VarId>> {
+        let Some(changing) = self.vars.as_kind::<ChangingScalar>(scalar) else { return Ok(None) };
+        let value = changing.value.bind(self.py).clone();
+        let Some(number) = function.call1((&value,)).ok().filter(cpython::is_number) else { return Ok(None) };
+        let of = self.vars.tracker(scalar);
+        let ty = value.get_type().into_any();
+        self.guards.add(of, Test::TypeIs(Identity::of(&ty)));
+        let how = Computation::Convert { function: ById(function.clone().unbind()), ty: ById(ty.unbind()) };
+        let tracker = self.trackers.add(Tracker::Computed { how, of: vec![of] });
+        self.guards.require(tracker);
+        let times_differed = changing.times_differed;
+        let payload = LazyNumber { value: number.unbind(), times_differed, operands: 1, sizes: Rc::default() };
+        Ok(Some(self.vars.add(Rc::new(payload), tracker)))
+    }
+
     /// Breaks the graph before the trace specialises on the contents of a container that had other contents in
     /// earlier calls, behind a break only. From then on all instructions that need the contents of this variable run
     /// natively.

@@ -69,6 +69,7 @@ pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
+pub use changing::ChangingScalar;
 pub use checkpoint::{BreakPoint, Checkpoint, Checkpoints};
 pub use claim::{Claim, Claims};
 pub use closing::Closing;

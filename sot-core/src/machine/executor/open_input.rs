@@ -103,10 +103,10 @@ pub(super) fn open_operator(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarI
     payload.binary(cx, op, other, number, number == lhs)
 }
 
-/// A comparison of a tensor with a `float` that differs from call to call.
+/// A comparison of a tensor with an open number.
 pub(super) fn open_question(cx: &mut OpcodeExecutor<'_>, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-    let (op, number, other) = if is_open_float(cx, rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
-    if !is_open_float(cx, number) || cx.is_open_operand(other) {
+    let (op, number, other) = if cx.is_open_operand(rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
+    if !cx.is_open_operand(number) || cx.is_open_operand(other) {
         return Ok(None);
     }
     let payload = cx.see(other)?;

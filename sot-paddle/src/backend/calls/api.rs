@@ -328,10 +328,12 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     breaks(name, IN_PLACE)
 }
 
-/// Decides for functions of Paddle's C++ core: pure questions about the build are known, everything else runs eagerly.
+/// Decides for functions of Paddle's C++ core: pure questions about the build, places and placements are known,
+/// everything else runs eagerly.
 fn of_core(name: &str) -> CallPolicy {
     let asks_a_place = name.starts_with("is_") && name.ends_with("_place");
-    if name == "_has_grad" || name.starts_with("is_compiled_with") || asks_a_place {
+    let asks_a_placement = matches!(name, "is_shard" | "is_replicated" | "is_partial" | "reduce_type");
+    if name == "_has_grad" || name.starts_with("is_compiled_with") || asks_a_place || asks_a_placement {
         CallPolicy::Constant
     } else if name == "_set_has_grad" {
         CallPolicy::Switch

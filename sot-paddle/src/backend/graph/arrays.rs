@@ -7,7 +7,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sot_core::backend::CallKind;
+use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
@@ -39,9 +39,16 @@ pub(crate) fn tensor_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     cpython::import(array.py(), "paddle")?.call_method1(intern!(array.py(), "to_tensor"), (array,))
 }
 
-/// The graph values that stand for arrays, by identity, with the element type of the array.
+/// The graph values that stand for arrays, by identity.
 #[derive(Default)]
-pub(crate) struct ArrayValues(HashMap<u64, String>);
+pub(crate) struct ArrayValues(HashMap<u64, ArrayValue>);
+
+struct ArrayValue {
+    /// The element type of the array.
+    dtype: String,
+    /// True for a scalar of numpy.
+    is_scalar: bool,
+}
 
 impl ArrayValues {
     /// Notes the value that stands for an array.
@@ -52,7 +59,8 @@ impl ArrayValues {
         array: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let dtype = array.getattr(intern!(array.py(), "dtype"))?.str()?.to_string();
-        self.0.insert(identity(paddle, value)?, dtype);
+        let is_scalar = !cpython::builtin_type_name(array).eq("ndarray");
+        self.0.insert(identity(paddle, value)?, ArrayValue { dtype, is_scalar });
         Ok(())
     }
 
@@ -61,10 +69,10 @@ impl ArrayValues {
         self.of(paddle, value).is_some()
     }
 
-    fn of(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> Option<&str> {
+    fn of(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> Option<&ArrayValue> {
         let is_value = !self.0.is_empty() && paddle.is_value(value);
         let id = is_value.then(|| identity(paddle, value).ok()).flatten()?;
-        self.0.get(&id).map(String::as_str)
+        self.0.get(&id)
     }
 
     /// True if the arguments of a statement contain a value that stands for an array.
@@ -97,25 +105,29 @@ impl ArrayValues {
             return Ok(None);
         }
         if kind == CallKind::Method && args.len() == 2 && kwargs.is_none() {
-            return operator(paddle, callee, &args.get_item(0)?, &args.get_item(1)?).map(Some);
+            let (tensor, array) = (args.get_item(0)?, args.get_item(1)?);
+            let is_scalar = self.of(paddle, &array).is_some_and(|array| array.is_scalar);
+            return operator(paddle, callee, &tensor, (&array, is_scalar)).map(Some);
         }
         let data = args.get_item(0).ok().and_then(|data| Some((self.of(paddle, &data)?, data)));
         let (Some((own, data)), CallKind::Api) = (data, kind) else { return Err(refused("an array in other data")) };
-        make(own, &data, &args.get_slice(1, args.len()), kwargs).map(Some)
+        make(&own.dtype, &data, &args.get_slice(1, args.len()), kwargs).map(Some)
     }
 }
 
-/// Applies an operator between a tensor and an array. Eager mode converts the array to a tensor, too.
+/// Applies an operator between a tensor and an array or scalar. Eager mode converts the array to a tensor, too, and the
+/// scalars that are given here.
 fn operator<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyAny>,
     tensor: &Bound<'py, PyAny>,
-    array: &Bound<'py, PyAny>,
+    (array, is_scalar): (&Bound<'py, PyAny>, bool),
 ) -> PyResult<Bound<'py, PyAny>> {
     let metas = meta::of_value(paddle, tensor)?.zip(meta::of_value(paddle, array)?);
     // Eager mode treats an array without dimensions as a number. With two element types, eager mode decides which
     // pairs it refuses.
-    if metas.is_none_or(|(tensor, array)| array.shape.is_empty() || tensor.dtype != array.dtype) {
+    let is_number = |array: &TensorMeta| array.shape.is_empty() && !is_scalar;
+    if metas.is_none_or(|(tensor, array)| is_number(&array) || tensor.dtype != array.dtype) {
         return Err(refused("an operator with an array of another element type, or without dimensions"));
     }
     tensor.call_method1(method.cast()?, (array,))

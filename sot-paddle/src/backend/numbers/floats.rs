@@ -9,7 +9,7 @@ use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::sizes::NumberValues;
+use crate::backend::numbers::sizes::{NumberValues, COMPARISONS};
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -26,8 +26,6 @@ const ARITHMETIC: &[&str] = &[
     "__mod__",
     "__floordiv__",
 ];
-
-const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
 
 /// Methods and functions that take open floats, with their parameters in order.
 const FUNCTIONS: &[(&str, &[&str])] = &[

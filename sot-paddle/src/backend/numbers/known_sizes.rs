@@ -39,9 +39,6 @@ const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("zeros", 0, 1, &["shape"]),
 ];
 
-/// Comparisons of sizes, besides [`sizes::OPERATORS`].
-const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
-
 /// The known numbers of values, by identity: an `int`, a `bool`, or a list of these.
 #[derive(Default)]
 pub(crate) struct KnownSizes(HashMap<u64, Py<PyAny>>);
@@ -61,7 +58,7 @@ impl KnownSizes {
             (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
             (_, "numel") if !args.is_empty() => elements_of(paddle, &args.get_item(0)?)?,
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
-            (CallKind::Method, name) if sizes::OPERATORS.contains(&name) || COMPARISONS.contains(&name) => {
+            (CallKind::Method, name) if sizes::OPERATORS.contains(&name) || sizes::COMPARISONS.contains(&name) => {
                 self.operator(paddle, name, args)?
             }
             _ => None,

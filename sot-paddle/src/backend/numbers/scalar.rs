@@ -41,7 +41,9 @@ pub(crate) fn operator_with_number<'py>(
     }
     if !is_number(&number) {
         if operator == "mul" && is_single(&number) {
-            return value.mul(constant(&number.call_method0("item")?, &meta.dtype)?).map(Some);
+            let number = number.call_method0("item")?;
+            refuse_minus_zero(&PyTuple::new(number.py(), [&number])?, None)?;
+            return value.mul(constant(&number, &meta.dtype)?).map(Some);
         }
         refuse_other(&meta, operator, &number)?;
         return Ok(None);
@@ -87,11 +89,11 @@ fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) 
 /// Types of numpy numbers that operators of a floating tensor treat like Python numbers.
 const PLAIN: &[&str] = &["float32", "int64", "int32"];
 
-/// Types of numpy numbers that index a tensor like Python integers.
-const INDICES: &[&str] = &["int64", "int32"];
+/// Types of numpy numbers that operators of any tensor treat like Python integers, and that index a tensor like them.
+const INTEGERS: &[&str] = &["int64", "int32"];
 
-/// Returns the Python number that an operator method uses for a numpy number; `None` if it uses none. For tensors of
-/// other types, numpy's integers get the tensor's type, and some numbers are treated as arrays.
+/// Returns the Python number that an operator method uses for a numpy number; `None` if it uses none. Tensors of
+/// other types treat some numbers as arrays.
 pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
     let ty = number.get_type();
     if !ty.module().is_ok_and(|module| module == "numpy") {
@@ -99,17 +101,20 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     }
     let name = cpython::type_name(&ty);
     if matches!(operator, "__getitem__" | "__setitem__") {
-        return INDICES.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
+        return INTEGERS.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
     }
+    // Operators that convert the number to a tensor of one dimension, or compute differently than with a Python number.
+    let is_unlike = |operator: &str| {
+        matches!(operator, "and" | "or" | "xor" | "matmul")
+            || &*name == "float32"
+                && (matches!(operator, "truediv" | "pow")
+                    || operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
+    };
     let is_plain = || {
+        let is_float = matches!(&*tensor.dtype, "float32" | "float64");
+        let is_integer = matches!(&*tensor.dtype, "int32" | "int64");
         let operator = operator.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__");
-        PLAIN.contains(&&*name)
-            && matches!(&*tensor.dtype, "float32" | "float64")
-            && !matches!(operator, "and" | "or" | "xor" | "matmul")
-            // These operators convert the number to a tensor of one dimension, or compute differently than with a
-            // Python number.
-            && !(&*name == "float32" && matches!(operator, "truediv" | "pow"))
-            && !(&*name == "float32" && operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
+        !is_unlike(operator) && (is_float && PLAIN.contains(&&*name) || is_integer && INTEGERS.contains(&&*name))
     };
     if operator_multiplies(operator) && is_single(number) && is_plain() {
         return Some(number.clone().unbind()); // Multiplies by a tensor of the number, so zero keeps its sign.

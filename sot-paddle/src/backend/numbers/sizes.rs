@@ -40,6 +40,9 @@ const TAKING: &[&str] = &[
 pub(crate) const OPERATORS: &[&str] =
     &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
+/// Comparisons of a tensor with a number. Eager mode converts the number to the tensor's type.
+pub(crate) const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
+
 /// True if a statement can take open sizes.
 pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let CallKind::Object(_) = kind {
@@ -47,7 +50,7 @@ pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResu
     }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
     Ok(match kind {
-        CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),
+        CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name) || COMPARISONS.contains(&&*name),
         CallKind::Api => TAKING.contains(&&*name),
         CallKind::InPlace => &*name == "__setitem__",
         CallKind::Object(_) => false,
@@ -193,11 +196,12 @@ impl NumberValues {
         }
         let method = callee.cast::<PyString>()?;
         let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
-        if !OPERATORS.contains(&method.to_str()?) {
+        let compares = COMPARISONS.contains(&method.to_str()?);
+        if !compares && !OPERATORS.contains(&method.to_str()?) {
             return Ok(None);
         }
         let is_number = |operand: &Bound<'py, PyAny>| self.has(paddle, operand);
-        if is_number(&receiver) && (is_number(&other) || other.is_exact_instance_of::<PyInt>()) {
+        if !compares && is_number(&receiver) && (is_number(&other) || other.is_exact_instance_of::<PyInt>()) {
             let result = receiver.call_method1(method, (other,))?;
             self.0.insert(identity(paddle, &result)?);
             return Ok(Some(result));

@@ -14,7 +14,7 @@ pub(crate) mod truth;
 use pyo3::exceptions::PyImportError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyBool, PyDict, PyString, PyType};
 use sot_core::cpython::{self, Recorder, ThreadFlag};
 
 use crate::backend::calls::foundation::Foundations;
@@ -65,6 +65,8 @@ pub(crate) struct Paddle {
     pub(crate) has_vjp: Py<PyAny>,
     /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
     pub(crate) size_type: Py<PyAny>,
+    /// What `tensor == None` gives; `None` if it raises.
+    pub(crate) equals_none: Option<bool>,
     /// Returns the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
     /// Sets the grad mode.
@@ -124,6 +126,7 @@ impl Paddle {
             scope: core.getattr("Scope")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
+            equals_none: equals_none(&paddle)?,
             grad_mode: grad_mode(&paddle, &core)?,
             set_grad_mode: cpython::import(py, "paddle.base.dygraph.base")?.getattr("_set_grad_enabled")?.unbind(),
             default_dtype: DefaultDtype::find(&paddle)?,
@@ -174,7 +177,7 @@ impl Paddle {
         }
     }
 
-    /// True if the instances of the class are plain values: data types or places.
+    /// True if the instances of the class are plain values: data types, places, placements of distributed tensors.
     pub(crate) fn is_plain_type(&self, class: &Bound<'_, PyType>) -> bool {
         self.plain_types.iter().any(|plain| class.is(plain))
     }
@@ -292,7 +295,11 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     let mut types = vec![paddle.getattr("float32")?.get_type().into_any().unbind()];
     let base = core.getattr("VarDesc")?.getattr("VarType")?.into_any();
     types.push(base.unbind());
-    for name in ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace", "finfo", "iinfo"] {
+    let types_and_places =
+        ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace", "finfo", "iinfo"];
+    // A `Shard` is mutable.
+    let placements = ["Replicate", "Partial", "ReduceType"];
+    for name in types_and_places.into_iter().chain(placements) {
         if let Some(found) = core.getattr_opt(name)? {
             types.push(found.unbind());
         }
@@ -343,6 +350,16 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
         (0, 0) => None,
         found => Some(found),
     }
+}
+
+/// What `tensor == None` gives in this release of Paddle, and `tensor != None` the other way round.
+fn equals_none(paddle: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    let sample = paddle.call_method1("empty", ((1,),))?;
+    let compared = |method: &str| {
+        let answer = sample.call_method1(method, (paddle.py().None(),)).ok()?;
+        answer.cast::<PyBool>().ok().map(pyo3::types::PyBoolMethods::is_true)
+    };
+    Ok(compared("__eq__").zip(compared("__ne__")).and_then(|(equal, unequal)| (equal != unequal).then_some(equal)))
 }
 
 /// The only place that tensors can have, if Paddle knows a single device; tests of the place are then not needed.
