@@ -21,7 +21,7 @@ use crate::backend::numbers::twin::Twin;
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::static_mode::BuildTarget;
 
-use super::PaddleBuilder;
+use super::{node, PaddleBuilder};
 
 impl PaddleBuilder {
     /// Appends the statement of a call.
@@ -175,7 +175,10 @@ impl PaddleBuilder {
                         let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
                         return self.call_method(&method, &args.get_item(0)?, &arguments);
                     }
-                    let result = callee.call(args, kwargs)?;
+                    let result = match node::is_registered(callee) {
+                        true => node::call(target, callee, args, kwargs)?,
+                        false => callee.call(args, kwargs)?,
+                    };
                     self.numbers.note(&self.paddle, callee, &result)?;
                     Ok(result)
                 }

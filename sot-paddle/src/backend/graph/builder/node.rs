@@ -1,0 +1,63 @@
+//! Functions that the program has registered as one statement. They are called with values of the program. Writes in
+//! place are refused: Paddle does not do them in static mode, or does them to copies where eager mode has views.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use sot_core::registered;
+
+use crate::backend::numbers::twin::Twin;
+use crate::backend::paddle::static_mode::BuildTarget;
+use crate::backend::paddle::static_warnings::NodeScope;
+
+/// Operations in place that are none of the program's writes: running statistics, and values without an operand.
+const NO_WRITES: [&str; 5] =
+    ["pd_op.batch_norm_", "pd_op.sync_batch_norm_", "pd_op.assign_value_", "pd_op.share_data_", "pd_op.full_"];
+
+/// True if the callee is registered as one statement.
+pub(super) fn is_registered(callee: &Bound<'_, PyAny>) -> bool {
+    registered::call_of(callee).is_some_and(|meaning| matches!(meaning.kind, registered::RegistrationKind::Statement))
+}
+
+/// Calls the function, and refuses it if it writes in place. Of a function that is refused, or raises, no operation
+/// stays in the program, where operations in place would run.
+pub(super) fn call<'py>(
+    target: &BuildTarget,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = callee.py();
+    let before = Twin::operations(py, target)?.len();
+    let building = NodeScope::begin();
+    let result = callee.call(args, kwargs);
+    let said = building.end();
+    let appended = Twin::operations(py, target)?.split_off(before);
+    let result = match (said, result) {
+        (Some(function), _) => Err(refused(&function)),
+        (None, Ok(result)) => refuse_writes(&appended).map(|()| result),
+        (None, raised) => raised,
+    };
+    if result.is_err() {
+        let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+        for operation in appended.iter().rev() {
+            block.call_method1(intern!(py, "remove_op"), (operation,))?;
+        }
+    }
+    result
+}
+
+fn refuse_writes(operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    for operation in operations {
+        let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
+        if name.ends_with('_') && !NO_WRITES.contains(&&*name) {
+            return Err(refused(name.trim_start_matches("pd_op.")));
+        }
+    }
+    Ok(())
+}
+
+fn refused(what: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!("it writes to a tensor in place ({what})"))
+}
