@@ -1,6 +1,7 @@
 """Registrations at run time of the meaning of calls: `pure`, `constant_result`, `substitute`, `graph_node`."""
 
 import contextlib
+import functools
 import math
 
 import numpy as np
@@ -474,7 +475,12 @@ def reads_a_default(x, bias=OUTSIDE):
     return x * -bias
 
 
-@pytest.mark.parametrize("function", [reads_a_global, reads_by_a_function, reads_an_instance, reads_a_default])
+reads_a_part = functools.partial(lambda bias, x: x * (bias + bias), OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    "function", [reads_a_global, reads_by_a_function, reads_an_instance, reads_a_default, reads_a_part]
+)
 def test_a_tensor_that_a_graph_node_is_not_given_breaks_the_graph(same, function):
     # Paddle ends the process at an operator on an eager tensor in static mode.
     with sot.register.graph_node(function):
@@ -538,6 +544,11 @@ def writes_and_raises(x):
     return x.numpy()
 
 
+def replaces_first(items):
+    items[0] = items[0] + 5
+    return items
+
+
 def hides_what_paddle_says(x):
     with contextlib.suppress(Exception):
         x.add_(paddle.ones([2]))
@@ -570,6 +581,12 @@ def test_a_graph_node_that_writes_in_place_runs_for_real(same, function):
         for _ in range(2):
             same(fast(x), run(x))
         assert set(sot.stats().reasons) == {"backend-refused"}, sot.stats()
+
+
+def test_a_graph_node_that_writes_to_a_list_that_it_is_given_runs_for_real(check):
+    with sot.register.graph_node(replaces_first):
+        check(lambda x: replaces_first([x * 2, x])[0] * 2, paddle.ones([2]), graphs=2, breaks=1)
+        assert sot.stats().reasons == {"backend-refused": 1}
 
 
 def test_only_translations_that_call_the_function_are_forgotten():

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyTuple};
 use sot_core::builtin::{Builtin, BuiltinTable};
-use sot_core::error::{Flow, Reason, ReasonId, RegistrationError, Unwind};
+use sot_core::error::{Flow, Reason, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
 use sot_core::origin::RegistrationOrigin;

@@ -76,6 +76,9 @@ impl Search<'_> {
                 found => Ok(found),
             };
         }
+        if let Some(parts) = parts_of_partial(object)? {
+            return self.first(parts.iter(), |search, part| search.object(part, holder, place));
+        }
         if let Some(items) = items(object) {
             let holder = Holder { container: Some(object), ..holder };
             return self.first(items.iter(), |search, item| search.object(item, holder, place));
@@ -163,6 +166,16 @@ impl Search<'_> {
     fn models(&self) -> &dyn Models {
         self.runtime.backend.models()
     }
+}
+
+/// Returns the function and the arguments of a `functools.partial`.
+fn parts_of_partial<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<[Bound<'py, PyAny>; 3]>> {
+    let partial = cpython::import(object.py(), "functools")?.getattr("partial")?.cast_into::<PyType>()?;
+    if !cpython::is_subtype(&object.get_type(), &partial) {
+        return Ok(None);
+    }
+    let part = |name: &str| partial.getattr(name)?.call_method1("__get__", (object,));
+    Ok(Some([part("func")?, part("args")?, part("keywords")?]))
 }
 
 /// Returns what a container of Python's holds.
