@@ -589,6 +589,62 @@ def test_a_graph_node_that_writes_to_a_list_that_it_is_given_runs_for_real(check
         assert sot.stats().reasons == {"backend-refused": 1}
 
 
+class Kept:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def gives_a_closure(x):
+    return lambda: x + 1
+
+
+def gives_a_method(x):
+    return Kept(x).__init__
+
+
+def gives_an_instance(x):
+    return [Kept(x)]
+
+
+@pytest.mark.parametrize("function", [gives_a_closure, gives_a_method, gives_an_instance])
+def test_a_graph_node_that_gives_no_tensor_breaks_the_graph(function):
+    def run(x):
+        kept = function(x * 2)
+        return kept, x * 3
+
+    with sot.register.graph_node(function):
+        fast, x = sot.symbolic_translate(run), paddle.ones([2])
+        for _ in range(2):
+            kept, _ = fast(x)
+            kept = kept[0] if isinstance(kept, list) else kept
+            held = kept.tensor if isinstance(kept, Kept) else getattr(kept, "__self__", None)
+            held = kept() if held is None else held
+            assert isinstance(getattr(held, "tensor", held), paddle.Tensor)
+        assert breaks() == 1 and any("one statement gives a" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def counter(start):
+    def count():
+        nonlocal start
+        start += 1
+        return start
+
+    return count
+
+
+def test_a_pure_function_that_makes_functions_breaks_the_graph():
+    def run(x):
+        count = counter(2)
+        return x * count(), count()
+
+    with sot.register.pure(counter):
+        fast, x = sot.symbolic_translate(run), paddle.ones([1])
+        for _ in range(3):
+            scaled, found = fast(x)
+            assert (scaled.item(), found) == (3.0, 4)
+        assert any("registered as pure, gives a function" in reason for reason in sot.stats().breaks), sot.stats()
+
+
 def test_only_translations_that_call_the_function_are_forgotten():
     def one(x):
         return x * pick([1, 2], "max")

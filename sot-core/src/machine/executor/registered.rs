@@ -1,7 +1,7 @@
 //! Calls of objects for which the program has registered a meaning (see [`crate::registered`]), on every backend.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
 use super::{call, hidden_tensors, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
@@ -79,7 +79,8 @@ impl<'py> OpcodeExecutor<'py> {
         match &registration.kind {
             RegistrationKind::Pure => {
                 let result = call::fold_call(self, callable, args)?;
-                if result.is_some() {
+                if let Some(result) = result {
+                    refuse_made_function(self, callable, result)?;
                     assume_code(self, variable, callable);
                 }
                 Ok(result)
@@ -93,6 +94,23 @@ impl<'py> OpcodeExecutor<'py> {
             _ => Ok(None),
         }
     }
+}
+
+/// Breaks the graph if a pure function gives a function with a closure, or another callable with a state, which a call
+/// makes anew.
+fn refuse_made_function(cx: &OpcodeExecutor<'_>, callable: &Bound<'_, PyAny>, result: VarId) -> Flow<()> {
+    let payload = cx.vars.get(result);
+    let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return Ok(()) };
+    let has_state = match object.cast::<PyFunction>() {
+        Ok(function) => cpython::function_closure(function).is_some(),
+        Err(_) => object.is_callable() && cpython::instance_dict(object).is_some() && !cx.runtime.is_constant(object),
+    };
+    if !has_state || object.is_instance_of::<PyType>() {
+        return Ok(());
+    }
+    let text =
+        format!("{}, which is registered as pure, gives a function that may hold a state", tracker::name(callable));
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
 /// Inlines the substitute of a function. A call of the function from within its substitute means the function itself,

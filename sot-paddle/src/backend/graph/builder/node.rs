@@ -5,7 +5,6 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use sot_core::registered;
 
 use crate::backend::numbers::twin::Twin;
 use crate::backend::paddle::static_mode::BuildTarget;
@@ -17,11 +16,6 @@ const NO_WRITES: [&str; 5] =
 
 /// Number of objects in the arguments of a function that are looked into; a list may hold itself.
 const MOST_CONTENTS: usize = 10_000;
-
-/// True if the callee is registered as one statement.
-pub(super) fn is_registered(callee: &Bound<'_, PyAny>) -> bool {
-    registered::call_of(callee).is_some_and(|meaning| matches!(meaning.kind, registered::RegistrationKind::Statement))
-}
 
 /// Calls the function, and refuses it if it writes in place. Of a function that is refused, or raises, no operation
 /// stays in the program, where operations in place would run.

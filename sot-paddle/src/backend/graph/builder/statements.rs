@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
+use sot_core::registered;
 
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
@@ -175,7 +176,7 @@ impl PaddleBuilder {
                         let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
                         return self.call_method(&method, &args.get_item(0)?, &arguments);
                     }
-                    let result = match node::is_registered(callee) {
+                    let result = match registered::is_statement(callee) {
                         true => node::call(target, callee, args, kwargs)?,
                         false => callee.call(args, kwargs)?,
                     };
