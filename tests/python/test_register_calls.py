@@ -173,7 +173,7 @@ def test_what_is_in_an_assumed_result_is_guarded():
 def test_an_assumed_result_of_what_the_graph_computes_breaks(check):
     with sot.register.constant_result(scale):
         check(lambda x: scale(x + 1) * 2, paddle.ones([2]), graphs=3, breaks=1)
-        assert any("only the graph's run gives" in reason for reason in sot.stats().breaks)
+        assert any("known only when the graph has run" in reason for reason in sot.stats().breaks)
 
 
 # A function in C that gives tensors: it calls what it is given.
