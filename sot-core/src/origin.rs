@@ -5,7 +5,7 @@ use std::fmt;
 use linkme::distributed_slice;
 
 /// Crate, file and line of a registration, made by [`origin!`](crate::origin!).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegistrationOrigin {
     /// The crate.
     pub krate: &'static str,
@@ -47,7 +47,7 @@ fn underscored(byte: u8) -> u8 {
 /// One registration of a linked crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkedRegistration {
-    /// The registry: `opcode`, `kind`, `builtin`, `backend`, an override of one of these, or `observer`.
+    /// The registry: `opcode`, `kind`, `builtin`, `backend`, an override of one of these, `observer`, or `reason`.
     pub registry: &'static str,
     /// Name in the registry.
     pub name: &'static str,

@@ -1,13 +1,14 @@
 //! Names that plug-ins use most: `use sot_core::prelude::*`, besides `sot_variables::prelude` and the macros
 //! [`builtin!`](crate::builtin!), [`variable_kind!`](crate::variable_kind!), [`opcode!`](crate::opcode!),
-//! [`observer!`](crate::observer!) and [`backend!`](crate::backend!).
+//! [`observer!`](crate::observer!), [`reason!`](crate::reason!) and [`backend!`](crate::backend!).
 //!
 //! | you write | with |
 //! |---|---|
 //! | a handler of a builtin | `cx`: [`OpcodeExecutor`], `args`: [`CallArgs`]; it returns a [`VarId`], or an [`Unwind`]: a graph break with a [`ReasonId`], or an exception of the program by [`OpcodeExecutor::raise`] |
 //! | a kind | [`Variable`], whose `guard` adds a [`Test`] to `cx.guards`; values in it are wrapped by [`OpcodeExecutor::wrap`] with a [`Tracker`] |
 //! | a fetch or a test of the plug-in's own | [`ForeignFetch`] in [`Tracker::Foreign`], [`ObjectTest`] in [`Test::Object`], [`ObjectsTest`] in [`Test::Objects`] |
-//! | an object that new code rebuilds | [`Rebuild`] in [`Variable::reconstruct`] |
+//! | a value that the trace makes | [`OpcodeExecutor::produce`]; new code rebuilds it by [`Rebuild`] and [`Argument`] in [`Variable::reconstruct`] |
+//! | a write to a container | `cx.vars.set` and [`Effect::Contents`]; new code repeats it in [`Variable::restore_contents`] |
 //! | a handler of an opcode | `op`: [`Operand`]; it returns values or a [`Next`]; operators are [`BinaryOp`], [`UnaryOp`], [`CompareOp`] |
 //! | an observer | [`Observer`], which is shown a [`Statement`], a [`Guard`] and a [`TranslationOutcome`] |
 //!
@@ -45,6 +46,6 @@ pub use crate::ir::Statement;
 pub use crate::machine::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
 pub use crate::machine::observer::{Observer, TranslationOutcome};
 pub use crate::machine::opcode::{Next, Operand};
-pub use crate::machine::variable::{Form, GraphArgument, Rebuild, VarId, Variable, VariableKind};
+pub use crate::machine::variable::{Argument, Form, GraphArgument, Rebuild, VarId, Variable, VariableKind};
 pub use crate::side_effects::Effect;
 pub use crate::tracker::{Key, Tracker, TrackerId};

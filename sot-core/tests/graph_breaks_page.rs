@@ -22,7 +22,9 @@ and `sot.explain(fn)(*args)` lists those of one call.
 A reason usually leads to a break. It leads to a fallback where the code around it cannot be cut in two, for example in
 a `try` or `with` block.
 
-This page is generated from `sot-core/src/error.rs`: `SOT_BLESS=1 cargo test -p sot-core --test graph_breaks_page`.
+A plug-in may define reasons of its own ([how](plugins.md#register)), with an id, a hint and a page.
+
+This page is generated from `sot-core/src/error/mod.rs`: `SOT_BLESS=1 cargo test -p sot-core --test graph_breaks_page`.
 
 ";
 

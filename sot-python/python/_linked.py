@@ -16,10 +16,11 @@ _TITLES = {
     "builtin": ("builtin", "builtins"),
     "builtin override": ("override of a builtin", "overrides of builtins"),
     "observer": ("observer", "observers"),
+    "reason": ("reason", "reasons"),
 }
 
 # Registries whose entries are always named: they have few entries, or entries that are looked for by name.
-_NAMED = ("backend", "opcode override", "kind override", "builtin override", "observer")
+_NAMED = ("backend", "opcode override", "kind override", "builtin override", "observer", "reason")
 
 
 def text(every: bool) -> str:

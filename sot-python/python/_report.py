@@ -34,6 +34,8 @@ class Record:
     """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if the reason concerns the frame as a whole."""
     hint: str | None = None
     """What to do about the break or fallback."""
+    page: str | None = None
+    """Address of a page about the reason, if the plug-in that defines the reason names one."""
     report: str | None = None
     """Kind, id, reason, the stack with source and carets, and what to do: the text of a `GraphBreakError`."""
     stack: tuple[tuple[str, int, str, tuple[int, int] | None], ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Callable, Iterable, TypeVar
 
 from . import _backends
@@ -162,12 +162,14 @@ def _module(module: ModuleType | str) -> ModuleType:
 
 def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> None:
     """Raise `TypeError` if the signatures of the functions differ."""
+    if not isinstance(traceable, FunctionType):
+        raise TypeError(f"substitute(): only a Python function can be followed; {traceable!r} is none")
+    if isinstance(original, type):
+        raise TypeError(f"substitute() takes functions and callable objects; {original!r} is a class")
     try:
         wanted = inspect.signature(getattr(original, "__func__", original))
     except (ValueError, TypeError):
         return  # Many functions in C have no signature.
-    if not callable(traceable):
-        raise TypeError(f"substitute(): {traceable!r}, which is to stand for a function, is not callable")
     found = inspect.signature(traceable)
     if [_shape(one) for one in wanted.parameters.values()] != [_shape(one) for one in found.parameters.values()]:
         name = getattr(original, "__qualname__", repr(original))

@@ -122,6 +122,7 @@ fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyD
     result.set_item("reason_id", reason.map(|reason| reason.id.id()))?;
     result.set_item("kind", reason.map(|reason| reason.id.kind().name()))?;
     result.set_item("hint", reason.map(Reason::hint))?;
+    result.set_item("page", reason.and_then(|reason| reason.id.page()))?;
     result.set_item("report", reason.map(|reason| reason.report(py)))?;
     let stack: Vec<_> = record.reason.iter().flat_map(|reason| &reason.stack).collect();
     let stack: Vec<_> = stack.iter().map(|at| (&at.file, at.line, &at.function, at.columns)).collect();

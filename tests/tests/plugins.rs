@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyTuple};
 use sot_core::builtin::{Builtin, BuiltinTable};
-use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
+use sot_core::error::{Flow, Reason, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
 use sot_core::origin::RegistrationOrigin;
@@ -101,10 +101,15 @@ sot_core::opcode! { GET_AITER [3.8..3.14] (iterable -- iterator) => |cx, _| {
     object_model::call_special(cx, iterable, "__aiter__", &[])
 } }
 
+sot_core::reason! {
+    /// A ticker makes a step.
+    TICKS = "plugins.ticks", Unsps, "Make the step outside of the function.", page "https://plugins.example/ticks"
+}
+
 // Left to CPython wherever it is met: what it takes and leaves is all that the tracer needs to know of it.
 sot_core::opcode! { GET_ANEXT [3.8..3.14] (iterator -- same, awaitable) => |_cx, _| {
     let _ = iterator;
-    Flow::<[VarId; 2]>::Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a step of a ticker"))
+    Flow::<[VarId; 2]>::Err(Unwind::break_graph(TICKS, "a step of a ticker"))
 } }
 
 sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
@@ -190,6 +195,21 @@ fn a_function_that_needs_every_plugin_becomes_one_graph() {
 }
 
 #[test]
+fn a_reason_from_outside_has_a_hint_and_a_page() {
+    let linked = sot_core::linked::linked(PyVersion::BUILT_FOR);
+    let listed = linked.iter().find(|one| one.registry == "reason" && one.name == "plugins.ticks");
+    assert!(listed.is_some_and(|one| one.origin.krate == "sot-tests" && one.origin.file.contains("plugins.rs")));
+    harness::with_tracer(|py| {
+        let report = Reason::new(TICKS, "a step").report(py);
+        assert_eq!(
+            report,
+            "[UNSPS plugins.ticks] a step\n  what to do: Make the step outside of the function.\n  more: \
+             https://plugins.example/ticks"
+        );
+    });
+}
+
+#[test]
 fn an_opcode_from_outside_breaks_the_graph_and_is_gone_on_behind() {
     harness::with_tracer(|py| {
         let module = plugin_module(py).unwrap();
@@ -216,6 +236,8 @@ fn an_opcode_from_outside_breaks_the_graph_and_is_gone_on_behind() {
             println!("{name}: {counts:?}");
             assert_eq!((counts.breaks.len(), counts.fallbacks.len()), (breaks, 0), "{name}: {counts:?}");
             assert!(counts.graphs as usize > breaks, "{name}: {counts:?}");
+            let own = counts.breaks.iter().all(|reason| reason.starts_with("plugins.ticks: a step of a ticker at "));
+            assert!(own, "{name}: {counts:?}");
         }
     });
 }

@@ -32,6 +32,12 @@ const FILES: &[(&str, &str)] = files![
 /// The files of an empty plug-in, and the text of its library.
 const EMPTY: [&str; 4] = ["Cargo.toml", "build.rs", ".gitignore", ".github/workflows/test.yml"];
 const EMPTY_LIBRARY: (&str, &str) = ("src/lib.rs", "//! A plug-in of sot.\n");
+/// Names that the crate cannot have, with `_` for `-`: crates that it uses, and Rust's keywords.
+const TAKEN: &str = "sot_core sot_variables sot_opcodes_py38 sot_opcodes_py312 sot_python sot_harness sot_paddle pyo3 \
+    pyo3_build_config inventory linkme std core alloc proc_macro test \
+    abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if impl \
+    in let loop macro match mod move mut override priv pub ref return self static struct super trait true try type typeof \
+    unsafe unsized use virtual where while yield";
 /// Start of the part of the manifest that refers to files which an empty plug-in lacks.
 const MANIFEST_OF_FILES: &str = "\n# Each opcode is a test of its own.\n";
 
@@ -63,10 +69,15 @@ fn empty() -> Vec<(&'static str, &'static str)> {
 /// Checks that cargo accepts the name.
 fn check_name(name: &str) -> Result<(), Failure> {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
-    if begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
-        return Ok(());
+    if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+        return Err(format!("{name:?} is no name of a crate: letters, digits, - and _, a letter first"));
     }
-    Err(format!("{name:?} is no name of a crate: letters, digits, - and _, a letter first"))
+    if TAKEN.split_whitespace().any(|taken| taken == name.replace('-', "_")) {
+        return Err(format!(
+            "{name:?} is the name of a crate that the plug-in uses, or a word of Rust: choose another"
+        ));
+    }
+    Ok(())
 }
 
 fn filled_in(text: &str, name: &str, dir: &Path) -> String {
@@ -91,7 +102,7 @@ mod tests {
         for name in ["my-plugin", "a", "sot_maps2"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in ["", "2fast", "a b", "../x", "-a"] {
+        for name in ["", "2fast", "a b", "../x", "-a", "sot-core", "pyo3", "std", "match"] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

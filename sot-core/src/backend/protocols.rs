@@ -94,6 +94,14 @@ pub trait Models: Send + Sync {
         let _ = class;
         Ok(None)
     }
+    /// True if a function that is called with values of a graph may read a tensor besides its arguments, because the
+    /// framework puts a value of the graph in its place. `holder` is the instance that holds the tensor, and
+    /// `container` the list or dict of the instance that it is in; both are `None` for globals, closures and
+    /// defaults.
+    fn becomes_value(&self, holder: Option<&Bound<'_, PyAny>>, container: Option<&Bound<'_, PyAny>>) -> bool {
+        let _ = (holder, container);
+        true
+    }
 }
 
 impl Models for DefaultAnswers {}

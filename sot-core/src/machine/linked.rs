@@ -1,5 +1,6 @@
 //! All registrations that are linked into the program, with the places of their source code.
 
+use crate::error::LinkedReason;
 use crate::machine::builtin::{BUILTINS, BUILTIN_OVERRIDES};
 use crate::machine::observer::ObserverRegistration;
 use crate::machine::opcode::{OpcodeHandler, OpcodeOverride};
@@ -22,6 +23,7 @@ pub fn linked(version: PyVersion) -> Vec<LinkedRegistration> {
     all.extend(places(BUILTIN_OVERRIDES.iter()));
     all.extend(places(inventory::iter::<BackendRegistration>));
     all.extend(places(inventory::iter::<ObserverRegistration>));
+    all.extend(places(inventory::iter::<LinkedReason>));
     all.sort();
     all
 }

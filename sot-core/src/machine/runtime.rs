@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::bytecode::Opcodes;
 use crate::cache::set_skipped_files;
 use crate::cpython;
-use crate::error::{set_hints, RegistrationError};
+use crate::error::{check_reasons, set_hints, RegistrationError};
 use crate::fault;
 use crate::machine::builtin::BuiltinTable;
 use crate::machine::observer::{self, ObserverRegistration};
@@ -112,6 +112,7 @@ impl Runtime {
     fn new(py: Python<'_>, backend: &str, package: Option<&str>) -> PyResult<Runtime> {
         let version = PyVersion::BUILT_FOR;
         let wrong = |error: RegistrationError| PyImportError::new_err(cannot_start(error));
+        check_reasons().map_err(wrong)?;
         let (backend_name, backend) = (backend.to_owned(), make_backend(py, backend)?);
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));

@@ -247,6 +247,11 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     find(object.as_ptr() as usize, RegistrationQuestion::Call)
 }
 
+/// True if calls of the object are registered to be one statement.
+pub fn is_statement(object: &Bound<'_, PyAny>) -> bool {
+    call_of(object).is_some_and(|meaning| matches!(meaning.kind, RegistrationKind::Statement))
+}
+
 /// Returns the registration of the class as a value type, if there is one.
 pub fn value_class(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
     instances_of(class).filter(|one| matches!(one.kind, RegistrationKind::Value))

@@ -144,6 +144,8 @@ pub struct ReasonReport {
     pub text: String,
     /// What a user can do about it.
     pub remedy: &'static str,
+    /// Address of a page about the reason, if a plug-in names one.
+    pub page: Option<&'static str>,
     /// The user's source, innermost call first.
     pub stack: Vec<StackEntry>,
 }
@@ -155,6 +157,7 @@ impl From<&Reason> for ReasonReport {
             kind: reason.id.kind().name(),
             text: reason.text.clone(),
             remedy: reason.hint(),
+            page: reason.id.page(),
             stack: reason.stack.iter().map(StackEntry::from).collect(),
         }
     }

@@ -239,6 +239,14 @@ impl Models for PaddleBackend {
         let forward = class.getattr("__dict__")?.call_method1("get", ("forward",))?;
         Ok((!forward.is_none()).then_some(forward))
     }
+
+    // In static mode an attribute of a layer is a value, if it is a parameter or a buffer. Paddle ends the process at
+    // operators on any other eager tensor.
+    fn becomes_value(&self, holder: Option<&Bound<'_, PyAny>>, container: Option<&Bound<'_, PyAny>>) -> bool {
+        holder.filter(|holder| self.is_layer(holder)).is_some_and(|layer| {
+            layer::is_own(layer) || container.is_some_and(|container| layer::is_store(layer, container))
+        })
+    }
 }
 
 impl OpenValues for PaddleBackend {

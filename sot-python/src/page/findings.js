@@ -76,6 +76,7 @@ function breakCard(place) {
     h("p", { class: "remedy" }, h("b", null, "What to do:"), cheap ? " nothing has to change. If there is tensor work on both sides: " : " ", reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
       h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
+      reason.page && h("li", null, h("a", { href: reason.page }, "about this reason")),
       first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
       resumed.slice(0, 4).map((next) => h("li", null, link(page(next, "graph"), `behind it, from line ${next.line}`), soft(` #${next.id}`))),
       first.code && h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),

@@ -11,6 +11,7 @@ mod claim;
 mod closing;
 mod constant;
 mod frame;
+mod hidden_tensors;
 mod history;
 mod identities;
 mod in_place;

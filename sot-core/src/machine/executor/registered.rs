@@ -1,10 +1,9 @@
 //! Calls of objects for which the program has registered a meaning (see [`crate::registered`]), on every backend.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
-use super::{call, limits, object_model, CallArgs, OpcodeExecutor};
+use super::{call, hidden_tensors, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -80,7 +79,8 @@ impl<'py> OpcodeExecutor<'py> {
         match &registration.kind {
             RegistrationKind::Pure => {
                 let result = call::fold_call(self, callable, args)?;
-                if result.is_some() {
+                if let Some(result) = result {
+                    refuse_made_function(self, callable, result)?;
                     assume_code(self, variable, callable);
                 }
                 Ok(result)
@@ -94,6 +94,23 @@ impl<'py> OpcodeExecutor<'py> {
             _ => Ok(None),
         }
     }
+}
+
+/// Breaks the graph if a pure function gives a function with a closure, or another callable with a state, which a call
+/// makes anew.
+fn refuse_made_function(cx: &OpcodeExecutor<'_>, callable: &Bound<'_, PyAny>, result: VarId) -> Flow<()> {
+    let payload = cx.vars.get(result);
+    let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return Ok(()) };
+    let has_state = match object.cast::<PyFunction>() {
+        Ok(function) => cpython::function_closure(function).is_some(),
+        Err(_) => object.is_callable() && cpython::instance_dict(object).is_some() && !cx.runtime.is_constant(object),
+    };
+    if !has_state || object.is_instance_of::<PyType>() {
+        return Ok(());
+    }
+    let text =
+        format!("{}, which is registered as pure, gives a function that may hold a state", tracker::name(callable));
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
 /// Inlines the substitute of a function. A call of the function from within its substitute means the function itself,
@@ -180,6 +197,7 @@ fn call_as_statement<'py>(
     callable: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<VarId> {
+    refuse_hidden_tensors(cx, callable)?;
     if let Ok(function) = callable.cast::<PyFunction>() {
         let of = tracker_of(cx, variable, callable);
         assume_reads(cx, function, of)?;
@@ -245,7 +263,7 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     let globals = cpython::function_globals(function);
     let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals_of = cx.globals_of(&globals, Some(tracker))?;
-    for name in names_in(&code)? {
+    for name in hidden_tensors::names_in(&code)? {
         let Some(bound) = globals.get_item(&name)? else { continue };
         let Some(read) = cx.find_global_in(&globals_of, &name.as_str().into())? else { continue };
         assume_variable(cx, read, &bound)?;
@@ -266,6 +284,14 @@ fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &
     assume_state(cx, variable, object)
 }
 
+/// Breaks the graph if a function that is one statement would read a tensor that is no value of the graph.
+fn refuse_hidden_tensors(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Flow<()> {
+    let Some(place) = hidden_tensors::find(cx.runtime, object)? else { return Ok(()) };
+    let text =
+        format!("a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+}
+
 /// Guards the state of an argument that the statement is given as an object.
 fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
     limits::refuse_deep_values()?;
@@ -276,7 +302,11 @@ fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
     let given = payload.graph_argument(cx, variable)?.value;
     let payload = cx.vars.get(variable);
     match payload.object().filter(|object| object.is(&given)) {
-        Some(object) => assume_state(cx, variable, object.bind(cx.py)),
+        Some(object) => {
+            let object = object.bind(cx.py);
+            refuse_hidden_tensors(cx, object)?;
+            assume_state(cx, variable, object)
+        }
         // The items of the argument are passed to the statement separately.
         None => payload.children().into_iter().try_for_each(|held| assume_argument(cx, held)),
     }
@@ -299,19 +329,6 @@ fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bou
     }
     cx.guards.add(tracker, Test::Object(Box::new(state)));
     Ok(())
-}
-
-/// Returns the names that a code object and the functions nested in it look up.
-fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
-    let mut names: Vec<String> = code.getattr(intern!(code.py(), "co_names"))?.extract()?;
-    for constant in code.getattr(intern!(code.py(), "co_consts"))?.cast_into::<PyTuple>()? {
-        if let Ok(inner) = constant.cast::<PyCode>() {
-            names.extend(names_in(inner)?);
-        }
-    }
-    names.sort_unstable();
-    names.dedup();
-    Ok(names)
 }
 
 fn why(registration: &Registration, package: &str) -> String {

@@ -177,6 +177,9 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(at) = given_back(kind, callee, &positional, &result) {
             return Ok(Ok(args.positional[at]));
         }
+        if kind == CallKind::Api && registered::is_statement(callee) {
+            refuse_other_results(self, &result)?;
+        }
         let mut outputs = Vec::new();
         let variable = wrap_result(self, &result, &mut outputs)?;
         self.graph.record((kind, callee), (&positional, keywords), &result)?;
@@ -251,6 +254,27 @@ fn wrap_result<'py>(
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     cx.wrap_fresh(result)
+}
+
+/// Breaks the graph at results of a function that is one statement if they may hold values of the graph elsewhere than
+/// in tuples, lists and dicts, such as in the closure of a function.
+fn refuse_other_results<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>) -> Flow<()> {
+    if cx.runtime.is_constant(result) || cx.graph.value_meta(result)?.is_some() {
+        return Ok(());
+    }
+    if let Ok(items) = result.cast::<PyTuple>() {
+        return items.iter().try_for_each(|item| refuse_other_results(cx, &item));
+    }
+    if let Ok(items) = result.cast::<PyList>() {
+        return items.iter().try_for_each(|item| refuse_other_results(cx, &item));
+    }
+    if let Ok(entries) = result.cast_exact::<PyDict>() {
+        return entries.iter().try_for_each(|(_, item)| refuse_other_results(cx, &item));
+    }
+    let name = tracker::name(result.get_type().as_any());
+    let text =
+        format!("a function that is one statement gives a {name}; tensors in tuples, lists and dicts are results");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
 /// Makes a named tuple of its class from the items.

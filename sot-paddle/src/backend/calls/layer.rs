@@ -171,6 +171,17 @@ impl<'py> Stores<'py> {
     }
 }
 
+/// True if the layer's class is Paddle's own.
+pub(crate) fn is_own(layer: &Bound<'_, PyAny>) -> bool {
+    let module = layer.get_type().getattr(intern!(layer.py(), "__module__")).and_then(|name| name.extract::<String>());
+    module.is_ok_and(|module| module.starts_with(OWN))
+}
+
+/// True if the container is the layer's dict of parameters or of buffers.
+pub(crate) fn is_store(layer: &Bound<'_, PyAny>, container: &Bound<'_, PyAny>) -> bool {
+    Stores::of(layer).0.iter().skip(1).any(|store| store.is(container))
+}
+
 impl LayerReads<'_> {
     /// True if the layer still has these values under these names, and its stores still have the same numbers of
     /// entries. The forward may have set an attribute otherwise.

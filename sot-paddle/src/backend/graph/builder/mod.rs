@@ -5,6 +5,7 @@
 //! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: for a `no_grad` region inside a
 //! trace, the real grad mode is switched while the region's statements are built.
 
+mod node;
 mod plan;
 mod statements;
 

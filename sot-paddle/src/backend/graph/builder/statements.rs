@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
+use sot_core::registered;
 
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
@@ -21,7 +22,7 @@ use crate::backend::numbers::twin::Twin;
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::static_mode::BuildTarget;
 
-use super::PaddleBuilder;
+use super::{node, PaddleBuilder};
 
 impl PaddleBuilder {
     /// Appends the statement of a call.
@@ -175,7 +176,10 @@ impl PaddleBuilder {
                         let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
                         return self.call_method(&method, &args.get_item(0)?, &arguments);
                     }
-                    let result = callee.call(args, kwargs)?;
+                    let result = match registered::is_statement(callee) {
+                        true => node::call(target, callee, args, kwargs)?,
+                        false => callee.call(args, kwargs)?,
+                    };
                     self.numbers.note(&self.paddle, callee, &result)?;
                     Ok(result)
                 }

@@ -2,6 +2,8 @@
 //! met, or the tracer has a bug. A limit is reported as a [`Reason`] with a stable id, a text and the user's source
 //! line.
 
+mod plugin_reason;
+
 use std::fmt;
 
 use once_cell::sync::OnceCell;
@@ -11,6 +13,9 @@ use crate::bytecode::CodeUnit;
 use crate::cpython;
 use crate::entity::VarId;
 use crate::origin::RegistrationOrigin;
+
+pub(crate) use plugin_reason::check as check_reasons;
+pub use plugin_reason::{LinkedReason, PluginReason};
 
 pyo3::create_exception!(
     sot,
@@ -89,34 +94,50 @@ macro_rules! reasons {
     ($($(#[doc = $meaning:literal])+ $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
         /// Why a graph or a frame could not be translated. Ids are stable: tools and documents may refer to them.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-        pub enum ReasonId { $($(#[doc = $meaning])+ $variant,)+ }
+        pub enum ReasonId {
+            $($(#[doc = $meaning])+ $variant,)+
+            /// A reason of a plug-in, made by [`reason!`](crate::reason!).
+            Plugin(&'static PluginReason),
+        }
 
         impl ReasonId {
-            /// Every reason, in the order of declaration.
+            /// The tracer's own reasons, in the order of declaration.
             pub const ALL: &'static [ReasonId] = &[$(ReasonId::$variant,)+];
 
             /// The stable id.
             #[must_use]
             pub const fn id(self) -> &'static str {
-                match self { $(ReasonId::$variant => $id,)+ }
+                match self {
+                    $(ReasonId::$variant => $id,)+
+                    ReasonId::Plugin(reason) => reason.id,
+                }
             }
 
             /// The kind of break, or `Frame` for reasons that leave the whole frame to CPython.
             #[must_use]
             pub const fn kind(self) -> ReasonKind {
-                match self { $(ReasonId::$variant => ReasonKind::$kind,)+ }
+                match self {
+                    $(ReasonId::$variant => ReasonKind::$kind,)+
+                    ReasonId::Plugin(reason) => reason.kind,
+                }
             }
 
             /// The meaning: the text that documents the variant.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
-                match self { $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+ }
+                match self {
+                    $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+
+                    ReasonId::Plugin(reason) => reason.meaning,
+                }
             }
 
             /// What a user can do about it.
             #[must_use]
             pub const fn hint(self) -> &'static str {
-                match self { $(ReasonId::$variant => $hint,)+ }
+                match self {
+                    $(ReasonId::$variant => $hint,)+
+                    ReasonId::Plugin(reason) => reason.hint,
+                }
             }
         }
     };
@@ -128,10 +149,19 @@ impl ReasonId {
     pub const fn is_of_this_call(self) -> bool {
         matches!(self, ReasonId::StackNearlyUsedUp | ReasonId::SignalWaits | ReasonId::CacheNotFilled)
     }
+
+    /// Address of a page about the reason, if a plug-in names one.
+    #[must_use]
+    pub const fn page(self) -> Option<&'static str> {
+        match self {
+            ReasonId::Plugin(reason) => reason.page,
+            _ => None,
+        }
+    }
 }
 
 /// The four kinds of graph break, and a fifth value for reasons that leave the whole frame to CPython.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum ReasonKind {
     /// Data-dependent control flow: a branch on a tensor's value.
     Ddcf,
@@ -306,7 +336,13 @@ impl Reason {
             report.push_str("\n  ");
             report.push_str(&place.excerpt(py).join("\n  "));
         }
-        report + "\n  what to do: " + self.hint()
+        report.push_str("\n  what to do: ");
+        report.push_str(self.hint());
+        if let Some(page) = self.id.page() {
+            report.push_str("\n  more: ");
+            report.push_str(page);
+        }
+        report
     }
 
     /// Returns the error for a function that must not be broken, or must not be left to CPython.
