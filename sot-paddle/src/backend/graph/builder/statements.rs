@@ -176,9 +176,10 @@ impl PaddleBuilder {
                         let arguments = MethodArguments { positional: PyTuple::empty(callee.py()), keywords: None };
                         return self.call_method(&method, &args.get_item(0)?, &arguments);
                     }
-                    let result = match registered::is_statement(callee) {
-                        true => node::call(target, callee, args, kwargs)?,
-                        false => callee.call(args, kwargs)?,
+                    let result = if registered::is_statement(callee) {
+                        node::call(target, callee, args, kwargs)?
+                    } else {
+                        callee.call(args, kwargs)?
                     };
                     self.numbers.note(&self.paddle, callee, &result)?;
                     Ok(result)
