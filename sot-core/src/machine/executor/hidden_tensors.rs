@@ -16,7 +16,7 @@ use crate::policy::MAX_STATE_PARTS;
 /// of the graph.
 pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let mut search = Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS };
-    search.object(object, Holder::default(), "what it is given")
+    search.object(object, FoundIn::default(), "what it is given")
 }
 
 /// Returns the names that a code object and the functions nested in it look up.
@@ -34,7 +34,7 @@ pub(super) fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
 
 /// What an object was found in.
 #[derive(Clone, Copy, Default)]
-struct Holder<'a, 'py> {
+struct FoundIn<'a, 'py> {
     instance: Option<&'a Bound<'py, PyAny>>,
     container: Option<&'a Bound<'py, PyAny>>,
 }
@@ -46,11 +46,11 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches what an object holds, which was found in `holder`.
+    /// Searches what an object holds, which was found in `found_in`.
     fn object<'py>(
         &mut self,
         object: &Bound<'py, PyAny>,
-        holder: Holder<'_, 'py>,
+        found_in: FoundIn<'_, 'py>,
         place: &str,
     ) -> PyResult<Option<String>> {
         if cpython::is_atom(object) || self.left == 0 || !cpython::has_stack_to_go_on() {
@@ -58,7 +58,7 @@ impl Search<'_> {
         }
         self.left -= 1;
         if self.runtime.backend.is_tensor(object) {
-            let is_value = self.models().becomes_value(holder.instance, holder.container);
+            let is_value = self.models().becomes_value(found_in.instance, found_in.container);
             return Ok((!is_value).then(|| place.to_owned()));
         }
         if !self.seen.insert(object.as_ptr() as usize) {
@@ -71,17 +71,17 @@ impl Search<'_> {
             return self.class(class);
         }
         if let Some((function, receiver)) = cpython::bound_method(object) {
-            return match self.object(&receiver, holder, place)? {
-                None => self.object(&function, Holder::default(), place),
+            return match self.object(&receiver, found_in, place)? {
+                None => self.object(&function, FoundIn::default(), place),
                 found => Ok(found),
             };
         }
         if let Some(parts) = parts_of_partial(object)? {
-            return self.first(parts.iter(), |search, part| search.object(part, holder, place));
+            return self.first(parts.iter(), |search, part| search.object(part, found_in, place));
         }
         if let Some(items) = items(object) {
-            let holder = Holder { container: Some(object), ..holder };
-            return self.first(items.iter(), |search, item| search.object(item, holder, place));
+            let found_in = FoundIn { container: Some(object), ..found_in };
+            return self.first(items.iter(), |search, item| search.object(item, found_in, place));
         }
         self.instance(object)
     }
@@ -91,16 +91,20 @@ impl Search<'_> {
         let class = object.get_type();
         let found = self.first(dict.iter(), |search, (name, value)| {
             let place = format!("an attribute {name} of a {}", cpython::type_name(&class));
-            search.object(&value, Holder { instance: Some(object), container: None }, &place)
+            search.object(&value, FoundIn { instance: Some(object), container: None }, &place)
         })?;
         match found {
-            None => self.object(class.as_any(), Holder::default(), ""),
+            None => self.object(class.as_any(), FoundIn::default(), ""),
             found => Ok(found),
         }
     }
 
     /// Searches what the functions of a class and of its bases read.
     fn class(&mut self, class: &Bound<'_, PyType>) -> PyResult<Option<String>> {
+        // A type of C has no functions of the program. It may lack an MRO until an attribute of it is looked up.
+        if !cpython::is_heap_type(class) {
+            return Ok(None);
+        }
         self.first(class.mro().iter(), |search, base| {
             if base.cast::<PyType>().is_ok_and(|base| !cpython::is_heap_type(base)) {
                 return Ok(None);
@@ -111,7 +115,7 @@ impl Search<'_> {
                 .try_iter()?
                 .collect::<PyResult<_>>()?;
             search.first(held.iter().filter(|held| held.is_instance_of::<PyFunction>()), |search, function| {
-                search.object(function, Holder::default(), "")
+                search.object(function, FoundIn::default(), "")
             })
         })
     }
@@ -130,14 +134,14 @@ impl Search<'_> {
         ];
         let place = format!("a default of {name}");
         let found =
-            self.first(defaults.iter().flatten(), |search, held| search.object(held, Holder::default(), &place))?;
+            self.first(defaults.iter().flatten(), |search, held| search.object(held, FoundIn::default(), &place))?;
         if found.is_some() {
             return Ok(found);
         }
         let cells = cpython::function_closure(function).map(|cells| cells.iter().collect::<Vec<_>>());
         let place = format!("the closure of {name}");
         let found = self.first(cells.iter().flatten(), |search, cell| match cpython::cell_contents(cell) {
-            Some(held) => search.object(&held, Holder::default(), &place),
+            Some(held) => search.object(&held, FoundIn::default(), &place),
             None => Ok(None),
         })?;
         if found.is_some() {
@@ -145,7 +149,7 @@ impl Search<'_> {
         }
         let globals = cpython::function_globals(function);
         self.first(names_in(&code)?.iter(), |search, name| match globals.get_item(name)? {
-            Some(held) => search.object(&held, Holder::default(), &format!("the global {name}")),
+            Some(held) => search.object(&held, FoundIn::default(), &format!("the global {name}")),
             None => Ok(None),
         })
     }
