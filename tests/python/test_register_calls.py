@@ -580,7 +580,8 @@ def test_a_graph_node_that_writes_in_place_runs_for_real(same, function):
         fast, x = sot.symbolic_translate(run), paddle.to_tensor([1.0, -60.0])
         for _ in range(2):
             same(fast(x), run(x))
-        assert set(sot.stats().reasons) == {"backend-refused"}, sot.stats()
+        # Not the reasons of fallbacks: Paddle 3.0 binds the signatures of its operations in place.
+        assert {text.split(":")[0] for text in sot.stats().breaks} == {"backend-refused"}, sot.stats()
 
 
 def test_a_graph_node_that_writes_to_a_list_that_it_is_given_runs_for_real(check):
