@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import types
 
 os.environ.setdefault("MIN_GRAPH_SIZE", "0")
@@ -235,6 +236,7 @@ class Caught:
         return function(self.x, self.delay).numpy()
 
 
+LAST = []  # Where the last exception came.
 CAUGHT = {function.__name__: function for function in (in_try, in_graphs, in_callee, in_with)}
 PROGRAMS = {"large": Large, "loop": Loop, "training": Training}
 
@@ -264,8 +266,16 @@ def alarm_within(run, set_alarm, delay):
                 set_alarm(delay)
                 run()
         except Alarm:
+            LAST[:] = [traceback.format_exc()]
             arrived += 1
     return arrived
+
+
+def tell(program, expected):
+    """Print where the last exception came, and whether it has left eager mode with other results, too."""
+    print(*LAST, sep="\n", file=sys.stderr)
+    eager = close(program.run(program.function()), expected)
+    print(f"eager mode gives its results: {eager}; gradients on: {paddle.is_grad_enabled()}", file=sys.stderr)
 
 
 def main(name, alarms, seed, by_thread):
@@ -299,6 +309,9 @@ def main(name, alarms, seed, by_thread):
             in_call += not results
             wrong += handler.calls != before + 1 or not all(close(result, expected) for result in results)
         wrong += not close(program.run(function), expected)
+        if wrong:
+            tell(program, expected)
+            break
     stats = sot.stats()
     counts = {"graphs": stats.graphs, "reasons": stats.reasons, "graph_errors": stats.graph_errors}
     print(json.dumps({"arrived": arrived, "in_call": in_call, "wrong": wrong, "span": span, **counts}))
