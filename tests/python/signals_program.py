@@ -4,7 +4,8 @@
 
 The handler of each alarm raises; with `thread` another thread raises in this one. Each exception must reach the
 caller once, or the function's own `except`, and a later call must give the result of eager mode. The last line of the
-output is a JSON object of counts.
+output is a JSON object of counts. An exception in the middle of Paddle's own `no_grad` leaves gradients off, in eager
+mode as well: those are counted, and gradients are turned on again.
 """
 
 import ctypes
@@ -236,7 +237,9 @@ class Caught:
         return function(self.x, self.delay).numpy()
 
 
+PADDLE = os.path.dirname(paddle.__file__)
 LAST = []  # Where the last exception came.
+GRADIENTS_LEFT_OFF = []  # The exceptions after which Paddle's own code has left gradients off.
 CAUGHT = {function.__name__: function for function in (in_try, in_graphs, in_callee, in_with)}
 PROGRAMS = {"large": Large, "loop": Loop, "training": Training}
 
@@ -253,6 +256,12 @@ def close(actual, expected):
     return np.allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
+def in_context_of_paddle(error):
+    """Whether the exception came while Paddle entered or left a context such as `no_grad`."""
+    places = [place for place in traceback.extract_tb(error.__traceback__) if place.filename != __file__]
+    return bool(places) and places[-1].filename.startswith(PADDLE) and places[-1].name in ("__enter__", "__exit__")
+
+
 def alarm_within(run, set_alarm, delay):
     """Set an alarm and run. Return how many alarms have reached this function, during the run or up to 10 s later."""
     arrived = 0
@@ -265,9 +274,12 @@ def alarm_within(run, set_alarm, delay):
             else:
                 set_alarm(delay)
                 run()
-        except Alarm:
+        except Alarm as error:
             LAST[:] = [traceback.format_exc()]
             arrived += 1
+            if in_context_of_paddle(error) and not paddle.is_grad_enabled():
+                GRADIENTS_LEFT_OFF.append(error)
+                paddle.set_grad_enabled(True)
     return arrived
 
 
@@ -313,8 +325,9 @@ def main(name, alarms, seed, by_thread):
             tell(program, expected)
             break
     stats = sot.stats()
-    counts = {"graphs": stats.graphs, "reasons": stats.reasons, "graph_errors": stats.graph_errors}
-    print(json.dumps({"arrived": arrived, "in_call": in_call, "wrong": wrong, "span": span, **counts}))
+    counts = {"arrived": arrived, "in_call": in_call, "wrong": wrong, "span": span}
+    counts.update(graphs=stats.graphs, reasons=stats.reasons, graph_errors=stats.graph_errors)
+    print(json.dumps({**counts, "gradients_left_off": len(GRADIENTS_LEFT_OFF)}))
 
 
 if __name__ == "__main__":
