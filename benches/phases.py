@@ -21,7 +21,7 @@ import count
 FIRST = "ResNet-18, the first of the process"
 CASES = ["ResNet-18", FIRST, "GPT block", "a chain of 1,000 operations", "pure Python"]
 
-BUILDER = r"<.*PaddleBuilder as .*GraphBuilder>::(call|input|parameter|number|array)$"
+BUILDER = r"<.*PaddleBuilder as .*GraphBuilder>::(call|input|parameter|number|array|value_meta)$"
 PHASES = {
     "frames": r"(OpcodeExecutor>?|inline)::run_frame(_from)?$",
     "build": BUILDER,

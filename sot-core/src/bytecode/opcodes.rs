@@ -7,9 +7,11 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use rustc_hash::FxHashMap;
 
 use super::{BytecodeError, Op};
 use crate::cpython;
@@ -32,7 +34,15 @@ pub struct Opcodes {
     comparisons: Vec<String>,
     operators: Vec<String>,
     stack_effect: Py<PyAny>,
+    // Answers of `stack_effect`.
+    effects: Mutex<FxHashMap<StackChange, i32>>,
 }
+
+/// Opcode and operand of an instruction, and whether it jumps.
+pub(super) type StackChange = (u8, u32, bool);
+
+/// Maximum number of remembered stack effects. Programs have a few hundred.
+const MAX_EFFECTS: usize = 1 << 12;
 
 /// Facts about one opcode.
 #[derive(Clone, Debug)]
@@ -149,6 +159,24 @@ impl Opcodes {
         self.stack_effect.bind(py)
     }
 
+    /// Returns a remembered stack effect, or asks for it.
+    pub(super) fn known_effect(
+        &self,
+        change: StackChange,
+        ask: impl FnOnce() -> Result<i32, BytecodeError>,
+    ) -> Result<i32, BytecodeError> {
+        if let Some(effect) = self.effects.lock().get(&change) {
+            return Ok(*effect);
+        }
+        let effect = ask()?;
+        let mut effects = self.effects.lock();
+        if effects.len() == MAX_EFFECTS {
+            effects.clear();
+        }
+        effects.insert(change, effect);
+        Ok(effect)
+    }
+
     fn read(py: Python<'_>) -> Result<Opcodes, BytecodeError> {
         let module = cpython::import(py, "opcode")?;
         let numbers = real_opcodes(module.getattr("opmap")?.extract()?);
@@ -171,6 +199,7 @@ impl Opcodes {
             comparisons: module.getattr("cmp_op")?.extract()?,
             operators: operators(&module)?,
             stack_effect: cpython::import(py, "_opcode")?.getattr("stack_effect")?.unbind(),
+            effects: Mutex::default(),
         })
     }
 }

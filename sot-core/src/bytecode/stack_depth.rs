@@ -1,8 +1,6 @@
 //! Maximum depth of the value stack. A stack size that is too small corrupts memory. Therefore a path that cannot be
 //! followed is an error, and stack effects come from CPython's own table, which errs upwards.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -23,6 +21,12 @@ pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
 /// ignored.
 pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
     let opcodes = Opcodes::try_get(py)?;
+    let arg = if opcodes.info(opcode).jump.is_some() { 0 } else { arg };
+    opcodes.known_effect((opcode, arg, jump), || ask_for_effect(py, opcodes, opcode, arg, jump))
+}
+
+/// Asks CPython for the change of the stack depth by an instruction.
+fn ask_for_effect(py: Python<'_>, opcodes: &Opcodes, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
     let info = opcodes.info(opcode);
     if info.name == "RETURN_GENERATOR" {
         // The caller that resumes the generator pushes the sent value; versions differ in which instruction counts
@@ -37,7 +41,6 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
         ("WITH_CLEANUP_FINISH", _) => return Ok(-2),
         _ => {}
     }
-    let arg = if info.jump.is_some() { 0 } else { arg };
     let keywords = PyDict::new(py);
     keywords.set_item("jump", jump)?;
     let effect = opcodes.stack_effect_function(py).call((opcode, info.has_arg.then_some(arg)), Some(&keywords))?;
@@ -59,7 +62,6 @@ struct DepthWalk<'a, 'py> {
     work: Vec<Label>,
     /// For each instruction the index of its exception handler.
     handlers: Vec<Option<usize>>,
-    effects: HashMap<(u8, u32, bool), i64>,
     deepest: i64,
     limit: i64,
 }
@@ -74,7 +76,6 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             depths: vec![None; count],
             work: Vec::new(),
             handlers: vec![None; count],
-            effects: HashMap::new(),
             deepest: 0,
             limit: 0,
         };
@@ -99,7 +100,7 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
     }
 
     /// Upper bound for the depth of any path that visits each instruction once.
-    fn bound(&mut self) -> Result<i64, BytecodeError> {
+    fn bound(&self) -> Result<i64, BytecodeError> {
         let mut bound = 1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
         for instruction in &self.code.instructions {
             let jump = if instruction.target.is_some() { self.effect(instruction, true)? } else { 0 };
@@ -144,7 +145,7 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             return Err(self.underflow(from));
         }
         if to.index() >= self.depths.len() {
-            return Err(BytecodeError::FallsOffEnd { at: from, opcode: self.name(from) });
+            return Err(BytecodeError::FallsOffEnd { at: from, opcode: self.name(from).to_owned() });
         }
         self.enter(to, depth)
     }
@@ -163,22 +164,15 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
         Ok(())
     }
 
-    fn effect(&mut self, instruction: &Instruction, jump: bool) -> Result<i64, BytecodeError> {
-        let arg = if instruction.target.is_some() { 0 } else { instruction.arg };
-        let key = (instruction.opcode, arg, jump);
-        if let Some(&effect) = self.effects.get(&key) {
-            return Ok(effect);
-        }
-        let effect = i64::from(stack_effect(self.py, instruction.opcode, arg, jump)?);
-        self.effects.insert(key, effect);
-        Ok(effect)
+    fn effect(&self, instruction: &Instruction, jump: bool) -> Result<i64, BytecodeError> {
+        Ok(i64::from(stack_effect(self.py, instruction.opcode, instruction.arg, jump)?))
     }
 
     fn underflow(&self, at: Label) -> BytecodeError {
-        BytecodeError::StackUnderflow { at, opcode: self.name(at) }
+        BytecodeError::StackUnderflow { at, opcode: self.name(at).to_owned() }
     }
 
-    fn name(&self, at: Label) -> String {
-        self.opcodes.name(self.code.instructions[at.index()].opcode).to_owned()
+    fn name(&self, at: Label) -> &'static str {
+        self.opcodes.name(self.code.instructions[at.index()].opcode)
     }
 }

@@ -1,6 +1,7 @@
-//! Code objects in the form the tracer keeps: decoded once, with shared names.
+//! Code objects in the form the tracer keeps: decoded, with shared names.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 
@@ -9,7 +10,7 @@ use super::{BytecodeError, Code};
 /// A decoded code object with the object it was decoded from.
 pub struct CodeUnit {
     /// The decoded code.
-    pub code: Code,
+    pub code: Arc<Code>,
     /// The Python code object.
     pub object: Py<PyAny>,
     /// `co_names` as shared strings.
@@ -21,9 +22,13 @@ pub struct CodeUnit {
 impl CodeUnit {
     /// Decodes a code object.
     pub fn new(object: &Bound<'_, PyAny>) -> Result<Rc<CodeUnit>, BytecodeError> {
-        let code = Code::decode(object)?;
+        Ok(CodeUnit::of_decoded(object, Arc::new(Code::decode(object)?)))
+    }
+
+    /// Makes the unit of a code object that has been decoded.
+    pub fn of_decoded(object: &Bound<'_, PyAny>, code: Arc<Code>) -> Rc<CodeUnit> {
         let share = |names: &[String]| names.iter().map(|name| Rc::from(name.as_str())).collect();
         let (names, varnames) = (share(&code.names), share(&code.varnames));
-        Ok(Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames }))
+        Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames })
     }
 }

@@ -1,6 +1,7 @@
 //! Marks of a code object, beside its translations: whether the user asked for it, which code it was made from, and
 //! whether it is left to CPython.
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use super::CodeCache;
-use crate::bytecode::{BytecodeError, Code, Label};
+use crate::bytecode::{BytecodeError, Code, CodeUnit, Label};
 use crate::cpython::{self, StateRef, WeakRef};
 use crate::error::Forbidden;
 
@@ -24,6 +25,12 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
     let cache = CodeCache::default();
     cache.directives.set_skip(is_skipped_file(code));
     cpython::set_code_state(code, cache).ok()
+}
+
+/// Returns a code object with its decoded code, which its cache keeps.
+pub fn unit_of(object: &Bound<'_, PyAny>) -> Result<Rc<CodeUnit>, BytecodeError> {
+    let Some(cache) = object.cast::<PyCode>().ok().and_then(cache_of) else { return CodeUnit::new(object) };
+    Ok(CodeUnit::of_decoded(object, cache.decoded(object)?))
 }
 
 /// True if the code is that of a resume function.

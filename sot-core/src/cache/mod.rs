@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods};
 
+use crate::bytecode::{BytecodeError, Code};
 use crate::cpython::CodeState;
 use crate::error::Forbidden;
 use crate::forgetting::{self, Forgotten};
@@ -33,7 +34,7 @@ pub use entry::CacheEntry;
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
-    leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+    leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, unit_of, untranslated, Request,
     RequestOptions,
 };
 pub use profile::{Profile, ShortLived};
@@ -61,6 +62,8 @@ pub struct CodeCache {
     generation: AtomicU32,
     origin: OnceCell<CodeOrigin>,
     untranslated: OnceCell<Py<PyCode>>,
+    /// The decoded code. Most code is simulated several times: by attempts, by callers, and behind each break.
+    decoded: OnceCell<Arc<Code>>,
 }
 
 impl CodeState for CodeCache {
@@ -130,6 +133,11 @@ impl CodeCache {
     /// Returns a copy of the code that is never translated; `make` makes it at the first call.
     pub fn untranslated(&self, make: impl FnOnce() -> PyResult<Py<PyCode>>) -> PyResult<&Py<PyCode>> {
         self.untranslated.get_or_try_init(make)
+    }
+
+    /// Returns the decoded code of the code object that this cache is attached to.
+    fn decoded(&self, object: &Bound<'_, PyAny>) -> Result<Arc<Code>, BytecodeError> {
+        self.decoded.get_or_try_init(|| Code::decode(object).map(Arc::new)).cloned()
     }
 
     /// Returns whether the user wants sizes and numbers left open (`dynamic`). `None` if the environment decides. A

@@ -60,5 +60,5 @@ pub use objects::type_::{
     type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
 };
 pub use objects::upcoming::{iterated, iterator_types, upcoming, Upcoming};
-pub use objects::weak::{referents, supports_weakref, OnDeath, WeakRef};
+pub use objects::weak::{has_weakrefs, referents, supports_weakref, OnDeath, WeakRef};
 pub use snapshot::{blind_spot, Changed, EmbeddedPlace, Objects, Place, Reading, Recorder, Snapshot};

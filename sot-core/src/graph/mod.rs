@@ -153,15 +153,19 @@ impl<'py> FunctionGraph<'py> {
 
     /// Lets the backend's builder work, and measures its time.
     pub(crate) fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
-        let start = Instant::now();
-        let result = self.builder().and_then(|builder| fault::in_backend(|| work(builder)));
-        self.building += start.elapsed();
-        result
+        self.timed(|builder| fault::in_backend(|| work(builder)))
     }
 
     /// Returns the meta of a value of the graph; `None` if the object is no such value.
     pub(crate) fn value_meta(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorMeta>> {
-        self.builder().and_then(|builder| fault::of_backend(|| builder.value_meta(object)))
+        self.timed(|builder| fault::of_backend(|| builder.value_meta(object)))
+    }
+
+    fn timed<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
+        let start = Instant::now();
+        let result = self.builder().and_then(work);
+        self.building += start.elapsed();
+        result
     }
 
     /// Time that the backend has spent on the statements so far.

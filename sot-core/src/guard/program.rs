@@ -55,6 +55,14 @@ struct NumberPaths {
     leaves: Vec<ValuePath>,
 }
 
+impl NumberPaths {
+    fn of(trackers: &Trackers, number: TrackerId) -> NumberPaths {
+        let asked = trackers.path(number);
+        let path = |leaf| if leaf == number { asked.clone() } else { trackers.path(leaf) };
+        NumberPaths { leaves: trackers.leaves(number).into_iter().map(path).collect(), asked }
+    }
+}
+
 /// The compiled guards of one translation.
 pub struct GuardProgram {
     pub(super) state: Vec<Box<dyn StateTest>>,
@@ -94,10 +102,7 @@ impl GuardProgram {
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
             let text = guard.text(py, trackers);
-            let number = guard.asks_for_contents().then(|| NumberPaths {
-                asked: trackers.path(guard.subject),
-                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
-            });
+            let number = guard.asks_for_contents().then(|| NumberPaths::of(trackers, guard.subject));
             let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
             let (steps, subject) = (compiler.len(), guard.subject);
             compiler.add(guard)?;

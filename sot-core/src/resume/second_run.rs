@@ -8,7 +8,6 @@ use pyo3::types::{PyCode, PyDict, PyFunction};
 
 use super::driving::Driving;
 use super::ResumeSource;
-use crate::bytecode::CodeUnit;
 use crate::cache;
 use crate::cpython::{self, WeakRef};
 use crate::log;
@@ -105,7 +104,7 @@ fn raising<'py>(
     error: &PyErr,
 ) -> PyResult<Option<(Bound<'py, PyCode>, Vec<Bound<'py, PyAny>>)>> {
     let py = code.py();
-    let Ok(unit) = CodeUnit::new(code.as_any()) else { return Ok(None) };
+    let Ok(unit) = cache::unit_of(code.as_any()) else { return Ok(None) };
     let source = ResumeSource::of(py, &unit)?;
     let Some(key) = source.key(py) else { return Ok(None) };
     let entry = match key.entry {

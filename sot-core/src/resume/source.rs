@@ -7,7 +7,7 @@ use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use super::build;
 use crate::bytecode::{CodeUnit, Label, Position};
-use crate::cache::{cache_of, CodeCache, CodeOrigin};
+use crate::cache::{self, cache_of, CodeCache, CodeOrigin};
 use crate::cpython::StateRef;
 use crate::error::{Flow, Forbidden, ReasonId, Unwind};
 use crate::resume_point::{Entry, Finish, ResumeKey};
@@ -38,7 +38,7 @@ impl<'py> ResumeSource<'py> {
             (origin.prologue, origin.call, origin.applies, origin.drives_itself);
         let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
-        let unit = CodeUnit::new(&base)
+        let unit = cache::unit_of(&base)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
         Ok(ResumeSource { unit, cache, running, shift, call, applies, drives_itself })
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::bytecode::flags::SUSPENDS;
-use crate::cache::{CacheEntry, CodeCache, ShortLived};
+use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
@@ -116,7 +116,7 @@ fn translate(
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Started { at: Instant::now(), clock: now() };
-    let unit = CodeUnit::new(frame.code().as_any())
+    let unit = cache::unit_of(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
     if log::wants(Channel::Code) {

@@ -36,7 +36,7 @@ pub(super) fn leave_round(
     if origin.drives_itself {
         return Ok(None);
     }
-    let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
+    let unit = cache::unit_of(frame.code().as_any()).map_err(|error| refused(&error))?;
     let source = ResumeSource::of(py, &unit)?;
     let code = &source.unit.code;
     let Some(key) = source.key(py) else { return Ok(None) };
@@ -80,7 +80,7 @@ pub(super) fn leave_round(
 /// account.
 pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
     let find = || {
-        let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
+        let unit = cache::unit_of(frame.code().as_any()).map_err(|error| refused(&error))?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
         Flow::Ok(
@@ -115,7 +115,7 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
     loop {
         let called = frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
         let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(false) };
-        let unit = CodeUnit::new(called.as_any()).map_err(|error| refused(&error))?;
+        let unit = cache::unit_of(called.as_any()).map_err(|error| refused(&error))?;
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
         if !resume::enclosing_loop_heads(&source.unit.code, &key).is_empty() {

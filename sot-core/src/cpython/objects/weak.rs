@@ -123,6 +123,20 @@ pub fn supports_weakref(object: &Bound<'_, PyAny>) -> bool {
     ty.tp_weaklistoffset > 0
 }
 
+/// True if there are weak references to the object.
+pub fn has_weakrefs(object: &Bound<'_, PyAny>) -> bool {
+    if !supports_weakref(object) {
+        return false;
+    }
+    // SAFETY: a live object. Its type supports weak references, so the first of them is noted at this offset, which is
+    // negative where CPython manages it in front of the object.
+    unsafe {
+        let offset = (*ffi::Py_TYPE(object.as_ptr())).tp_weaklistoffset;
+        let first = object.as_ptr().byte_offset(offset).cast::<*mut ffi::PyObject>();
+        !first.read().is_null()
+    }
+}
+
 /// `Py_TPFLAGS_MANAGED_WEAKREF`.
 #[cfg(Py_3_12)]
 const MANAGED_WEAKREF: std::ffi::c_ulong = 1 << 3;

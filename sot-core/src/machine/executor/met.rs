@@ -8,6 +8,7 @@ use pyo3::types::PyFunction;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CodeUnit;
+use crate::cache;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::OpcodeSet;
@@ -43,12 +44,12 @@ impl Met {
         std::mem::take(&mut self.objects)
     }
 
-    /// Returns a decoded code object. Each is decoded once.
+    /// Returns a decoded code object.
     pub fn code_unit(&mut self, code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
         if let Some(unit) = self.units.get(&(code.as_ptr() as usize)) {
             return Ok(Rc::clone(unit));
         }
-        let unit = CodeUnit::new(code).map_err(|error| {
+        let unit = cache::unit_of(code).map_err(|error| {
             let text = format!("the bytecode of a function cannot be read: {error}");
             Unwind::break_graph(ReasonId::UnsupportedCall, text)
         })?;

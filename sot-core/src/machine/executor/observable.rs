@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyCode, PyDict, PyFloat, PyFrame, PyFrozenSet, PyFunction, PyInt, PyList, PyModule, PySet, PyString,
     PyTraceback, PyTuple, PyType,
@@ -27,16 +28,20 @@ pub(super) struct DestructionSearch<'py> {
     referents: Bound<'py, PyAny>,
 }
 
+/// The same objects, as they were at the first search.
+static NEEDED: PyOnceLock<[Py<PyAny>; 6]> = PyOnceLock::new();
+
 impl<'py> DestructionSearch<'py> {
     pub(super) fn new(py: Python<'py>) -> PyResult<DestructionSearch<'py>> {
-        let of = |module, name: &str| cpython::import(py, module)?.getattr(name);
-        Ok(DestructionSearch {
-            builtins: cpython::import(py, "builtins")?.dict().into_any(),
-            deque: of("collections", "deque")?,
-            silent: [of("io", "StringIO")?, of("io", "BytesIO")?],
-            weak_references: of("weakref", "getweakrefs")?,
-            referents: of("gc", "get_referents")?,
-        })
+        let of = |module, name: &str| PyResult::Ok(cpython::import(py, module)?.getattr(name)?.unbind());
+        let needed = NEEDED.get_or_try_init(py, || {
+            let builtins = cpython::import(py, "builtins")?.dict().into_any().unbind();
+            let (deque, string, bytes) = (of("collections", "deque")?, of("io", "StringIO")?, of("io", "BytesIO")?);
+            PyResult::Ok([builtins, deque, string, bytes, of("weakref", "getweakrefs")?, of("gc", "get_referents")?])
+        })?;
+        let [builtins, deque, string, bytes, weak_references, referents] =
+            needed.each_ref().map(|object| object.bind(py).clone());
+        Ok(DestructionSearch { builtins, deque, silent: [string, bytes], weak_references, referents })
     }
 
     /// True if the destruction of the object is observable.
@@ -53,6 +58,9 @@ impl<'py> DestructionSearch<'py> {
     }
 
     fn has_weakref_callback(&self, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+        if !cpython::has_weakrefs(object) {
+            return Ok(false);
+        }
         let mut references = self.weak_references.call1((object,))?.try_iter()?;
         references.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
     }
