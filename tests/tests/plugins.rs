@@ -368,7 +368,7 @@ fn a_stack_picture_is_cpythons() {
 }
 
 const fn kind(name: &'static str, claim: KindClaim, line: u32) -> VariableKind {
-    VariableKind { name, claim, wrap: no_wrap, origin: origin(line) }
+    VariableKind { name, claim, wrap: no_wrap, of_any_class: false, origin: origin(line) }
 }
 
 fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {

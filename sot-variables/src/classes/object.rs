@@ -24,7 +24,7 @@ use crate::numpy;
 use crate::numpy::array_comparison;
 use crate::numpy::small_array;
 
-sot_core::variable_kind! { "object", rank: 0, when: |_| true, wrap: ObjectVariable::wrap }
+sot_core::variable_kind! { "object", of any class, rank: 0, when: |_| true, wrap: ObjectVariable::wrap }
 
 /// A real object.
 pub struct ObjectVariable {

@@ -24,7 +24,7 @@ use crate::containers::list;
 use crate::containers::set::SetVariable;
 use crate::iterators::rebuild;
 
-sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
+sot_core::variable_kind! { "subclass", of any class, rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
 
 /// Mutable builtin types whose state subclasses inherit, with the method that fills a new instance. If several match,
 /// the first is used.

@@ -22,7 +22,11 @@ use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
-sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
+sot_core::variable_kind! {
+    "set",
+    types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]),
+    wrap: SetVariable::wrap
+}
 
 /// What is known of the iteration order.
 pub enum SetOrder {

@@ -111,7 +111,7 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.trackers.constant(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }
-        let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass"));
+        let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| kind.of_any_class);
         // New code would make a plain tuple of a named tuple.
         if !has_kind || object.is_instance_of::<PyTuple>() {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string());

@@ -45,6 +45,8 @@ pub struct VariableKind {
     pub claim: KindClaim,
     /// Makes the payload for an object.
     pub wrap: Wrap,
+    /// True for a kind of objects of any class. New code cannot make such an object again from the object alone.
+    pub of_any_class: bool,
     /// Where it is registered.
     pub origin: RegistrationOrigin,
 }
@@ -151,27 +153,37 @@ macro_rules! variable_kind {
         }
     };
     ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap);
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap, false);
     };
     ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
         // No function of its own: that would hide one of the same name.
         $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types(
             |$py: $crate::pyo3::Python<'_>|
                 -> $crate::pyo3::PyResult<Vec<$crate::pyo3::Py<$crate::pyo3::PyAny>>> { $types }
-        ), $wrap);
+        ), $wrap, false);
     };
     ($name:literal, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap);
+        $crate::variable_kind!(
+            @submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap, false
+        );
+    };
+    ($name:literal, of any class, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
+        $crate::variable_kind!(
+            @submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap, true
+        );
     };
     ($name:literal) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Nothing, $crate::variable::VariableKind::never);
+        $crate::variable_kind!(
+            @submit $name, $crate::variable::KindClaim::Nothing, $crate::variable::VariableKind::never, false
+        );
     };
-    (@submit $name:literal, $claim:expr, $wrap:expr) => {
+    (@submit $name:literal, $claim:expr, $wrap:expr, $of_any_class:literal) => {
         $crate::inventory::submit! {
             $crate::variable::VariableKind {
                 name: $name,
                 claim: $claim,
                 wrap: $wrap,
+                of_any_class: $of_any_class,
                 origin: $crate::origin!(),
             }
         }
