@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
+use pyo3::exceptions::{PyException, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -116,13 +116,20 @@ pub(crate) fn compile(py: Python<'_>, graph: CompilerInput<'_, '_>) -> PyResult<
     match made {
         Ok(made) => {
             let (name, check) = (name_of(py, &compiler, &graph), graph.check);
-            let was_right = AtomicBool::new(false);
+            let (was_right, has_raised) = (AtomicBool::new(false), AtomicBool::new(false));
             let run = move |py: Python<'_>, inputs: &[Bound<'_, PyAny>]| {
                 let _quiet = cpython::suspend(py);
-                let given = made.bind(py).call1(PyTuple::new(py, inputs)?)?;
+                let given = made.bind(py).call1(PyTuple::new(py, inputs)?).inspect_err(|error| {
+                    // An error of the graph's operations, which `run` has raised, is the program's.
+                    let is_own = !cpython::take_graph_error(error, py) && error.is_instance_of::<PyException>(py);
+                    if is_own && !has_raised.swap(true, Ordering::Relaxed) {
+                        let text = format!("{name}: what it made raises {}", told(py, error));
+                        warn(py, &format!("{text}; calls at which it raises run in CPython"));
+                    }
+                })?;
                 if let Err(why) = check(&given, was_right.load(Ordering::Relaxed)) {
                     let text = format!("{name}: what it made {why}, and the call runs in CPython");
-                    warn(py, &text)?;
+                    warn(py, &text);
                     return Err(PyTypeError::new_err(text));
                 }
                 was_right.store(true, Ordering::Relaxed);
@@ -132,7 +139,7 @@ pub(crate) fn compile(py: Python<'_>, graph: CompilerInput<'_, '_>) -> PyResult<
         }
         Err(error) => {
             let name = name_of(py, &compiler, &graph);
-            warn(py, &format!("{name} made no callable, and the graph runs without it: {error}"))?;
+            warn(py, &format!("{name} made no callable, and the graph runs without it: {}", told(py, &error)));
             Ok(None)
         }
     }
@@ -149,8 +156,33 @@ fn shown(py: Python<'_>, compiler: &Py<PyAny>) -> String {
     named.unwrap_or_else(|_| tracker::repr(py, compiler))
 }
 
-fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
-    cpython::import(py, "warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
+/// Warns the program. Where warnings are errors, the error is given to `sys.unraisablehook`: in the program it would
+/// be mistaken for an error of the graph.
+fn warn(py: Python<'_>, text: &str) {
+    let warned = cpython::import(py, "warnings")
+        .and_then(|warnings| warnings.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())));
+    if let Err(error) = warned {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// Shows an exception, with the place that raised it.
+fn told(py: Python<'_>, error: &PyErr) -> String {
+    match raised_at(py, error) {
+        Ok(Some((file, line))) => format!("{error} ({file}:{line})"),
+        _ => error.to_string(),
+    }
+}
+
+/// Returns the file and the line of an exception's innermost Python frame.
+fn raised_at(py: Python<'_>, error: &PyErr) -> PyResult<Option<(String, u32)>> {
+    let Some(outermost) = error.traceback(py) else { return Ok(None) };
+    let mut at = outermost.into_any();
+    while let Some(inner) = at.getattr_opt("tb_next")?.filter(|inner| !inner.is_none()) {
+        at = inner;
+    }
+    let file = at.getattr("tb_frame")?.getattr("f_code")?.getattr("co_filename")?.extract()?;
+    Ok(Some((file, at.getattr("tb_lineno")?.extract()?)))
 }
 
 fn ask(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) -> PyResult<Py<PyAny>> {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ._registration import Registration, register
+from ._registration import Registration, register, shown_as
 
 
 class BreakList(Registration):
@@ -23,4 +23,4 @@ def break_on(*apis: Callable[..., Any]) -> BreakList:
     if not apis:
         raise TypeError(f"{__package__}.break_on() takes at least one API to break on")
     done = register("break_on", *apis)
-    return BreakList(f"{__package__}.break_on({', '.join(map(repr, apis))})", done._undos)
+    return BreakList(f"{__package__}.break_on({', '.join(map(shown_as, apis))})", done._undos)

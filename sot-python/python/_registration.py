@@ -13,6 +13,7 @@ class Registration:
     def __init__(self, shown: str, undos: list[Callable[[], None]]) -> None:
         self._shown = shown
         self._undos = undos
+        self._blocks = 0
 
     def undo(self) -> None:
         """Take the registration back. A second call does nothing."""
@@ -20,10 +21,15 @@ class Registration:
             self._undos.pop()()
 
     def __enter__(self) -> Registration:
+        if not self._undos:
+            raise RuntimeError(f"{self._shown} has been undone: a `with` block would run without it; register again")
+        self._blocks += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.undo()
+        self._blocks -= 1
+        if not self._blocks:
+            self.undo()
 
     def __call__(self, *_: object, **__: object) -> Any:
         self.undo()
@@ -36,7 +42,7 @@ class Registration:
 
 def register(word: str, *objects: Any, by: Any = None, below: bool = False, shown: str | None = None) -> Registration:
     """Register all of these objects; if one is refused, register none and raise."""
-    done = Registration(shown or f"{__package__}.register.{word}({', '.join(map(repr, objects))})", [])
+    done = Registration(shown or f"{__package__}.register.{word}({', '.join(map(shown_as, objects))})", [])
     try:
         for one in objects:
             done._undos.append(_undo(_sot.register_meaning(word, one, by, below=below)))
@@ -44,6 +50,14 @@ def register(word: str, *objects: Any, by: Any = None, below: bool = False, show
         done.undo()
         raise
     return done
+
+
+def shown_as(one: object) -> str:
+    """Return the `repr` of an object; for an object whose `repr` fails, its type."""
+    try:
+        return repr(one)
+    except Exception:
+        return object.__repr__(one)
 
 
 def _undo(token: int) -> Callable[[], None]:

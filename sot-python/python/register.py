@@ -58,16 +58,19 @@ class Substitution(Registration):
     def __init__(self, original: Callable[..., Any]) -> None:
         super().__init__(f"{__package__}.register.substitute({original!r})", [])
         self._original = original
+        self._is_complete = False
 
     def __enter__(self) -> Substitution:
-        if not self._undos:
+        if not self._is_complete:
             raise TypeError(f"{self._shown} has no function to follow yet: pass one, or use it as a decorator")
+        super().__enter__()
         return self
 
     # This registration is also a decorator; others are not.
     def __call__(self, traceable: _F, /) -> _F:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         _compare(self._original, traceable)
         self._undos += register("substitute", self._original, by=traceable)._undos
+        self._is_complete = True
         return traceable
 
 

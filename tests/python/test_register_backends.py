@@ -212,3 +212,49 @@ def test_a_backend_is_not_translated_itself():
     fast = sot.symbolic_translate(function, backend=backend)
     fast(x, x), fast(x, x)
     assert sot.stats().translations == 1
+
+
+def test_a_callable_that_raises_is_reported_once():
+    def backend(graph, example_inputs):
+        def run(*inputs):
+            raise NotImplementedError("no such operation")
+
+        return run
+
+    x = paddle.eye(2)
+    fast = sot.symbolic_translate(function, backend=backend)
+    words = r"backend> of graph SIR_\w+: what it made raises NotImplementedError: no such operation .*\.py:\d+\)"
+    with pytest.warns(RuntimeWarning, match=words) as warned:
+        for _ in range(3):
+            assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert len([one for one in warned if one.category is RuntimeWarning]) == 1
+    assert sot.stats().graph_errors == 3 and sot.stats().translations == 1
+
+
+def test_an_error_of_the_graph_is_not_the_backends(recwarn):
+    table = paddle.arange(12, dtype="float32").reshape([4, 3])
+
+    def look_up(table, index):
+        return paddle.nn.functional.embedding(index, table) + 1
+
+    fast = sot.symbolic_translate(look_up, backend=Recorder())
+    fast(table, paddle.to_tensor([1]))
+    with pytest.raises(Exception) as raised:
+        fast(table, paddle.to_tensor([99]))
+    with pytest.raises(type(raised.value)):
+        look_up(table, paddle.to_tensor([99]))
+    assert sot.stats().graph_errors == 1
+    assert not [one for one in recwarn if "what it made" in str(one.message)]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_where_warnings_are_errors_a_backend_is_reported_as_unraisable(monkeypatch):
+    def backend(graph, example_inputs):
+        return lambda *inputs: []
+
+    unraisable = []
+    monkeypatch.setattr("sys.unraisablehook", lambda about: unraisable.append(str(about.exc_value)))
+    x = paddle.eye(2)
+    fast = sot.symbolic_translate(function, backend=backend)
+    assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert len(unraisable) == 1 and "gives 0 results, and the graph has 1" in unraisable[0]

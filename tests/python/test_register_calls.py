@@ -768,3 +768,166 @@ def test_one_meaning_at_a_time():
             sot.symbolic_translate(lambda x: x * scale(2))(paddle.ones([1]))
             assert sot.stats().reasons == {"break-listed": 1}, "a break wins"
     sot.register.graph_node(scale).undo()
+
+
+def takes_the_last(numbers, most=None):
+    most = most or [[0]]
+    return numbers.pop() + most[0].pop()
+
+
+def gives_an_inner_list(pair):
+    return pair[0]
+
+
+def test_a_pure_function_that_changes_an_argument_runs_for_real():
+    def run(x):
+        numbers, most = [1, 2, 3], [[4, 5]]
+        return x * takes_the_last(numbers, most=most), numbers, most
+
+    with sot.register.pure(takes_the_last):
+        fast, x = sot.symbolic_translate(run), paddle.ones([1])
+        for _ in range(2):
+            found, numbers, most = fast(x)
+            assert (found.item(), numbers, most) == (8.0, [1, 2], [[4]])
+        assert any("registered as pure, changes an argument" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def test_a_pure_function_that_returns_a_part_of_an_argument_runs_for_real():
+    def run(x):
+        pair = ([1, 2], 3)
+        gives_an_inner_list(pair).append(4)
+        return x * len(pair[0])
+
+    with sot.register.pure(gives_an_inner_list):
+        fast, x = sot.symbolic_translate(run), paddle.ones([1])
+        for _ in range(2):
+            assert fast(x).item() == 3.0
+        assert any("returns a part of an argument" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+@pytest.mark.parametrize("look", [len, sum, lambda found: [number for number in found][-1]])
+@pytest.mark.parametrize("table", [[1, 2], {1: 1, 2: 2}, {1, 2}])
+def test_what_an_assumed_container_holds_is_guarded(table, look):
+    def lookup():
+        return table
+
+    def call(x):
+        return x * look(lookup())
+
+    table = table.copy()
+    grow = {list: "append", set: "add", dict: "setdefault"}[type(table)]
+    with sot.register.constant_result(lookup):
+        fast, x = sot.symbolic_translate(call), paddle.ones([1])
+        for number in (5, 6):
+            assert fast(x).item() == look(table) and fast(x).item() == look(table)
+            getattr(table, grow)(number)
+        assert fast(x).item() == look(table)
+        assert sot.stats().hits == 2 and breaks() == 0
+
+
+def test_writes_to_an_assumed_list_happen_at_each_call():
+    table = []
+
+    def lookup():
+        return table
+
+    def call(x):
+        lookup().append(3)
+        return x * len(lookup())
+
+    with sot.register.constant_result(lookup):
+        fast, x = sot.symbolic_translate(call), paddle.ones([1])
+        assert [fast(x).item() for _ in range(3)] == [1.0, 2.0, 3.0] and table == [3, 3, 3]
+        assert breaks() == 0
+
+
+def test_the_code_of_a_substitute_is_guarded():
+    def native(x):
+        return eval("x + 1")
+
+    @sot.register.substitute(native)
+    def traceable(x):
+        return x + 1
+
+    fast, x = sot.symbolic_translate(lambda x: native(x) * 2), paddle.ones([1])
+    assert fast(x).item() == 4.0 and fast(x).item() == 4.0 and sot.stats().hits == 1
+    traceable.__code__ = (lambda x: x + 2).__code__
+    assert fast(x).item() == 6.0 and breaks() == 0
+
+
+COUNT = 0
+
+
+def counts_in_a_global(x):
+    global COUNT
+    COUNT += 1
+    return x * COUNT
+
+
+def test_a_graph_node_that_assigns_outside_runs_for_real():
+    count = 0
+
+    def counts_outside(x):
+        def inner():
+            nonlocal count
+            count += 1
+
+        inner()
+        return x * count
+
+    def counts_itself(x):
+        number = 0
+
+        def inner():
+            nonlocal number
+            number += 1
+
+        inner()
+        return x * number
+
+    x = paddle.ones([1])
+    for function, expected in [(counts_in_a_global, [2.0, 3.0, 4.0]), (counts_outside, [2.0, 3.0, 4.0])]:
+        with sot.register.graph_node(function):
+            fast = sot.symbolic_translate(lambda x: function(x) + 1)
+            assert [fast(x).item() for _ in range(3)] == expected
+            assert any("assigns to the variable" in reason for reason in sot.stats().breaks), sot.stats()
+            sot.reset()
+    with sot.register.graph_node(counts_itself):
+        fast = sot.symbolic_translate(lambda x: counts_itself(x) + 1)
+        assert [fast(x).item() for _ in range(3)] == [2.0, 2.0, 2.0] and breaks() == 0
+
+
+def test_a_block_of_a_registration():
+    registered = sot.register.pure(scale)
+    with registered:
+        with registered:
+            pass
+        with pytest.raises(ValueError, match="registered already"):
+            sot.register.pure(scale)
+    registered.undo()
+    with pytest.raises(RuntimeError, match=r"sot.register.pure\(<function scale .* has been undone"):
+        with registered:
+            pass
+    substituted = sot.register.substitute(scale)
+    substituted(lambda x, factor=2: x)
+    substituted.undo()
+    with pytest.raises(RuntimeError, match="has been undone"):
+        with substituted:
+            pass
+
+
+class Unshowable:
+    def __repr__(self):
+        raise ValueError("no text")
+
+    def __call__(self, number):
+        return number
+
+
+def test_what_has_no_text_can_be_registered():
+    one = Unshowable()
+    with sot.register.pure(one) as registered:
+        assert "Unshowable object at" in repr(registered)
+        assert sot.symbolic_translate(lambda x: x * one(3))(paddle.ones([1])).item() == 3.0
+    with sot.break_on(one) as registered:
+        assert "Unshowable object at" in repr(registered)

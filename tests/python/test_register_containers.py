@@ -253,6 +253,19 @@ def test_what_flatten_does_not_tell_of_is_not_assumed(cls):
         assert any(words in reason for reason in sot.stats().breaks), sot.stats()
 
 
+@pytest.mark.parametrize("cls", [Batch, Slotted])
+def test_what_unflatten_sets_by_itself_is_guarded(cls):
+    def reads(batch):
+        return batch.x * len(batch.name)
+
+    # `unflatten` always gives the name that the first instance has.
+    with sot.register.container(cls, forgets_name, lambda rest, held: cls(*held, "ab")):
+        fast = sot.symbolic_translate(reads)
+        for name in ("ab", "ab", "abc"):
+            assert fast(cls(paddle.ones([1]), paddle.ones([1]), name)).item() == len(name)
+        assert sot.stats().hits >= 1
+
+
 class Table(dict):
     """Made by C code."""
 

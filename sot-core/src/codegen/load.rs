@@ -49,7 +49,7 @@ impl CodeGen<'_, '_> {
                 self.load_const(module)?;
                 self.load_attr("__dict__")
             }
-            Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
+            Tracker::Constant(object) | Tracker::Registered(object) => self.load_const(object.0.clone_ref(py)),
             Tracker::GuardedKey(object) => self.load_key(object.0.bind(py)),
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
                 if matches!(self.cx.trackers.get(*of), Tracker::AsBuiltinBase { .. }) =>

@@ -135,7 +135,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::FreeCell { index, .. } => Fetch::FreeCell(*index as usize),
             Tracker::Globals => Fetch::Globals,
             Tracker::Builtins => Fetch::Builtins,
-            Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
+            Tracker::Constant(object) | Tracker::Registered(object) => Fetch::Constant(object.0.clone_ref(py)),
             Tracker::GuardedKey(object) => Fetch::GuardedKey(Identity::of_key(object.0.bind(py))),
             Tracker::Attribute { of, name } => {
                 let of = self.fetch(*of)?;

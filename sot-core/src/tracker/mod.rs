@@ -124,6 +124,9 @@ pub enum Tracker {
     Builtins,
     /// A constant of the code or of the trace.
     Constant(ById),
+    /// An object that a registration at run time puts into the trace: the result of a function that is assumed, or a
+    /// substitute. Always this object, but its contents may change, so they are guarded.
+    Registered(ById),
     /// An object that guards have found as a dict key. Translations refer to it weakly, so that the program decides
     /// how long it lives.
     GuardedKey(ById),

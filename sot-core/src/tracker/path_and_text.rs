@@ -32,7 +32,9 @@ impl Trackers {
             Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
             Tracker::Globals => PathStep::Globals,
             Tracker::Builtins => PathStep::Builtins,
-            Tracker::Constant(object) | Tracker::GuardedKey(object) => PathStep::Object(object.address()),
+            Tracker::Constant(object) | Tracker::Registered(object) | Tracker::GuardedKey(object) => {
+                PathStep::Object(object.address())
+            }
             Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
             Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
                 PathStep::Attribute((**name).into())
@@ -97,7 +99,9 @@ impl Trackers {
             Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
             Tracker::Globals => "frame.f_globals".to_owned(),
             Tracker::Builtins => "frame.f_builtins".to_owned(),
-            Tracker::Constant(object) | Tracker::GuardedKey(object) => repr(py, &object.0),
+            Tracker::Constant(object) | Tracker::Registered(object) | Tracker::GuardedKey(object) => {
+                repr(py, &object.0)
+            }
             Tracker::Cached { of, args, keywords, .. } => {
                 format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
             }

@@ -12,8 +12,8 @@ use pyo3::types::{PyDict, PyFunction, PyIterator, PyList, PyString, PyTuple, PyT
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
-use sot_core::guard::same_constant;
-use sot_core::tracker;
+use sot_core::guard::{same_constant, Test};
+use sot_core::tracker::{self, Tracker};
 use sot_core::variable::{Form, VarId};
 
 use crate::containers::registered::{ContainerClass, ContainerVariable};
@@ -292,6 +292,7 @@ pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flo
     });
     if let Some((_, payload)) = read {
         refuse_undescribed(cx, &payload, name, stood_in.take().as_ref())?;
+        assume_attribute(cx, this, &payload, name)?;
     }
     match found {
         Err(Unwind::Raise(_)) if !is_there.get() => Ok(None),
@@ -319,6 +320,22 @@ fn refuse_undescribed<'py>(
         return Ok(());
     }
     Err(payload.class().wrong_description(cx.py, &format!("flatten() does not tell of the attribute '{name}'")))
+}
+
+/// Guards an attribute of an object from outside that is a number, a text or the like. The attribute may agree with
+/// the container of stand-ins by chance only, if `flatten` does not describe it.
+fn assume_attribute(cx: &mut OpcodeExecutor<'_>, this: VarId, payload: &ContainerVariable, name: &Name) -> Flow<()> {
+    let of = cx.vars.tracker(this);
+    let Some(object) = payload.from_outside(cx.py).filter(|_| cx.trackers.is_sourced(of)) else { return Ok(()) };
+    let Some(own) = attribute(&object, name)?.filter(cpython::is_atom) else { return Ok(()) };
+    let name = Rc::clone(name);
+    let tracker = match cpython::instance_dict(&object).map(|dict| dict.contains(&*name)).transpose()? {
+        Some(true) => Tracker::Attribute { of, name },
+        _ => Tracker::Getattr { of, name },
+    };
+    let tracker = cx.trackers.add(tracker);
+    cx.guards.add(tracker, Test::Equals(own.unbind()));
+    Ok(())
 }
 
 /// Runs work on a container of stand-ins, and translates its result. Breaks the graph if the work looks at a stand-in

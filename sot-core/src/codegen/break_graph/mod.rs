@@ -190,7 +190,7 @@ impl<'py> CodeGen<'_, 'py> {
         let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             // The contents of a cell are about to be replaced.
             Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
-            Tracker::Constant(_) | Tracker::GuardedKey(_) => true,
+            Tracker::Constant(_) | Tracker::Registered(_) | Tracker::GuardedKey(_) => true,
             _ => false,
         };
         if stable || self.slots.cells.contains_key(&value) {

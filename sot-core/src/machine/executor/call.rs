@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::{constant, limits, object_model, warnings, Name, OpcodeExecutor};
 use crate::backend::{CallPolicy, GivenArguments};
@@ -251,17 +251,88 @@ pub(super) fn fold_call<'py>(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
-    // The arguments are copies. A result that keeps one would not show later changes of the argument.
     let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
+    let result = call_on_copies(cx, function, positional, keywords, &copies)?;
+    constant::outcome(cx, result).map(Some)
+}
+
+/// Like `fold_call`, for a function that is pure only according to the program. Also breaks the graph if the call
+/// changes an argument, or returns a part of one that may change.
+pub(super) fn fold_registered<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
+    let mut copies = Vec::new();
+    for (copy, arg) in positional.iter().chain(keywords.values().iter()).zip(args.all()) {
+        if !mutable_parts(&copy).is_empty() {
+            let before = cx.materialize(arg)?;
+            copies.push((copy, before));
+        }
+    }
+    let (copies, before): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
+    let result = call_on_copies(cx, function, positional, keywords, &copies)?;
+    let refuse = |what: &str| {
+        let name = crate::tracker::name(function);
+        let text = format!("{name}, which is registered as pure, {what}");
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    };
+    let is_unchanged = |(copy, before): (&Bound<'py, PyAny>, &Option<Bound<'py, PyAny>>)| {
+        before.as_ref().is_some_and(|before| copy.eq(before).unwrap_or(false))
+    };
+    if !copies.iter().zip(&before).all(is_unchanged) {
+        return refuse("changes an argument");
+    }
+    if let Ok(result) = &result {
+        let given: Vec<_> = copies.iter().flat_map(mutable_parts).collect();
+        if mutable_parts(result).iter().any(|part| given.iter().any(|given| given.is(part))) {
+            return refuse("returns a part of an argument, which may change");
+        }
+    }
+    constant::outcome(cx, result).map(Some)
+}
+
+/// Calls a pure function with copies of the arguments; `copies` are those that may change. Breaks the graph if the
+/// result keeps one of these: it would not show later changes of the argument.
+fn call_on_copies<'py>(
+    cx: &OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    positional: Bound<'py, PyTuple>,
+    keywords: Bound<'py, PyDict>,
+    copies: &[Bound<'py, PyAny>],
+) -> Flow<PyResult<Bound<'py, PyAny>>> {
     let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
-    let call = || function.call(positional, Some(&keywords));
+    let call = move || function.call(positional, Some(&keywords));
     let result = warnings::unless_it_warns(cx.py, call)?;
     if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
         let name = crate::tracker::repr(cx.py, &function.clone().unbind());
         let text = format!("call of {name}, whose result keeps an argument that may change");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
-    constant::outcome(cx, result).map(Some)
+    Ok(result)
+}
+
+/// Returns the objects that may change among an object and what it consists of.
+fn mutable_parts<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    fn collect<'py>(object: &Bound<'py, PyAny>, into: &mut Vec<Bound<'py, PyAny>>) {
+        if cpython::is_atom(object) || into.iter().any(|known| known.is(object)) || !cpython::has_stack_to_go_on() {
+            return;
+        }
+        if is_mutable(object) {
+            into.push(object.clone());
+        }
+        if let Ok(dict) = object.cast_exact::<PyDict>() {
+            dict.values().iter().for_each(|value| collect(&value, into));
+        } else if let Ok(list) = object.cast_exact::<PyList>() {
+            list.iter().for_each(|item| collect(&item, into));
+        } else if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            tuple.iter().for_each(|item| collect(&item, into));
+        }
+    }
+    let mut parts = Vec::new();
+    collect(object, &mut parts);
+    parts
 }
 
 /// The arguments of a call as a backend asks for them.

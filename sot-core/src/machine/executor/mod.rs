@@ -2,6 +2,7 @@
 //! guards and side effects. The files of this folder hold the operations that opcodes are made of, as named methods.
 //! Which opcode does which of them is registered in other crates.
 
+mod assigned_outside;
 mod attribute;
 mod bind;
 mod call;

@@ -3,14 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
-use super::{call, hidden_tensors, limits, object_model, CallArgs, OpcodeExecutor};
+use super::{assigned_outside, call, hidden_tensors, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, ObjectState, Test};
 use crate::machine::variable::{Form, VarId};
 use crate::registered::{self, Registration, RegistrationKind};
-use crate::tracker::{self, Key, Tracker, TrackerId};
+use crate::tracker::{self, ById, Key, Tracker, TrackerId};
 
 /// Results of functions with an assumed result, over the attempts to translate one frame. A function is called once
 /// for the same arguments.
@@ -78,7 +78,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         match &registration.kind {
             RegistrationKind::Pure => {
-                let result = call::fold_call(self, callable, args)?;
+                let result = call::fold_registered(self, callable, args)?;
                 if let Some(result) = result {
                     refuse_made_function(self, callable, result)?;
                     assume_code(self, variable, callable);
@@ -128,8 +128,7 @@ fn call_substitute(
             return Ok(None);
         }
     }
-    let tracker = cx.trackers.constant(by.clone().unbind());
-    let by = cx.wrap(&by, tracker);
+    let by = wrap_registered(cx, &by);
     match variable {
         Some(variable) => cx.call_instead_of(variable, by, args).map(Some),
         None => cx.call(by, args).map(Some),
@@ -153,8 +152,16 @@ fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>
         result: result.clone().unbind(),
     };
     cx.history.refusals.results.0.push(known);
-    let tracker = cx.trackers.constant(result.clone().unbind());
-    Ok(cx.wrap(&result, tracker))
+    Ok(wrap_registered(cx, &result))
+}
+
+/// Returns the variable of an object that a registration puts into the trace. What the object holds is guarded.
+fn wrap_registered<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> VarId {
+    if cx.runtime.is_constant(object) {
+        return cx.constant(object.clone().unbind());
+    }
+    let tracker = cx.trackers.add(Tracker::Registered(ById(object.clone().unbind())));
+    cx.wrap(object, tracker)
 }
 
 /// Returns the arguments of a call as existing objects.
@@ -199,6 +206,7 @@ fn call_as_statement<'py>(
 ) -> Flow<VarId> {
     refuse_hidden_tensors(cx, callable)?;
     if let Ok(function) = callable.cast::<PyFunction>() {
+        refuse_assignment_outside(function)?;
         let of = tracker_of(cx, variable, callable);
         assume_reads(cx, function, of)?;
     }
@@ -289,6 +297,13 @@ fn refuse_hidden_tensors(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> 
     let Some(place) = hidden_tensors::find(cx.runtime, object)? else { return Ok(()) };
     let text =
         format!("a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+}
+
+/// Breaks the graph if a function that is one statement assigns to a variable outside of it, as each call must do.
+fn refuse_assignment_outside(function: &Bound<'_, PyFunction>) -> Flow<()> {
+    let Some(name) = assigned_outside::find(&cpython::function_code(function))? else { return Ok(()) };
+    let text = format!("a function that is one statement assigns to the variable '{name}', which is not its own");
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 

@@ -1,0 +1,39 @@
+//! Finds variables outside of a function to which its code assigns (`global`, `nonlocal`).
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use crate::bytecode::{Code, CodeUnit, Opcodes};
+
+/// Returns the name of a global, or of a variable of an enclosing function, to which the code or a function nested in
+/// it assigns. `None` if there is none, or if the code cannot be decoded.
+pub(super) fn find(code: &Bound<'_, PyCode>) -> PyResult<Option<String>> {
+    let Ok(unit) = CodeUnit::new(code.as_any()) else { return Ok(None) };
+    find_in(code.py(), &unit.code, &unit.code.freevars)
+}
+
+/// `outside`: the variables of enclosing functions that the outermost code refers to.
+fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> PyResult<Option<String>> {
+    let opcodes = Opcodes::get(py);
+    for instruction in &code.instructions {
+        let assigned = match opcodes.name(instruction.opcode) {
+            "STORE_GLOBAL" | "DELETE_GLOBAL" => code.names.get(instruction.arg as usize),
+            "STORE_DEREF" | "DELETE_DEREF" => {
+                let free = code.cell_index(instruction.arg).and_then(|cell| cell.checked_sub(code.cellvars.len()));
+                free.and_then(|free| code.freevars.get(free)).filter(|name| outside.contains(name))
+            }
+            _ => None,
+        };
+        if assigned.is_some() {
+            return Ok(assigned.cloned());
+        }
+    }
+    for constant in &code.consts {
+        let Ok(inner) = constant.bind(py).cast::<PyCode>() else { continue };
+        let Ok(unit) = CodeUnit::new(inner.as_any()) else { continue };
+        if let Some(name) = find_in(py, &unit.code, outside)? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
