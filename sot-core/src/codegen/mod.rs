@@ -205,10 +205,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Saves globals whose tracker leads through objects that may be written to.
     fn keep_globals(&mut self, tracker: TrackerId) -> Flow<()> {
-        let stable = matches!(
-            self.cx.trackers.get(tracker),
-            Tracker::Globals | Tracker::Constant(_) | Tracker::Registered(_)
-        );
+        let stable =
+            matches!(self.cx.trackers.get(tracker), Tracker::Globals | Tracker::Constant(_) | Tracker::Registered(_));
         if stable || self.slots.of_globals(tracker).is_some() {
             return Ok(());
         }
