@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use crate::bytecode::{Code, CodeUnit, Opcodes};
+use crate::bytecode::{Code, CodeUnit, Op, Opcodes};
 
 /// Returns the name of a global, or of a variable of an enclosing function, to which the code or a function nested in
 /// it assigns. `None` if there is none, or if the code cannot be decoded.
@@ -16,13 +16,14 @@ pub(super) fn find(code: &Bound<'_, PyCode>) -> PyResult<Option<String>> {
 fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> PyResult<Option<String>> {
     let opcodes = Opcodes::get(py);
     for instruction in &code.instructions {
-        let assigned = match opcodes.name(instruction.opcode) {
-            "STORE_GLOBAL" | "DELETE_GLOBAL" => code.names.get(instruction.arg as usize),
-            "STORE_DEREF" | "DELETE_DEREF" => {
-                let free = code.cell_index(instruction.arg).and_then(|cell| cell.checked_sub(code.cellvars.len()));
-                free.and_then(|free| code.freevars.get(free)).filter(|name| outside.contains(name))
-            }
-            _ => None,
+        let is = |op| opcodes.is(instruction.opcode, op);
+        let assigned = if is(Op::STORE_GLOBAL) || is(Op::DELETE_GLOBAL) {
+            code.names.get(instruction.arg as usize)
+        } else if is(Op::STORE_DEREF) || is(Op::DELETE_DEREF) {
+            let free = code.cell_index(instruction.arg).and_then(|cell| cell.checked_sub(code.cellvars.len()));
+            free.and_then(|free| code.freevars.get(free)).filter(|name| outside.contains(name))
+        } else {
+            None
         };
         if assigned.is_some() {
             return Ok(assigned.cloned());
