@@ -27,8 +27,9 @@ _LONGEST_FILE = 5000
 _SUMMARY = "summary.json"
 _INDEX = "index.html"
 _TRACE = "trace.json"
-_RANKS = ("PADDLE_TRAINER_ID", "RANK")
-"""Environment variables in which launchers name the rank of a process."""
+
+rank_variables = ["RANK"]
+"""Environment variables in which launchers of processes name the rank."""
 
 
 def report(path: Path) -> None:
@@ -59,7 +60,7 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
         "details": any(translation["code"] for translation in told["translations"]),
         "process": {
             "pid": os.getpid(),
-            "rank": next(filter(None, map(os.environ.get, _RANKS)), None),
+            "rank": next(filter(None, map(os.environ.get, rank_variables)), None),
             "command": sys.argv,
             "folder": os.getcwd(),
             "seconds": _age(),

@@ -261,6 +261,19 @@ def test_a_run_is_a_folder_with_an_index(end, tmp_path):
     assert len(processes) == 2 and sorted(map(str, run)) == sorted(str(event) for events in processes for event in events)
 
 
+def test_the_rank_of_a_process_is_told(monkeypatch):
+    ranks = []
+    for variables in [{}, {"RANK": "2"}, {"RANK": "2", "PADDLE_TRAINER_ID": "1"}]:
+        for name in ("RANK", "PADDLE_TRAINER_ID"):
+            monkeypatch.delenv(name, raising=False)
+        for name, rank in variables.items():
+            monkeypatch.setenv(name, rank)
+        data = sot._report_files.data(sot._sot.report_kept())
+        report_schema.check(data)
+        ranks.append(data["process"]["rank"])
+    assert ranks == [None, "2", "1"]
+
+
 def test_the_timeline_can_be_exported(tmp_path):
     """In the Trace Event Format: slices of translations enclose those of their phases, and breaks are moments."""
     since = sot._sot.report_kept()
