@@ -1,8 +1,4 @@
-"""The first example of the README: a function of two operations becomes one static program."""
-
-import os
-
-os.environ.setdefault("MIN_GRAPH_SIZE", "0")  # make a graph of it although it is small
+"""The first example of the README: a function of two operations becomes one graph, which is replayed as it is small."""
 
 import paddle
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, Iterable
 
 from . import _config, _plugins, psdb, register
 from ._breaks import BreakList, break_on
@@ -12,7 +12,7 @@ from ._counts import Stats, stats
 from ._disable import disable
 from ._progress import Progress, on_progress
 from ._report import Explanation, Record, explain
-from ._report_files import begin_if_asked, report
+from ._report_files import begin_if_asked, rank_variables, report
 from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 from ._stances import set_stance
 
@@ -41,8 +41,13 @@ __all__ = [
 ]
 
 
-def start(install: Callable[[], None] = lambda: None) -> None:
-    """Apply the environment variables and load plug-ins. `install` installs the tracer in the framework if asked."""
+def start(install: Callable[[], None] = lambda: None, ranks: Iterable[str] = ()) -> None:
+    """Apply the environment variables and load plug-ins.
+
+    `install` installs the tracer in the framework if asked. `ranks` are the environment variables in which the
+    framework's launcher names the rank of a process.
+    """
+    rank_variables[:0] = ranks
     _config.start()
     install()
     begin_if_asked()

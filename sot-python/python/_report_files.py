@@ -14,7 +14,7 @@ import time
 import warnings
 from typing import Any, Union
 
-from . import _sot
+from . import _report_summary, _report_trace, _sot
 from ._config import config
 from ._counts import stats
 
@@ -24,20 +24,19 @@ SCHEMA = 1
 Path = Union[str, "os.PathLike[str]"]
 
 _LONGEST_FILE = 5000
-_HARMLESS = ("nothing-to-compile", "raises")
-"""Reasons of fallbacks that are no limit of the tracer."""
 _SUMMARY = "summary.json"
 _INDEX = "index.html"
-_SUMMARY_TYPES = {
-    "title": str,
-    "created": str,
-    "seconds": float,
-    **dict.fromkeys(("translations", "graphs", "breaks", "fallbacks", "recompiles", "hits"), int),
-}
+_TRACE = "trace.json"
+
+rank_variables = ["RANK"]
+"""Environment variables in which launchers of processes name the rank."""
 
 
 def report(path: Path) -> None:
     """Write a report of this process so far: a page if `path` ends in `.html`, data if it ends in `.json`.
+
+    A file `trace.json`, or one whose name ends in `.trace.json`, gets the timeline of translations in the Trace Event
+    Format, which https://ui.perfetto.dev and chrome://tracing show.
 
     The report has graphs, guards, source lines and code if `SOT_REPORT` is set. Otherwise it has what the tracer
     always keeps: functions, times, sizes, breaks, hits and counts.
@@ -59,7 +58,14 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
         "index": None,
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "details": any(translation["code"] for translation in told["translations"]),
-        "process": {"pid": os.getpid(), "command": sys.argv, "folder": os.getcwd(), "seconds": _age()},
+        "process": {
+            "pid": os.getpid(),
+            "rank": next(filter(None, map(os.environ.get, rank_variables)), None),
+            "command": sys.argv,
+            "folder": os.getcwd(),
+            "seconds": _age(),
+            "began": time.time() - told["now"],
+        },
         "versions": _versions(),
         "counts": _counts(),
         "translations": told["translations"],
@@ -70,9 +76,10 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
 
 
 def write(path: Path, report_data: dict[str, Any]) -> None:
-    """Write data as a page or as JSON, by the suffix of the path."""
+    """Write data as a page, as JSON or as a trace, by the suffix of the path."""
     target = pathlib.Path(path)
-    text = json.dumps(report_data, separators=(",", ":"))
+    is_trace = f".{target.name}".endswith(f".{_TRACE}")
+    text = json.dumps(_report_trace.of(report_data) if is_trace else report_data, separators=(",", ":"))
     if target.suffix == ".html":
         text = _sot.report_page("report", f"{__package__}: {report_data['title']}", text)
     elif target.suffix != ".json":
@@ -117,22 +124,27 @@ def write_index(folder: pathlib.Path, damaged: list[pathlib.Path] | None = None)
             damaged.append(process)
     if not processes:
         return None
+    traces = [_loaded(folder / process["folder"] / _TRACE) for process in processes]
+    trace = _report_trace.joined(traces)
+    _replace(folder / _TRACE, json.dumps(trace, separators=(",", ":")))
     index = folder / _INDEX
-    page = _sot.report_page("index", f"{__package__}: {folder.resolve().name}", json.dumps({"schema": SCHEMA, "processes": processes}))
-    _replace(index, page)
+    run = {"schema": SCHEMA, "processes": processes, "trace": _TRACE}
+    _replace(index, _sot.report_page("index", f"{__package__}: {folder.resolve().name}", json.dumps(run)))
     return index
 
 
 def _summary_in(folder: pathlib.Path) -> dict[str, Any] | None:
     """Return the summary of a process; `None` if it is damaged, or another process is still writing it."""
+    summary = _loaded(folder / _SUMMARY)
+    return summary if _report_summary.is_whole(summary) else None
+
+
+def _loaded(file: pathlib.Path) -> Any:
+    """Return what a JSON file holds; `None` if there is no such file, or it is damaged."""
     try:
-        summary = json.loads((folder / _SUMMARY).read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(summary, dict):
-        return None
-    is_whole = all(isinstance(summary.get(name), kind) for name, kind in _SUMMARY_TYPES.items())
-    return summary if is_whole else None
 
 
 def begin_if_asked() -> None:
@@ -210,34 +222,9 @@ def _write_process(run_folder: pathlib.Path) -> None:
     run = {**data(0), "index": f"../{_INDEX}"}
     write(folder / "report.json", run)
     write(folder / "report.html", run)
-    translations = run["translations"]
-    summary = {
-        "title": run["title"],
-        "process": run["process"],
-        "created": run["created"],
-        "translations": sum(1 for t in translations if t["attempts"]),
-        "graphs": sum(translation["graph_count"] for translation in translations),
-        "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
-        "fallbacks": sum(map(_is_fallback, translations)),
-        "recompiles": sum(1 for t in translations if t["earlier"] and t["attempts"]),
-        "hits": run["counts"]["hits"],
-        "seconds": float(sum(map(_seconds_of, translations))),
-    }
-    _replace(folder / _SUMMARY, json.dumps(summary))
+    write(folder / _TRACE, run)
+    _replace(folder / _SUMMARY, json.dumps(_report_summary.of(run)))
     write_index(run_folder)
-
-
-def _is_fallback(translation: dict[str, Any]) -> bool:
-    """Return whether a limit of the tracer has left the frame to CPython."""
-    reason = translation["reason"]
-    return translation["outcome"] == "fallback" and reason is not None and reason["id"] not in _HARMLESS
-
-
-def _seconds_of(translation: dict[str, Any]) -> float:
-    """Return the seconds that a translation took, with abandoned attempts and later compilations, as the page does."""
-    thrown_away = [attempt["seconds"] for attempt in translation["attempts"] if not attempt["stood"]]
-    later = [compiled["seconds"] for compiled in translation["compiled_later"]]
-    return float(sum(translation["seconds"].values()) + sum(thrown_away) + sum(later))
 
 
 def _replace(path: pathlib.Path, text: str) -> None:
@@ -292,7 +279,8 @@ def _files(told: dict[str, Any]) -> list[dict[str, Any]]:
         text = linecache.getlines(name)
         library = _is_library(name)
         parts = ranges.get(name, set()) if library or len(text) > _LONGEST_FILE else {(1, len(text))}
-        sources = [{"line": first, "lines": [at.rstrip("\n") for at in text[first - 1 : last]]} for first, last in _merged(parts)]
+        lines_of = {first: text[first - 1 : last] for first, last in _merged(parts)}
+        sources = [{"line": first, "lines": [at.rstrip("\n") for at in shown]} for first, shown in lines_of.items()]
         files.append({"name": name, "library": library, "source": sources, "lines": lines})
     return sorted(files, key=lambda file: (file["library"], file["name"]))
 
@@ -308,4 +296,6 @@ def _merged(ranges: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_library(name: str) -> bool:
-    return any(part in name for part in ("site-packages", "dist-packages")) or name.startswith((os.path.dirname(os.__file__), "<"))
+    if any(part in name for part in ("site-packages", "dist-packages")):
+        return True
+    return name.startswith((os.path.dirname(os.__file__), "<"))

@@ -43,6 +43,8 @@ const MODULES: &[Served] = sources![
     "_registration",
     "_report",
     "_report_files",
+    "_report_summary",
+    "_report_trace",
     "_run",
     "_stances",
     "psdb",

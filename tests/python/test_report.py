@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import paddle
@@ -255,6 +256,77 @@ def test_a_run_is_a_folder_with_an_index(end, tmp_path):
     index.unlink()
     assert sot._report_files.main(folder) == 0 and index.read_text(encoding="utf-8") == page
     assert all(report.parent.name in page for report in reports)
+    traces = [json.loads(file.read_text(encoding="utf-8")) for file in [folder / "trace.json", *folder.glob("*/trace.json")]]
+    run, *processes = (trace["traceEvents"] for trace in traces)
+    assert len(processes) == 2 and sorted(map(str, run)) == sorted(str(event) for events in processes for event in events)
+
+
+def test_the_rank_of_a_process_is_told(monkeypatch):
+    ranks = []
+    for variables in [{}, {"RANK": "2"}, {"RANK": "2", "PADDLE_TRAINER_ID": "1"}]:
+        for name in ("RANK", "PADDLE_TRAINER_ID"):
+            monkeypatch.delenv(name, raising=False)
+        for name, rank in variables.items():
+            monkeypatch.setenv(name, rank)
+        data = sot._report_files.data(sot._sot.report_kept())
+        report_schema.check(data)
+        ranks.append(data["process"]["rank"])
+    assert ranks == [None, "2", "1"]
+
+
+def test_the_timeline_can_be_exported(tmp_path):
+    """In the Trace Event Format: slices of translations enclose those of their phases, and breaks are moments."""
+    since = sot._sot.report_kept()
+
+    def breaks(x):
+        y = paddle.tanh(x * 2)
+        print(end=str(y.sum().item())[:0])
+        return y + 1
+
+    explanation = sot.explain(breaks)(paddle.ones([3]))
+    explanation.save(tmp_path / "one.trace.json")
+    trace = json.loads((tmp_path / "one.trace.json").read_text(encoding="utf-8"))
+    assert trace == sot._report_trace.of(explanation.data)
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    outer = [event for event in slices if "translation" in event["args"]]
+    assert len(outer) == len(explanation.records) >= 2 and outer[0]["name"].endswith("breaks")
+    assert f", from line {explanation.breaks[0].reason_line}" in outer[1]["name"]
+    for event in outer:
+        end = event["ts"] + event["dur"] + 1
+        inner = [at for at in slices if at not in outer and event["ts"] <= at["ts"] < end]
+        assert [at["name"] for at in inner] == ["simulate", "compile"]
+        assert all(at["ts"] + at["dur"] <= end for at in inner)
+    moments = [event["args"] for event in trace["traceEvents"] if event["name"] == "graph break"]
+    assert [moment["id"] for moment in moments] == [record.reason_id for record in explanation.breaks]
+    assert abs(outer[0]["ts"] / 1e6 - time.time()) < 3600
+    assert sot._sot.report_kept() == since
+
+
+def summary_of(*calls):
+    """Return the summary of a process that runs `f` with these arguments."""
+
+    def f(x, n):
+        for _ in range(n):
+            x = paddle.tanh(x * 2)
+        return x + 1
+
+    sot.reset()
+    before, since = sot._report_files.collect(True), sot._sot.report_kept()
+    try:
+        for call in calls:
+            sot.symbolic_translate(f)(*call)
+        return sot._report_summary.of(sot._report_files.data(since))
+    finally:
+        sot._report_files.collect(before)
+
+
+def test_summaries_of_processes_can_be_compared():
+    x = paddle.ones([3])
+    first, again, shape, number = [summary_of((y, n)) for y, n in [(x, 5), (x * 3, 5), (paddle.ones([4]), 5), (x, 6)]]
+    assert [len(summary["functions"]) for summary in (first, again, shape, number)] == [1] * 4
+    assert first["functions"][0]["translations"] == 1 and first["functions"][0]["graphs"][0]["statements"] == 11
+    graphs = [summary["functions"][0]["graphs"] for summary in (first, again, shape, number)]
+    assert graphs[0] == graphs[1] and graphs[0] != graphs[2] != graphs[3] != graphs[0]
 
 
 def test_a_folder_without_reports_is_said(tmp_path, capsys):
@@ -271,7 +343,7 @@ def test_damaged_reports_are_left_out_of_the_index_and_named(text, tmp_path, cap
         folder.mkdir()
         (folder / "report.json").write_text("{}", encoding="utf-8")
     counts = dict.fromkeys(("translations", "graphs", "breaks", "fallbacks", "recompiles", "hits"), 1)
-    summary = {"title": "train.py", "created": "2026-01-01T00:00:00+00:00", "seconds": 0.5, **counts}
+    summary = {"title": "train.py", "created": "2026-01-01T00:00:00+00:00", "seconds": 0.5, "functions": [], **counts}
     (whole / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     if text is not None:
         (damaged / "summary.json").write_text(text, encoding="utf-8")

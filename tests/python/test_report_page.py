@@ -4,6 +4,7 @@ Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps t
 the pages are the same on all.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -421,6 +422,38 @@ def test_the_index_leads_to_the_processes(chromium, tmp_path):
     assert tiles(chromium)["graph"] == "1"
     chromium.click(".side .up a")
     chromium.wait("document.querySelector('h1')?.innerText === 'Processes of a run'")
+    assert not chromium.errors
+
+
+def test_the_index_says_where_processes_differ(chromium, tmp_path):
+    """Of three processes, one has another graph, and one has not come to the second function."""
+    graph = {"statements": 4, "digest": "a" * 16}
+    one = {"function": "step", "file": "/train.py", "line": 3, "resume": None, "first": 0}
+    one.update(translations=1, breaks=0, fallbacks=0, graphs=[graph])
+    two = {**one, "function": "loss", "line": 9, "first": 1}
+    other = {**one, "graphs": [{"statements": 5, "digest": "b" * 16}]}
+    counts = dict.fromkeys(("translations", "graphs", "breaks", "fallbacks", "recompiles", "hits"), 1)
+    for rank, functions in enumerate([[one, two], [one, two], [other]]):
+        folder = tmp_path / f"process-{rank}"
+        folder.mkdir()
+        summary = {"title": "train.py", "created": "2026-01-01T00:00:00+00:00", "seconds": 0.5, **counts}
+        summary.update(functions=functions, process={"pid": rank, "rank": str(rank)})
+        (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    assert sot._report_files.main(tmp_path) == 0
+    chromium.open(tmp_path / "index.html")
+    cards = chromium.run("[...document.querySelectorAll('.difference')].map((card) => card.innerText)")
+    assert [card.split()[0] for card in cards] == ["step", "loss"]
+    rows = chromium.run("[...document.querySelectorAll('.difference tbody tr')].map((row) => row.innerText.split(/\\s{2,}|\\t/))")
+    assert [row[0] for row in rows] == ["process-0, rank 0, process-1, rank 1", "process-2, rank 2"] * 2
+    assert "4 [aaaa]" in cards[0] and "5 [bbbb]" in cards[0] and "not translated" in cards[1]
+    assert chromium.run("document.querySelector('.difference a').getAttribute('href')") == "process-0/report.html#t/0"
+    picture(chromium, "index-differences")
+
+    summary.update(functions=[one, two])
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    assert sot._report_files.main(tmp_path) == 0
+    chromium.open(tmp_path / "index.html")
+    assert chromium.number(".difference") == 0 and chromium.number(".agree") == 1
     assert not chromium.errors
 
 

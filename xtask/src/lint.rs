@@ -28,6 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         structure::check_modules(),
         structure::check_opcode_names(&rust_files()),
         structure::check_unit_tests(&rust_files()),
+        structure::check_widths(),
         words::check_framework_words(),
         words::check_type_names(),
         words::check_kind_names(),

@@ -1,5 +1,5 @@
 //! Checks of structure for `cargo xtask lint`. The modules of `sot-core` refer to each other without cycles, opcodes
-//! are named only where they are registered or described, and every crate's unit tests run.
+//! are named only where they are registered or described, every crate's unit tests run, and lines are not too long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -89,6 +89,36 @@ pub(crate) fn check_unit_tests(files: &[std::path::PathBuf]) -> Result<(), Failu
         return Ok(());
     }
     Err(format!("these files have tests, and their crate's Cargo.toml says `test = false`:\n{}", found.join("\n")))
+}
+
+/// Files that no formatter keeps within `WIDTH`, and folders of such files.
+const KEPT_NARROW: [&str; 2] = ["CHANGELOG.md", "sot-python/src/page"];
+const WIDTH: usize = 120;
+
+/// Checks that lines are not too long.
+pub(crate) fn check_widths() -> Result<(), Failure> {
+    println!("[widths] …");
+    let mut files = Vec::new();
+    for name in KEPT_NARROW {
+        let path = workspace::root().join(name);
+        match path.read_dir() {
+            Ok(entries) => files.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file())),
+            Err(_) => files.push(path),
+        }
+    }
+    let found: Vec<String> = files.iter().flat_map(|file| too_long(file)).collect();
+    if found.is_empty() {
+        println!("[widths] {} files within {WIDTH} columns", files.len());
+        return Ok(());
+    }
+    Err(format!("these lines have more than {WIDTH} columns:\n{}", found.join("\n")))
+}
+
+fn too_long(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let numbered = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDTH);
+    let shown = file.strip_prefix(workspace::root()).unwrap_or(file).display();
+    numbered.map(|(index, _)| format!("{shown}:{}", index + 1)).collect()
 }
 
 fn is_registration(root: &Path, file: &Path) -> bool {

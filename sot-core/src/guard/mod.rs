@@ -429,11 +429,6 @@ impl Guards {
         }
     }
 
-    /// The texts of all guards.
-    pub fn texts(&self, py: Python<'_>, trackers: &Trackers) -> Vec<String> {
-        self.described(py, trackers).into_iter().map(|(text, _)| text).collect()
-    }
-
     /// Compiles the guards. Returns the native check and the trackers that its steps are about.
     pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<(GuardProgram, GuardSubjects)> {
         // Values made in the trace are the same at each call.

@@ -193,9 +193,11 @@ struct All<'a> {
     failures: Vec<FrequentFailure<'a>>,
     lines: BTreeMap<String, Vec<LineReport>>,
     dropped: u64,
+    now: f64,
 }
 
-/// Returns the stored translations behind the first `since` as JSON, with failed guards and the status of lines.
+/// Returns the stored translations behind the first `since` as JSON, with failed guards, the status of lines, and the
+/// present time on the clock of the translations.
 pub fn json(since: usize) -> Result<String, serde_json::Error> {
     with(|store| {
         for kept in &mut store.kept {
@@ -221,6 +223,7 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
             lines: status_of_lines(&translations),
             translations,
             dropped: store.dropped,
+            now: now(),
         };
         serde_json::to_string(&all)
     })

@@ -28,7 +28,7 @@ use crate::tracker::Tracker;
 use super::always_compiles;
 use super::blind_plugins;
 use super::collect::collect;
-use super::report::{self, place_of, report};
+use super::report::{self, place_of, report, TranslationFacts};
 use super::turn::TranslatingHere;
 use crate::resume::ResumeSource;
 
@@ -178,9 +178,10 @@ fn make_entry<'py>(
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
     cx.learnt.keep_rounds(cx.py);
     cx.assume_distinct();
-    report(cx, unit, new_code.as_ref(), reason.as_ref());
+    let facts = TranslationFacts::new(unit, new_code.as_ref(), reason.as_ref());
+    report(cx, &facts);
     observer::ends(cx, outcome(new_code.as_ref(), reason.as_ref()));
-    let mut collected = collect(cx, unit, new_code.as_ref(), reason.as_ref());
+    let mut collected = collect(cx, &facts);
     collected.began = start.clock;
     let mut translation = conclude(cx, frame, new_code, reason)?;
     let seconds = PhaseSeconds {

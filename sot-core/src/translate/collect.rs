@@ -1,24 +1,24 @@
 //! Collects what reports show of a translation.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use crate::bytecode::Code;
 use crate::cache::{self, CacheEntry, CodeCache};
-use crate::codegen::NewCode;
 use crate::cpython;
-use crate::error::{Reason, ReasonId};
+use crate::error::ReasonId;
 use crate::graph::StatementIR;
 use crate::guard::FrameView;
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::report::{
-    self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ResumeReport, TrackerReport, TranslationReport,
+    self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ReasonReport, ResumeReport, TrackerReport,
+    TranslationReport,
 };
 use crate::tracker::{Key, Tracker, TrackerId};
+
+use super::report::TranslationFacts;
 
 /// Returns the guards that do not hold for a frame, if the user asked for details.
 pub(super) fn unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
@@ -35,35 +35,25 @@ pub(super) fn count_unmet_guards<'py>(cache: &CodeCache, frame: &impl FrameView<
 }
 
 /// Collects what is known once the frame has been simulated and its new code is written.
-pub(super) fn collect(
-    cx: &mut OpcodeExecutor<'_>,
-    unit: &Rc<CodeUnit>,
-    new_code: Option<&NewCode>,
-    reason: Option<&Reason>,
-) -> TranslationReport {
-    let code = &unit.code;
-    let graphs = new_code.map(|new| &new.graphs[..]).unwrap_or_default();
-    let reason = reason.map(|reason| {
-        let stack = if reason.stack.is_empty() { vec![unit.place()] } else { reason.stack.clone() };
-        report::ReasonReport::from(&Reason { stack, ..reason.clone() })
-    });
-    let line = resume_line(cx.py, unit);
+pub(super) fn collect(cx: &mut OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) -> TranslationReport {
+    let (code, graphs) = (&facts.unit.code, facts.graphs());
+    let line = resume_line(cx.py, facts.unit);
     let mut collected = TranslationReport {
         function: code.qualname.clone(),
         file: code.filename.clone(),
         line: line.unwrap_or(code.first_line),
-        outcome: if new_code.is_some() { "translated" } else { "fallback" },
+        outcome: if facts.new_code.is_some() { "translated" } else { "fallback" },
         resume: line.map(|line| ResumeReport { line }),
         instructions: cx.limits.steps(),
         statements: graphs.iter().map(StatementIR::operations).sum(),
         graph_count: graphs.len(),
         guard_count: cx.guards.len(),
         earlier: cx.history.translations,
-        reason,
+        reason: facts.reason.as_ref().map(ReasonReport::from),
         ..TranslationReport::default()
     };
     if cx.observed.source.is_some() {
-        add_details(&mut collected, cx, unit, new_code);
+        add_details(&mut collected, cx, facts);
     }
     collected
 }
@@ -100,27 +90,21 @@ fn resume_line(py: Python<'_>, unit: &CodeUnit) -> Option<u32> {
     at.position.line
 }
 
-fn add_details(
-    collected: &mut TranslationReport,
-    cx: &mut OpcodeExecutor<'_>,
-    unit: &Rc<CodeUnit>,
-    new_code: Option<&NewCode>,
-) {
+fn add_details(collected: &mut TranslationReport, cx: &mut OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) {
     let Some(mut source) = cx.observed.source.take() else { return };
     collected.registrations = std::mem::take(&mut source.registrations);
     (collected.functions, collected.places) = source.finish();
-    let finished = new_code.and_then(|new| new.graphs.first());
-    collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));
+    collected.graphs.extend(facts.graphs().first().and_then(|ir| cx.graph.take_drawn(ir)));
     let mut tree = TrackerTree::default();
-    let guards = cx.guards.described(cx.py, &cx.trackers);
-    let guards = guards
-        .into_iter()
-        .map(|(text, tracker)| GuardReport { text, tracker: tracker.map(|tracker| tree.add(cx, tracker)) });
+    let guards = facts.guards(cx).iter().map(|(text, tracker)| GuardReport {
+        text: text.clone(),
+        tracker: tracker.map(|tracker| tree.add(cx, tracker)),
+    });
     collected.guards = guards.collect();
     collected.guard_count = collected.guards.len();
     name_inputs(cx, &mut tree, &mut collected.graphs);
     collected.trackers = tree.trackers;
-    collected.code = Some(codes(cx.py, unit, new_code));
+    collected.code = Some(codes(cx.py, facts));
 }
 
 /// Notes where the inputs and parameters of the graphs come from.
@@ -182,31 +166,12 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
 }
 
 /// Returns the listings of the old and the new code, and the ids of the resume functions that the new code calls.
-fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>) -> CodeReport {
-    let resumes = new_code.map(|new| &new.resumes[..]).unwrap_or_default();
+fn codes(py: Python<'_>, facts: &TranslationFacts<'_>) -> CodeReport {
+    let resumes = facts.new_code.map(|new| &new.resumes[..]).unwrap_or_default();
     CodeReport {
-        id: format!("{:x}", unit.object.as_ptr() as usize),
-        old: unit.code.disassemble(py),
-        new: new_code.and_then(|new| listing_with_names(py, new)),
+        id: format!("{:x}", facts.unit.object.as_ptr() as usize),
+        old: facts.unit.code.disassemble(py),
+        new: facts.listing(py).map(str::to_owned),
         resumes: resumes.iter().map(|code| format!("{code:x}")).collect(),
     }
-}
-
-/// The listing of new code, with the names of the functions that stand for graphs and resume functions.
-fn listing_with_names(py: Python<'_>, new: &NewCode) -> Option<String> {
-    let code = Code::decode(new.code.bind(py)).ok()?;
-    let name_of = |line: &str| {
-        let index = line.trim_end().rsplit(' ').next()?;
-        let constant = code.consts.get(index.parse::<usize>().ok()?)?.bind(py);
-        constant.getattr("__name__").ok()?.extract::<String>().ok()
-    };
-    let named = code
-        .disassemble(py)
-        .lines()
-        .map(|line| match line.split_once("(<builtin_function_or_method object>)") {
-            Some((before, _)) => name_of(before).map_or(line.to_owned(), |name| format!("{before}({name})")),
-            None => line.to_owned(),
-        })
-        .collect::<Vec<_>>();
-    Some(named.join("\n"))
 }

@@ -1,5 +1,6 @@
 //! Reports of a translation: counters, log lines and the records that `explain` shows.
 
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
@@ -9,11 +10,13 @@ use crate::bytecode::Code;
 use crate::cache::CodeCache;
 use crate::codegen::NewCode;
 use crate::error::{Location, Reason, ReasonId};
+use crate::graph::StatementIR;
 use crate::guard::FrameView;
 use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::report::{self, FailedGuard, ReasonReport, TranslationReport};
 use crate::stats::{self, Record};
+use crate::tracker::TrackerId;
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
 
@@ -22,60 +25,110 @@ pub(super) fn next_graph() -> String {
     format!("SIR_{}", GRAPHS.load(Ordering::Relaxed))
 }
 
+/// What can be told of a translation: counters, logs, `explain` and reports read it here. What is costly is computed
+/// when it is first asked for.
+pub(super) struct TranslationFacts<'a> {
+    pub(super) unit: &'a CodeUnit,
+    pub(super) new_code: Option<&'a NewCode>,
+    /// Why the frame was broken or left to CPython. Its stack is not empty.
+    pub(super) reason: Option<Reason>,
+    guards: OnceCell<Vec<(String, Option<TrackerId>)>>,
+    listing: OnceCell<Option<String>>,
+}
+
+impl<'a> TranslationFacts<'a> {
+    pub(super) fn new(unit: &'a CodeUnit, new_code: Option<&'a NewCode>, reason: Option<&Reason>) -> Self {
+        let reason = reason.cloned().map(|mut reason| {
+            if reason.stack.is_empty() {
+                reason.stack = vec![unit.place()];
+            }
+            reason
+        });
+        TranslationFacts { unit, new_code, reason, guards: OnceCell::new(), listing: OnceCell::new() }
+    }
+
+    pub(super) fn graphs(&self) -> &'a [StatementIR] {
+        self.new_code.map(|new| &new.graphs[..]).unwrap_or_default()
+    }
+
+    /// The texts of the guards, with the trackers that they are about.
+    pub(super) fn guards(&self, cx: &OpcodeExecutor<'_>) -> &[(String, Option<TrackerId>)] {
+        self.guards.get_or_init(|| cx.guards.described(cx.py, &cx.trackers))
+    }
+
+    fn guard_texts(&self, cx: &OpcodeExecutor<'_>) -> Vec<String> {
+        self.guards(cx).iter().map(|(text, _)| text.clone()).collect()
+    }
+
+    /// The listing of the new code, with the names of graphs and resume functions.
+    pub(super) fn listing(&self, py: Python<'_>) -> Option<&str> {
+        self.listing.get_or_init(|| self.new_code.and_then(|new| listing(py, new))).as_deref()
+    }
+}
+
 /// Counts, logs and records the outcome of a translation.
-pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, reason: Option<&Reason>) {
+pub(super) fn report(cx: &OpcodeExecutor<'_>, facts: &TranslationFacts<'_>) {
     let py = cx.py;
-    let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
+    let (graphs, name) = (facts.graphs(), &facts.unit.code.qualname);
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
     stats::update(|stats| {
         stats.graphs += graphs.len() as u64;
         stats.replayed += graphs.iter().filter(|graph| graph.replayed.is_some()).count() as u64;
     });
-    let reason = reason.cloned().map(|mut reason| {
-        if reason.stack.is_empty() {
-            reason.stack = vec![unit.place()];
-        }
-        reason
-    });
-    if let Some(reason) = &reason {
-        if new_code.is_some() {
-            log::say(Channel::Breaks, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
+    if let Some(reason) = &facts.reason {
+        if facts.new_code.is_some() {
+            log::say(Channel::Breaks, &format!("[BreakGraph]: {name}: {reason}"));
             count_break(reason);
         } else if is_ours(reason) {
-            log::say(Channel::Breaks, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+            log::say(Channel::Breaks, &format!("[Fallback]: {name}: {reason}"));
             count_fallback(reason);
         } else {
-            log::write(log::GRAPHS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+            log::write(log::GRAPHS, &format!("[Fallback]: {name}: {reason}"));
         }
     }
-    for graph in &graphs {
+    for graph in graphs {
         log::say(Channel::Graphs, &graph.to_string());
     }
     if log::wants(Channel::Guards) {
-        log::say(Channel::Guards, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
+        log::say(Channel::Guards, &format!("[Guard]: {}", facts.guard_texts(cx).join(" and ")));
     }
     if log::wants(Channel::Code) {
-        if let Some(code) = new_code.and_then(|new| listing(py, new)) {
+        if let Some(code) = facts.listing(py) {
             log::say(Channel::Code, &format!("NewCode:\n{code}"));
         }
     }
     if stats::is_recording() {
+        let code = &facts.unit.code;
         stats::record(Record {
-            name: unit.code.qualname.clone(),
-            filename: unit.code.filename.clone(),
-            line: unit.code.first_line,
-            graphs,
-            guards: cx.guards.texts(py, &cx.trackers),
-            code: new_code.and_then(|new| listing(py, new)),
-            reason,
-            fallback: new_code.is_none(),
+            name: code.qualname.clone(),
+            filename: code.filename.clone(),
+            line: code.first_line,
+            graphs: graphs.to_vec(),
+            guards: facts.guard_texts(cx),
+            code: facts.listing(py).map(str::to_owned),
+            reason: facts.reason.clone(),
+            fallback: facts.new_code.is_none(),
         });
     }
 }
 
+/// The listing of new code, with the names of the functions that stand for graphs and resume functions.
 fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
     let code = Code::decode(new.code.bind(py)).ok()?;
-    Some(code.disassemble(py))
+    let name_of = |line: &str| {
+        let index = line.trim_end().rsplit(' ').next()?;
+        let constant = code.consts.get(index.parse::<usize>().ok()?)?.bind(py);
+        constant.getattr("__name__").ok()?.extract::<String>().ok()
+    };
+    let named = code
+        .disassemble(py)
+        .lines()
+        .map(|line| match line.split_once("(<builtin_function_or_method object>)") {
+            Some((before, _)) => name_of(before).map_or(line.to_owned(), |name| format!("{before}({name})")),
+            None => line.to_owned(),
+        })
+        .collect::<Vec<_>>();
+    Some(named.join("\n"))
 }
 
 /// The part of a frame that CPython runs although no simulation ended there.

@@ -71,4 +71,4 @@ __all__ = [
     "uninstall",
 ]
 
-_face.start(install_if_asked)
+_face.start(install_if_asked, ranks=["PADDLE_TRAINER_ID"])

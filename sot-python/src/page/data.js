@@ -34,7 +34,8 @@ const spentOn = (translation) => seconds(translation) + thrownAway(translation) 
 const title = (translation) =>
   translation.resume ? `${translation.function}, from line ${translation.resume.line}` : translation.function;
 const page = (translation, tab) => `t/${translation.id}${tab ? `/${tab}` : ""}`;
-const translationLink = (translation, tab) => link(page(translation, tab), title(translation), soft(` #${translation.id}`));
+const translationLink = (translation, tab) =>
+  link(page(translation, tab), title(translation), soft(` #${translation.id}`));
 
 // A link to a source line, or its text alone if the report does not have the source.
 function lineLink(file, line, text) {
@@ -81,26 +82,33 @@ function repeatedLayers(translation) {
       }
     }
   }
-  return [...byClass].map(([of, scopes]) => [of, scopes.size]).filter(([, number]) => number > 1).sort((a, b) => b[1] - a[1]);
+  return [...byClass]
+    .map(([of, scopes]) => [of, scopes.size])
+    .filter(([, number]) => number > 1)
+    .sort((a, b) => b[1] - a[1]);
 }
 
 // The translations that resume behind the breaks of this one.
-const resumesOf = (translation) => (translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : []);
+const resumesOf = (translation) =>
+  translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : [];
 // All translations that resume behind the breaks of this one, directly or through other resume functions.
 function allBehind(translation) {
   const found = new Set();
-  const visit = (at) => resumesOf(at).forEach((next) => {
-    if (!found.has(next)) {
-      found.add(next);
-      visit(next);
-    }
-  });
+  const visit = (at) =>
+    resumesOf(at).forEach((next) => {
+      if (!found.has(next)) {
+        found.add(next);
+        visit(next);
+      }
+    });
   visit(translation);
   return found;
 }
 
 const resumedBy = (translation) =>
-  translation.code ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id)) : [];
+  translation.code
+    ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id))
+    : [];
 
 // The innermost call of a stack in the program's own files, else the innermost one.
 function ownEntry(stack) {

@@ -44,7 +44,11 @@ const baseName = (path) => path.split("/").pop();
 
 function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h("dl", { class: "facts" }, shown.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+  return h(
+    "dl",
+    { class: "facts" },
+    shown.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]),
+  );
 }
 
 // Attributes of a control that acts on a click, and on Enter or Space as a button does.

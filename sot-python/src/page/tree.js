@@ -1,4 +1,4 @@
-// The statements of a graph as a tree: a box for each object whose method is called, and for each function that is called.
+// The statements of a graph as a tree: a box for each object whose method is called, and for each called function.
 // A box holds statements that follow each other, so that boxes depend on each other in one direction only.
 
 const MAX_CHILDREN = 40;
@@ -18,7 +18,13 @@ function statementTree(translation, graph) {
       open[open.length - 1].children.push(group);
       open.push(group);
     }
-    open[open.length - 1].children.push({ kind: "step", key: `s${index}`, index, statement, name: statementName(statement) });
+    open[open.length - 1].children.push({
+      kind: "step",
+      key: `s${index}`,
+      index,
+      statement,
+      name: statementName(statement),
+    });
   });
   let top = root;
   while (top.children.length === 1 && top.children[0].kind === "group") top = top.children[0];
@@ -28,7 +34,10 @@ function statementTree(translation, graph) {
 }
 
 function statementName(statement) {
-  const callee = statement.callee.split(".").pop().replace(/^_+|_+$/g, "");
+  const callee = statement.callee
+    .split(".")
+    .pop()
+    .replace(/^_+|_+$/g, "");
   return statement.object ? `${statement.object.split(".").pop()}: ${callee}` : callee;
 }
 
@@ -44,7 +53,12 @@ function groupPath(translation, index) {
       }
     } else {
       const name = translation.functions[place.function].name;
-      path.push({ step: `f ${place.parent} ${place.function}`, name: `${name.split(".").pop()}()`, full: name, of: null });
+      path.push({
+        step: `f ${place.parent} ${place.function}`,
+        name: `${name.split(".").pop()}()`,
+        full: name,
+        of: null,
+      });
     }
     place = caller;
   }
@@ -59,7 +73,14 @@ function divide(group) {
     const parts = [];
     for (let at = 0; at < group.children.length; at += size) {
       const children = group.children.slice(at, at + size);
-      parts.push({ kind: "group", key: `${group.key}/part${children[0].key}`, name: partName(children, parts.length), full: "", of: null, children });
+      parts.push({
+        kind: "group",
+        key: `${group.key}/part${children[0].key}`,
+        name: partName(children, parts.length),
+        full: "",
+        of: null,
+        children,
+      });
     }
     group.children = parts;
   }

@@ -1,0 +1,1 @@
+../../../sot-python/python/_report_summary.py
