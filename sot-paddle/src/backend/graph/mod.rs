@@ -9,6 +9,7 @@ pub(crate) mod gradient;
 pub(crate) mod infer_meta;
 pub(crate) mod kernels;
 pub(crate) mod outputs;
+pub(crate) mod other_gradients;
 pub(crate) mod overwritten;
 pub(crate) mod pieces;
 pub(crate) mod planned;
