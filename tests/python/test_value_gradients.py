@@ -17,6 +17,24 @@ def set_by_mask(x, mask, at, value, row):
     return y
 
 
+def set_by_part_of_a_mask(x, mask, at, value, row):
+    y = x * 1
+    y[mask[:, 0], 1] = value
+    return y
+
+
+def set_rows_by_a_list(x, mask, at, value, row):
+    y = x * 1
+    y[[True, False, True]] = value
+    return y
+
+
+def set_rows_by_a_mask(x, mask, at, value, row):
+    y = x * 1
+    y[mask[:, 0]] = row
+    return y
+
+
 def set_by_index(x, mask, at, value, row):
     y = x * 1
     y[at] = row
@@ -68,6 +86,9 @@ CALLS = {
     "select_scatter": lambda x, mask, at, value, row: paddle.select_scatter(x, row, 0, 1),
     "set by an index": set_by_index,
     "set by a mask": set_by_mask,
+    "set by a mask and an index": set_by_part_of_a_mask,
+    "set rows by a list": set_rows_by_a_list,
+    "set rows by a mask": set_rows_by_a_mask,
     "slice_scatter": lambda x, mask, at, value, row: paddle.slice_scatter(x, row.unsqueeze(0), [0], [1], [2], [1]),
     "where": lambda x, mask, at, value, row: paddle.where(mask, x, value),
     "where with a new value": lambda x, mask, at, value, row: paddle.where(mask, row * 2, x),
@@ -99,6 +120,14 @@ def test_gradients_of_values(function):
         for _ in range(2):
             assert gradients(fast, wanting) == expected, wanting
     assert sot.stats().graphs > 0 and not sot.stats().fallbacks, sot.stats()
+
+
+@pytest.mark.parametrize("function", [set_by_part_of_a_mask, set_rows_by_a_mask, set_by_index])
+def test_other_values_that_are_set_stay_in_the_graph(function):
+    fast = sot.symbolic_translate(function)
+    for _ in range(2):
+        assert gradients(fast, ["x", "value", "row"]) == gradients(function, ["x", "value", "row"])
+    assert sot.stats().graphs == 1 and not sot.stats().breaks, sot.stats()
 
 
 def test_a_function_that_writes_to_its_argument_runs_eagerly():

@@ -27,13 +27,8 @@ pub(super) enum Hidden {
 /// Returns what speaks against code that reaches other objects from this one. Of a module only the attributes count
 /// that the code names.
 pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<Hidden>> {
-    let mut search = Search {
-        runtime,
-        seen: HashSet::new(),
-        left: MAX_STATE_PARTS,
-        names: BTreeSet::new(),
-        modules: Vec::new(),
-    };
+    let mut search =
+        Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS, names: BTreeSet::new(), modules: Vec::new() };
     match search.object(object, FoundIn::default(), "what it is given")? {
         None => search.modules(),
         found => Ok(found),

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 
 use crate::backend::memory::in_place::stops;
 use crate::backend::numbers::scalar;
@@ -24,22 +24,42 @@ pub(crate) fn refuse_call(
         let by_name = kwargs.map(|kwargs| kwargs.get_item(keyword)).transpose()?.flatten();
         Ok(args.get_item(at).ok().or(by_name))
     };
-    let (at, is_filled) = match &*name {
+    let value = match &*name {
         // Static mode takes the tensor for a number.
-        "index_fill" | "index_fill_" => (3, true),
-        // With a mask, eager mode fills as `masked_fill` does.
-        "__setitem__" => (2, given(1, "")?.map_or(Ok(false), |index| has_mask(paddle, &index))?),
-        _ => return Ok(()),
+        "index_fill" | "index_fill_" => given(3, "value")?,
+        // With a mask and one element, eager mode fills as `masked_fill` does.
+        "__setitem__" => match (given(1, "")?, given(2, "value")?) {
+            (Some(index), Some(value)) if is_mask(paddle, &index)? && may_be_one_element(paddle, &value)? => {
+                Some(value)
+            }
+            _ => None,
+        },
+        _ => None,
     };
-    match given(at, "value")?.filter(|value| is_filled && paddle.is_value(value)) {
+    match value.filter(|value| paddle.is_value(value)) {
         Some(value) if !stops(&value)? => Err(refused()),
         _ => Ok(()),
     }
 }
 
-fn has_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_mask = |value| PyResult::Ok(meta::of_value(paddle, value)?.is_some_and(|meta| &*meta.dtype == "bool"));
-    meta::values_in(paddle, index)?.iter().try_fold(false, |any, value| Ok(any || is_mask(value)?))
+/// True if an index is a single mask: a tensor, an array or a list.
+fn is_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(indices) = index.cast::<PyTuple>() {
+        return if indices.len() == 1 { is_mask(paddle, &indices.get_item(0)?) } else { Ok(false) };
+    }
+    if let Ok(items) = index.cast::<PyList>() {
+        return Ok(items.get_item(0).is_ok_and(|item| item.is_instance_of::<PyBool>()));
+    }
+    match meta::of_value(paddle, index)? {
+        Some(meta) => Ok(&*meta.dtype == "bool"),
+        // An array of NumPy.
+        None => Ok(index.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "bool")),
+    }
+}
+
+fn may_be_one_element(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let meta = meta::of_value(paddle, value)?;
+    Ok(meta.is_some_and(|meta| meta.shape.iter().all(|size| size.is_none_or(|size| size == 1))))
 }
 
 /// Refuses a new operation, whose operands are `sources`.

@@ -135,7 +135,8 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     let is_plain = || {
         let is_float = matches!(&*tensor.dtype, "float32" | "float64");
         let is_integer = matches!(&*tensor.dtype, "int32" | "int64");
-        !is_unlike(arithmetic(operator)) && (is_float && PLAIN.contains(&&*name) || is_integer && INTEGERS.contains(&&*name))
+        !is_unlike(arithmetic(operator))
+            && (is_float && PLAIN.contains(&&*name) || is_integer && INTEGERS.contains(&&*name))
     };
     if is_single(number) && CONVERTING.contains(&arithmetic(operator)) && is_plain() {
         return Some(number.clone().unbind());
