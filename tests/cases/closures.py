@@ -326,3 +326,16 @@ def test_contents_of_a_new_cell(x):
     except NameError as error:
         found.append(str(error))
     return x + 1, found, read
+
+
+def counted(x):
+    counted.calls += 1
+    return x * 2
+
+
+@whole
+@given(one)
+def test_attributes_of_a_function_that_was_written_to(x):
+    counted.calls = 0
+    y = counted(x)
+    return y, counted.calls, counted.__name__, counted.__qualname__, counted.__doc__, counted.__defaults__

@@ -271,6 +271,22 @@ def test_scalars_that_change_are_inputs_of_the_graph(kind, dtype):
             assert not stats.breaks, (op, stats)
 
 
+@pytest.mark.parametrize("number", [0.1, 3.0, 0.5, -2.0, 0.0, float("inf"), float("nan"), 1e-40])
+def test_quotients_and_powers_with_a_single_stay_in_the_graph(number):
+    x, number = paddle.to_tensor([[1.5, -2.0, 0.0, 7e-3, 3e38]]), np.float32(number)
+    functions = [lambda x: x / number, lambda x: x**number, lambda x: number / x, lambda x: number**x]
+
+    def bits(result):
+        # A result that is not a number may have any sign.
+        return paddle.where(paddle.isnan(result), paddle.full_like(result, float("nan")), result).numpy().tobytes()
+
+    for function in functions:
+        fast = sot.symbolic_translate(lambda x: function(x * 1) + 1)
+        for _ in range(2):
+            assert bits(fast(x)) == bits(function(x * 1) + 1)
+    assert sot.stats().graphs == 4 and not sot.stats().breaks, sot.stats()
+
+
 def test_zeros_keep_their_sign():
     fast, x = sot.symbolic_translate(lambda x, given: x * given), paddle.to_tensor([1.0, -2.0, -0.0])
     for _ in range(2):

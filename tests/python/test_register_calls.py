@@ -1,8 +1,12 @@
 """Registrations at run time of the meaning of calls: `pure`, `constant_result`, `substitute`, `graph_node`."""
 
+import collections
 import contextlib
 import functools
 import math
+import sys
+import types
+import weakref
 
 import numpy as np
 import paddle
@@ -477,10 +481,94 @@ def reads_a_default(x, bias=OUTSIDE):
 
 reads_a_part = functools.partial(lambda bias, x: x * (bias + bias), OUTSIDE)
 
+TABLES = types.ModuleType("tables_of_this_test")
+TABLES.bias = OUTSIDE
+TABLES.inner = types.ModuleType("tables_of_this_test.inner")
+TABLES.inner.bias = OUTSIDE
+# More than is searched, but not named by any function.
+TABLES.others = [[[number]] for number in range(25_000)]
+sys.modules["tables_of_this_test"] = TABLES
 
-@pytest.mark.parametrize(
-    "function", [reads_a_global, reads_by_a_function, reads_an_instance, reads_a_default, reads_a_part]
-)
+
+class Slots:
+    __slots__ = ("bias", "module")
+    shared = OUTSIDE
+
+    def __init__(self):
+        self.bias, self.module = OUTSIDE, TABLES
+
+    @staticmethod
+    def outside():
+        return OUTSIDE
+
+    @property
+    def doubled(self):
+        return OUTSIDE + OUTSIDE
+
+    def of_module(self, x):
+        return x * (self.module.bias + 1)
+
+
+class Named:
+    shared = OUTSIDE
+
+
+class Calls:
+    @classmethod
+    def outside(cls):
+        return OUTSIDE
+
+
+SLOTS = Slots()
+EMPTY_SLOTS = Named()
+QUEUE = collections.deque([OUTSIDE])
+REFERENCE = weakref.ref(HOLDER)
+
+
+def yields_outside():
+    while True:
+        yield OUTSIDE
+
+
+FOREVER = yields_outside()
+
+
+@functools.lru_cache(None)
+def cached_outside():
+    return TABLES.bias
+
+
+def reads_an_imported_module(x):
+    import tables_of_this_test
+
+    return x * (tables_of_this_test.bias + 1)
+
+
+READING = {
+    "a global": reads_a_global,
+    "a function's global": reads_by_a_function,
+    "an instance": reads_an_instance,
+    "a default": reads_a_default,
+    "a partial": reads_a_part,
+    "a module": lambda x: x * (TABLES.bias + 1),
+    "a module in a module": lambda x: x * (TABLES.inner.bias + 1),
+    "a module by getattr": lambda x: x * (getattr(TABLES, "bias") + 1),  # noqa: B009
+    "a module by a method": lambda x: SLOTS.of_module(x),
+    "an imported module": reads_an_imported_module,
+    "a slot": lambda x: x * (SLOTS.bias + 1),
+    "a class": lambda x: x * (Named.shared + 1),
+    "an instance's class": lambda x: x * (EMPTY_SLOTS.shared + 1),
+    "a static method": lambda x: x * (Slots.outside() + 1),
+    "a class method": lambda x: x * (Calls.outside() + 1),
+    "a property": lambda x: x * SLOTS.doubled,
+    "a deque": lambda x: x * (QUEUE[0] + 1),
+    "a weak reference": lambda x: x * (REFERENCE().tensors["bias"] + 1),
+    "a generator": lambda x: x * (next(FOREVER) + 1),
+    "a cached function": lambda x: x * (cached_outside() + 1),
+}
+
+
+@pytest.mark.parametrize("function", READING.values(), ids=READING)
 def test_a_tensor_that_a_graph_node_is_not_given_breaks_the_graph(same, function):
     # Paddle ends the process at an operator on an eager tensor in static mode.
     with sot.register.graph_node(function):
@@ -488,6 +576,31 @@ def test_a_tensor_that_a_graph_node_is_not_given_breaks_the_graph(same, function
         for _ in range(2):
             same(fast(x), function(x * 2) * 2)
         assert breaks() == 1 and any("besides its arguments" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def test_a_graph_node_that_reaches_too_much_breaks_the_graph(same):
+    # The last of them is no number, and may not be searched.
+    many = [[number] for number in range(25_000)] + [[OUTSIDE]]
+
+    def reads_the_last(x):
+        return x * (many[-1][0] + 1)
+
+    with sot.register.graph_node(reads_the_last):
+        fast, x = sot.symbolic_translate(lambda x: reads_the_last(x * 2) * 2), paddle.ones([2])
+        same(fast(x), reads_the_last(x * 2) * 2)
+        assert any("more objects than are searched" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def test_modules_without_tensors_of_the_names_stay_in_the_graph(check):
+    def normed(x):
+        scale = math.sqrt(x.shape[-1]) * np.float32(TABLES.others[0][0][0] + 1)
+        return paddle.nn.functional.softmax(x / float(scale)) + len(collections.OrderedDict())
+
+    names = TABLES.others
+    TABLES.others = [[[0]]]
+    with sot.register.graph_node(normed):
+        check(lambda x: normed(x * 2) * 2, paddle.ones([2, 4]))
+    TABLES.others = names
 
 
 class Scaled(paddle.nn.Layer):

@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use crate::bytecode::{Code, CodeUnit, Op, Opcodes};
+use crate::bytecode::{Code, Op, Opcodes};
+use crate::cache;
 
 /// Returns the name of a global, or of a variable of an enclosing function, to which the code or a function nested in
 /// it assigns. `None` if there is none, or if the code cannot be decoded.
 pub(super) fn find(code: &Bound<'_, PyCode>) -> PyResult<Option<String>> {
-    let Ok(unit) = CodeUnit::new(code.as_any()) else { return Ok(None) };
+    let Ok(unit) = cache::unit_of(code.as_any()) else { return Ok(None) };
     find_in(code.py(), &unit.code, &unit.code.freevars)
 }
 
@@ -31,7 +32,7 @@ fn find_in(py: Python<'_>, code: &Code, outside: &[String]) -> PyResult<Option<S
     }
     for constant in &code.consts {
         let Ok(inner) = constant.bind(py).cast::<PyCode>() else { continue };
-        let Ok(unit) = CodeUnit::new(inner.as_any()) else { continue };
+        let Ok(unit) = cache::unit_of(inner.as_any()) else { continue };
         if let Some(name) = find_in(py, &unit.code, outside)? {
             return Ok(Some(name));
         }

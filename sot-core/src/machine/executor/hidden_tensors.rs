@@ -1,22 +1,38 @@
 //! Tensors that a function reads besides its arguments. A framework that builds a graph may give values of the graph
 //! for the tensors of its models only; operations on any other tensor would not belong to the graph.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyFrozenSet, PyFunction, PyList, PySet, PyTuple, PyType};
+use pyo3::types::{
+    PyCode, PyDict, PyFrozenSet, PyFunction, PyList, PyModule, PySet, PyString, PyTuple, PyType, PyWeakrefMethods,
+    PyWeakrefReference,
+};
 
 use crate::backend::Models;
 use crate::cpython;
 use crate::machine::runtime::Runtime;
 use crate::policy::MAX_STATE_PARTS;
+use crate::tracker;
 
-/// Returns the place of a tensor that code reaches from an object, and that the framework does not replace by a value
-/// of the graph.
-pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let mut search = Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS };
-    search.object(object, FoundIn::default(), "what it is given")
+/// Why a function may read a tensor that the framework does not replace by a value of the graph.
+pub(super) enum Hidden {
+    /// There is such a tensor at this place.
+    Tensor(String),
+    /// The function reaches more objects than are searched.
+    Unsearched,
+}
+
+/// Returns what speaks against code that reaches other objects from this one. Of a module only the attributes count
+/// that the code names.
+pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<Hidden>> {
+    let mut search =
+        Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS, names: BTreeSet::new(), modules: Vec::new() };
+    match search.object(object, FoundIn::default(), "what it is given")? {
+        None => search.modules(),
+        found => Ok(found),
+    }
 }
 
 /// Returns the names that a code object and the functions nested in it look up.
@@ -32,6 +48,28 @@ pub(super) fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
     Ok(names)
 }
 
+/// Returns the texts in a code object and the functions nested in it that may be names of attributes.
+fn texts_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
+    let mut texts = Vec::new();
+    for constant in code.getattr(intern!(code.py(), "co_consts"))?.cast_into::<PyTuple>()? {
+        if let Ok(inner) = constant.cast::<PyCode>() {
+            texts.extend(texts_in(inner)?);
+        } else if let Ok(text) = constant.cast_exact::<PyString>() {
+            // A text with a lone surrogate is no name.
+            texts.extend(text.extract::<String>().ok());
+        }
+    }
+    Ok(texts)
+}
+
+/// Returns the modules of these names that have been imported: a function may import what it reads.
+fn imported<'py>(py: Python<'py>, names: &[String]) -> PyResult<Vec<Bound<'py, PyModule>>> {
+    let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let found = names.iter().map(|name| modules.get_item(name));
+    let found = found.collect::<PyResult<Vec<_>>>()?;
+    Ok(found.into_iter().flatten().filter_map(|module| module.cast_into().ok()).collect())
+}
+
 /// What an object was found in.
 #[derive(Clone, Copy, Default)]
 struct FoundIn<'a, 'py> {
@@ -39,29 +77,39 @@ struct FoundIn<'a, 'py> {
     container: Option<&'a Bound<'py, PyAny>>,
 }
 
-struct Search<'a> {
+struct Search<'a, 'py> {
     runtime: &'a Runtime,
     seen: HashSet<usize>,
     left: usize,
+    /// What the code names, also in texts, for `getattr`.
+    names: BTreeSet<String>,
+    modules: Vec<Bound<'py, PyModule>>,
 }
 
-impl Search<'_> {
+impl<'py> Search<'_, 'py> {
     /// Searches what an object holds, which was found in `found_in`.
-    fn object<'py>(
+    fn object(
         &mut self,
         object: &Bound<'py, PyAny>,
         found_in: FoundIn<'_, 'py>,
         place: &str,
-    ) -> PyResult<Option<String>> {
-        if cpython::is_atom(object) || self.left == 0 || !cpython::has_stack_to_go_on() {
+    ) -> PyResult<Option<Hidden>> {
+        if cpython::is_atom(object) {
             return Ok(None);
+        }
+        if self.left == 0 || !cpython::has_stack_to_go_on() {
+            return Ok(Some(Hidden::Unsearched));
         }
         self.left -= 1;
         if self.runtime.backend.is_tensor(object) {
             let is_value = self.models().becomes_value(found_in.instance, found_in.container);
-            return Ok((!is_value).then(|| place.to_owned()));
+            return Ok((!is_value).then(|| Hidden::Tensor(place.to_owned())));
         }
         if !self.seen.insert(object.as_ptr() as usize) {
+            return Ok(None);
+        }
+        if let Ok(module) = object.cast::<PyModule>() {
+            self.modules.push(module.clone());
             return Ok(None);
         }
         if let Ok(function) = object.cast::<PyFunction>() {
@@ -79,28 +127,48 @@ impl Search<'_> {
         if let Some(parts) = parts_of_partial(object)? {
             return self.first(parts.iter(), |search, part| search.object(part, found_in, place));
         }
+        if let Ok(reference) = object.cast::<PyWeakrefReference>() {
+            return match reference.upgrade() {
+                Some(object) => self.object(&object, FoundIn::default(), place),
+                None => Ok(None),
+            };
+        }
         if let Some(items) = items(object) {
             let found_in = FoundIn { container: Some(object), ..found_in };
-            return self.first(items.iter(), |search, item| search.object(item, found_in, place));
+            let found = self.first(items.iter(), |search, item| search.object(item, found_in, place))?;
+            if found.is_some() || !cpython::is_heap_type(&object.get_type()) {
+                return Ok(found);
+            }
         }
-        self.instance(object)
+        self.instance(object, place)
     }
 
-    fn instance(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        let Some(dict) = cpython::instance_dict(object) else { return Ok(None) };
+    /// Searches the attributes of an object, its class, and what an object of C or with `__slots__` refers to besides.
+    fn instance(&mut self, object: &Bound<'py, PyAny>, place: &str) -> PyResult<Option<Hidden>> {
         let class = object.get_type();
-        let found = self.first(dict.iter(), |search, (name, value)| {
-            let place = format!("an attribute {name} of a {}", cpython::type_name(&class));
-            search.object(&value, FoundIn { instance: Some(object), container: None }, &place)
-        })?;
-        match found {
+        let mut known = HashSet::from([class.as_ptr() as usize]);
+        if let Some(dict) = cpython::instance_dict(object) {
+            known.insert(dict.as_ptr() as usize);
+            known.extend(dict.values().iter().map(|value| value.as_ptr() as usize));
+            let found = self.first(dict.iter(), |search, (name, value)| {
+                let place = format!("an attribute {name} of a {}", cpython::type_name(&class));
+                search.object(&value, FoundIn { instance: Some(object), container: None }, &place)
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let others = cpython::import(object.py(), "gc")?.call_method1("get_referents", (object,))?;
+        let others = others.cast_into::<PyList>()?;
+        let mut others = others.iter().filter(|held| !known.contains(&(held.as_ptr() as usize)));
+        match self.first(&mut others, |search, held| search.object(&held, FoundIn::default(), place))? {
             None => self.object(class.as_any(), FoundIn::default(), ""),
             found => Ok(found),
         }
     }
 
-    /// Searches what the functions of a class and of its bases read.
-    fn class(&mut self, class: &Bound<'_, PyType>) -> PyResult<Option<String>> {
+    /// Searches what the functions of a class and of its bases read, and their other attributes.
+    fn class(&mut self, class: &Bound<'py, PyType>) -> PyResult<Option<Hidden>> {
         // A type of C has no functions of the program. It may lack an MRO until an attribute of it is looked up.
         if !cpython::is_heap_type(class) {
             return Ok(None);
@@ -109,19 +177,38 @@ impl Search<'_> {
             if base.cast::<PyType>().is_ok_and(|base| !cpython::is_heap_type(base)) {
                 return Ok(None);
             }
-            let held: Vec<Bound<'_, PyAny>> = base
-                .getattr(intern!(base.py(), "__dict__"))?
-                .call_method0("values")?
-                .try_iter()?
-                .collect::<PyResult<_>>()?;
-            search.first(held.iter().filter(|held| held.is_instance_of::<PyFunction>()), |search, function| {
-                search.object(function, FoundIn::default(), "")
+            let held = base.getattr(intern!(base.py(), "__dict__"))?.call_method0("items")?.try_iter()?;
+            let held: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)> =
+                held.map(|pair| pair?.extract()).collect::<PyResult<_>>()?;
+            search.first(held.iter(), |search, (name, held)| {
+                let place = format!("the attribute {name} of the class {}", tracker::name(&base));
+                search.object(held, FoundIn::default(), &place)
             })
         })
     }
 
+    /// Searches the attributes of the modules found that the code found names, until there are no new ones.
+    fn modules(&mut self) -> PyResult<Option<Hidden>> {
+        let mut known = (0, 0);
+        while known != (self.modules.len(), self.names.len()) {
+            known = (self.modules.len(), self.names.len());
+            let modules = self.modules.iter().cloned();
+            let pairs: Vec<_> =
+                modules.flat_map(|module| self.names.iter().map(move |name| (module.clone(), name.clone()))).collect();
+            for (module, name) in pairs {
+                let Some(held) = module.dict().get_item(&name)? else { continue };
+                let place = format!("the attribute {name} of the module {}", tracker::name(&module));
+                let found = self.object(&held, FoundIn::default(), &place)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Searches what a function of the program reads: its defaults, its closure, and the globals that its code names.
-    fn function(&mut self, function: &Bound<'_, PyFunction>) -> PyResult<Option<String>> {
+    fn function(&mut self, function: &Bound<'py, PyFunction>) -> PyResult<Option<Hidden>> {
         let code = cpython::function_code(function);
         let file: String = code.getattr(intern!(code.py(), "co_filename"))?.extract()?;
         if self.runtime.skips(&file) {
@@ -147,8 +234,12 @@ impl Search<'_> {
         if found.is_some() {
             return Ok(found);
         }
+        let names = names_in(&code)?;
+        self.names.extend(names.iter().cloned());
+        self.names.extend(texts_in(&code)?);
+        self.modules.extend(imported(code.py(), &names)?);
         let globals = cpython::function_globals(function);
-        self.first(names_in(&code)?.iter(), |search, name| match globals.get_item(name)? {
+        self.first(names.iter(), |search, name| match globals.get_item(name)? {
             Some(held) => search.object(&held, FoundIn::default(), &format!("the global {name}")),
             None => Ok(None),
         })
@@ -157,8 +248,8 @@ impl Search<'_> {
     fn first<T>(
         &mut self,
         all: impl Iterator<Item = T>,
-        mut find: impl FnMut(&mut Self, T) -> PyResult<Option<String>>,
-    ) -> PyResult<Option<String>> {
+        mut find: impl FnMut(&mut Self, T) -> PyResult<Option<Hidden>>,
+    ) -> PyResult<Option<Hidden>> {
         for one in all {
             if let Some(found) = find(self, one)? {
                 return Ok(Some(found));
@@ -191,7 +282,7 @@ fn items<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
         return Some(tuple.iter().collect());
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        return Some(dict.values().iter().collect());
+        return Some(dict.keys().iter().chain(dict.values().iter()).collect());
     }
     if let Ok(set) = object.cast::<PySet>() {
         return Some(set.iter().collect());

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
-use super::{assigned_outside, call, hidden_tensors, limits, object_model, CallArgs, OpcodeExecutor};
+use super::hidden_tensors::{self, Hidden};
+use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -294,9 +295,15 @@ fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &
 
 /// Breaks the graph if a function that is one statement would read a tensor that is no value of the graph.
 fn refuse_hidden_tensors(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Flow<()> {
-    let Some(place) = hidden_tensors::find(cx.runtime, object)? else { return Ok(()) };
-    let text =
-        format!("a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor");
+    let text = match hidden_tensors::find(cx.runtime, object)? {
+        None => return Ok(()),
+        Some(Hidden::Tensor(place)) => format!(
+            "a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor"
+        ),
+        Some(Hidden::Unsearched) => {
+            "a function that is one statement reaches more objects than are searched for tensors".to_owned()
+        }
+    };
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 

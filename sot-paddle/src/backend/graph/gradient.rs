@@ -1,6 +1,6 @@
 //! Corrects which values of a graph carry gradients. Static mode decides by the inputs of an operation alone. Eager
-//! mode also asks if the operation has a gradient at all, and static mode forgets that grad mode is off where a tensor
-//! is copied. Here the flags of a statement's values are set as eager mode would.
+//! mode also asks if the operation has a gradient, and for which operands, and static mode forgets that grad mode is
+//! off where a tensor is copied. Here the flags of a statement's values are set as eager mode would.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,6 @@ use pyo3::prelude::*;
 
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
-
-/// Names of operands that give positions or settings, in all operations: no gradient flows to them.
-const POSITIONS: &[&str] =
-    &["axis", "condition", "ends", "index", "indices", "mask", "repeats", "shape", "shifts", "starts", "steps"];
-
-/// Other operands that no gradient flows to in eager mode, by operation and name.
-const WITHOUT_GRADIENT: &[(&str, &str)] = &[
-    ("pd_op.bce_loss", "label"),
-    ("pd_op.cross_entropy_with_softmax", "label"),
-    ("pd_op.embedding", "x"),
-    ("pd_op.kldiv_loss", "label"),
-    ("pd_op.nll_loss", "label"),
-    ("pd_op.sigmoid_cross_entropy_with_logits", "label"),
-];
 
 /// The values whose flag is correct already.
 #[derive(Default)]
@@ -70,34 +56,31 @@ impl CorrectedFlags {
         if !bundles && !paddle.has_vjp.bind(py).call1((&operation,))?.is_truthy()? {
             return Ok(false);
         }
-        let operands = OperandNames::of(&operation, name.extract()?, sources.len())?;
+        let operands = GradientOperands::of(&operation, name.extract()?, sources.len());
         let mut flows = false;
         for (at, source) in sources.iter().enumerate() {
-            flows |= !self.stops(paddle, source)? && operands.take_gradient(at);
+            flows |= !self.stops(paddle, source)? && operands.include(at);
         }
         Ok(flows)
     }
 }
 
-/// The names of an operation's operands; empty if the names are not known.
-pub(crate) struct OperandNames<'a> {
-    operation: &'a str,
-    names: Vec<String>,
-}
+/// Which operands of an operation gradients flow to.
+pub(crate) struct GradientOperands(Vec<bool>);
 
-impl<'a> OperandNames<'a> {
-    pub(crate) fn of(operation: &Bound<'_, PyAny>, name: &'a str, count: usize) -> PyResult<Self> {
+impl GradientOperands {
+    /// Asks Paddle's description of the operation, which has `count` operands. Control flow has no description.
+    pub(crate) fn of(operation: &Bound<'_, PyAny>, name: &str, count: usize) -> Self {
         if count < 2 || name.starts_with("builtin.") {
-            return Ok(OperandNames { operation: name, names: Vec::new() });
+            return GradientOperands(Vec::new());
         }
-        let names: Vec<String> =
-            operation.call_method0(intern!(operation.py(), "get_input_names"))?.extract().unwrap_or_default();
-        Ok(OperandNames { operation: name, names: if names.len() == count { names } else { Vec::new() } })
+        let described = operation.call_method0(intern!(operation.py(), "get_input_grad_semantics"));
+        let flags: Vec<bool> = described.and_then(|flags| flags.extract()).unwrap_or_default();
+        GradientOperands(if flags.len() == count { flags } else { Vec::new() })
     }
 
-    /// True if gradients flow to the operand at index `at`.
-    pub(crate) fn take_gradient(&self, at: usize) -> bool {
-        let Some(name) = self.names.get(at) else { return true };
-        !POSITIONS.contains(&&**name) && !WITHOUT_GRADIENT.contains(&(self.operation, &**name))
+    /// True if gradients flow to the operand at index `at`, or nothing is known about it.
+    pub(crate) fn include(&self, at: usize) -> bool {
+        self.0.get(at).copied().unwrap_or(true)
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod gradient;
 pub(crate) mod infer_meta;
 pub(crate) mod kernels;
+pub(crate) mod other_gradients;
 pub(crate) mod outputs;
 pub(crate) mod overwritten;
 pub(crate) mod pieces;

@@ -167,7 +167,8 @@ impl OwnGradients {
     }
 }
 
-fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// True if no gradient flows to a value.
+pub(crate) fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
 }
 

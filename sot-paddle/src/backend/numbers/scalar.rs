@@ -40,10 +40,10 @@ pub(crate) fn operator_with_number<'py>(
         return Ok(None);
     }
     if !is_number(&number) {
-        if operator == "mul" && is_single(&number) {
-            let number = number.call_method0("item")?;
-            refuse_minus_zero(&PyTuple::new(number.py(), [&number])?, None)?;
-            return value.mul(constant(&number, &meta.dtype)?).map(Some);
+        if is_single(&number) {
+            if let Some(result) = operator_with_single(&value, &number, &meta.dtype, (operator, reflected))? {
+                return Ok(Some(result));
+            }
         }
         refuse_other(&meta, operator, &number)?;
         return Ok(None);
@@ -71,6 +71,28 @@ pub(crate) fn operator_with_number<'py>(
         "add" | "sub" | "mul" if operands.are_rounded() => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Returns the product, quotient or power of a tensor and numpy's `float32`, which eager mode converts to a tensor.
+fn operator_with_single<'py>(
+    value: &Bound<'py, PyAny>,
+    number: &Bound<'py, PyAny>,
+    dtype: &str,
+    (operator, reflected): (&str, bool),
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !CONVERTING.contains(&operator) {
+        return Ok(None);
+    }
+    let number = number.call_method0("item")?;
+    refuse_minus_zero(&PyTuple::new(number.py(), [&number])?, None)?;
+    let number = constant(&number, dtype)?;
+    let (left, right) = if reflected { (&number, value) } else { (value, &number) };
+    match operator {
+        "mul" => left.mul(right),
+        "truediv" => left.div(right),
+        _ => left.pow(right, value.py().None()),
+    }
+    .map(Some)
 }
 
 /// Refuses numbers that eager mode treats differently than static mode.
@@ -107,23 +129,28 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
     let is_unlike = |operator: &str| {
         matches!(operator, "and" | "or" | "xor" | "matmul")
             || &*name == "float32"
-                && (matches!(operator, "truediv" | "pow")
-                    || operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
+                && CONVERTING.contains(&operator)
+                && (tensor.shape.is_empty() || &*tensor.dtype == "float64")
     };
     let is_plain = || {
         let is_float = matches!(&*tensor.dtype, "float32" | "float64");
         let is_integer = matches!(&*tensor.dtype, "int32" | "int64");
-        let operator = operator.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__");
-        !is_unlike(operator) && (is_float && PLAIN.contains(&&*name) || is_integer && INTEGERS.contains(&&*name))
+        !is_unlike(arithmetic(operator))
+            && (is_float && PLAIN.contains(&&*name) || is_integer && INTEGERS.contains(&&*name))
     };
-    if operator_multiplies(operator) && is_single(number) && is_plain() {
-        return Some(number.clone().unbind()); // Multiplies by a tensor of the number, so zero keeps its sign.
+    if is_single(number) && CONVERTING.contains(&arithmetic(operator)) && is_plain() {
+        return Some(number.clone().unbind());
     }
     (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
 }
 
-fn operator_multiplies(method: &str) -> bool {
-    matches!(method, "__mul__" | "__rmul__")
+/// Operators for which eager mode converts numpy's `float32` to a tensor. A product keeps the sign of zero then, and
+/// quotients and powers are computed by other kernels than with a Python number.
+const CONVERTING: &[&str] = &["mul", "truediv", "pow"];
+
+/// Returns the name of the operator of a method like `__rmul__`: `mul`.
+fn arithmetic(method: &str) -> &str {
+    method.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__")
 }
 
 /// True if a number is numpy's `float32`.

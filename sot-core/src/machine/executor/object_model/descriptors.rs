@@ -199,7 +199,9 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot:
         || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is implemented in C"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
     let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
-    if !found_again || !is_own_slot && cx.effects.is_written(this) {
+    // Of a function's attributes that are getters, only `__dict__` holds what is written under other names.
+    let is_alone = is_own_slot || object.is_instance_of::<PyFunction>() && &**name != "__dict__";
+    if !found_again || !is_alone && cx.effects.is_written(this) {
         return Err(refuse());
     }
     // Not by the `__getattribute__` of the program, which has led here.

@@ -13,6 +13,7 @@ use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::data;
+use crate::backend::graph::other_gradients;
 use crate::backend::memory::in_place;
 use crate::backend::memory::views::Step;
 use crate::backend::numbers::floats;
@@ -43,6 +44,7 @@ impl PaddleBuilder {
             scalar::refuse_minus_zero(args, kwargs)?;
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
+        other_gradients::refuse_call(&self.paddle, callee, args, kwargs)?;
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());

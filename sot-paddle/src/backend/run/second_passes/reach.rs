@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::carries_other_gradients::{id, stops_gradients};
-use crate::backend::graph::gradient::OperandNames;
+use crate::backend::graph::gradient::GradientOperands;
 use crate::backend::memory::views::VIEWS;
 
 /// Results of a program, by index.
@@ -73,9 +73,9 @@ impl Reach {
             if VIEWS.contains(&name.extract()?) {
                 viewed.insert(id(&given[0])?);
             }
-            let operands = OperandNames::of(operation, name.extract()?, given.len())?;
+            let operands = GradientOperands::of(operation, name.extract()?, given.len());
             for (at, operand) in given.iter().enumerate() {
-                if operands.take_gradient(at) && !stops_gradients(operand)? {
+                if operands.include(at) && !stops_gradients(operand)? {
                     sources.entry(id(operand)?).or_default().extend(&from);
                 }
             }

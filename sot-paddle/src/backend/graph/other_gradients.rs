@@ -1,0 +1,75 @@
+//! Refuses calls through which a program's backward pass sends other gradients than eager mode does.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
+
+use crate::backend::memory::in_place::stops;
+use crate::backend::numbers::scalar;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// Operations with a tensor of values as third operand, whose gradient the kernels of eager mode compute differently.
+const FILLING: [&str; 2] = ["pd_op.masked_fill", "pd_op.masked_fill_"];
+
+/// Refuses a call by the name of its function, before it is built.
+pub(crate) fn refuse_call(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let Some(name) = scalar::name(callee)? else { return Ok(()) };
+    let given = |at: usize, keyword: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+        let by_name = kwargs.map(|kwargs| kwargs.get_item(keyword)).transpose()?.flatten();
+        Ok(args.get_item(at).ok().or(by_name))
+    };
+    let value = match &*name {
+        // Static mode takes the tensor for a number.
+        "index_fill" | "index_fill_" => given(3, "value")?,
+        // With a mask and one element, eager mode fills as `masked_fill` does.
+        "__setitem__" => match (given(1, "")?, given(2, "value")?) {
+            (Some(index), Some(value)) if is_mask(paddle, &index)? && may_be_one_element(paddle, &value)? => {
+                Some(value)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    match value.filter(|value| paddle.is_value(value)) {
+        Some(value) if !stops(&value)? => Err(refused()),
+        _ => Ok(()),
+    }
+}
+
+/// True if an index is a single mask: a tensor, an array or a list.
+fn is_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(indices) = index.cast::<PyTuple>() {
+        return if indices.len() == 1 { is_mask(paddle, &indices.get_item(0)?) } else { Ok(false) };
+    }
+    if let Ok(items) = index.cast::<PyList>() {
+        return Ok(items.get_item(0).is_ok_and(|item| item.is_instance_of::<PyBool>()));
+    }
+    match meta::of_value(paddle, index)? {
+        Some(meta) => Ok(&*meta.dtype == "bool"),
+        // An array of NumPy.
+        None => Ok(index.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "bool")),
+    }
+}
+
+fn may_be_one_element(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let meta = meta::of_value(paddle, value)?;
+    Ok(meta.is_some_and(|meta| meta.shape.iter().all(|size| size.is_none_or(|size| size == 1))))
+}
+
+/// Refuses a new operation, whose operands are `sources`.
+pub(crate) fn refuse_operation(name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    match sources.get(2).filter(|_| FILLING.contains(&name)) {
+        Some(value) if !stops(value)? => Err(refused()),
+        _ => Ok(()),
+    }
+}
+
+fn refused() -> PyErr {
+    PyNotImplementedError::new_err("eager mode computes another gradient of the values that fill")
+}
