@@ -142,7 +142,6 @@ const FOLLOWED: &[(&str, &[&str])] = &[
 
 /// Functions that must run eagerly although their module builds graph or is followed, by name, with the reason.
 const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
-    ("householder_product", "writes to its argument"),
     ("tolist", "needs the tensor's values; use .detach() and keep it a tensor, or convert outside the hot function"),
     ("from_numpy", "copies Python data, which may change between calls; make the tensor outside the hot function"),
     ("create_parameter", "makes a parameter; make it in the layer's __init__"),
