@@ -25,7 +25,7 @@ pub(super) enum Hidden {
 }
 
 /// Returns what speaks against code that reaches other objects from this one. Of a module only the attributes count
-/// that the code names.
+/// that the code names, and modules of libraries are not searched.
 pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<Hidden>> {
     let mut search =
         Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS, names: BTreeSet::new(), modules: Vec::new() };
@@ -109,7 +109,9 @@ impl<'py> Search<'_, 'py> {
             return Ok(None);
         }
         if let Ok(module) = object.cast::<PyModule>() {
-            self.modules.push(module.clone());
+            if !self.is_library(module)? {
+                self.modules.push(module.clone());
+            }
             return Ok(None);
         }
         if let Ok(function) = object.cast::<PyFunction>() {
@@ -187,6 +189,12 @@ impl<'py> Search<'_, 'py> {
         })
     }
 
+    /// True for a module of a library, in which a program keeps no tensors of its own.
+    fn is_library(&self, module: &Bound<'_, PyModule>) -> PyResult<bool> {
+        let file = module.dict().get_item("__file__")?.and_then(|file| file.extract::<String>().ok());
+        Ok(file.is_some_and(|file| self.runtime.is_library(&file)))
+    }
+
     /// Searches the attributes of the modules found that the code found names, until there are no new ones.
     fn modules(&mut self) -> PyResult<Option<Hidden>> {
         let mut known = (0, 0);
@@ -237,7 +245,9 @@ impl<'py> Search<'_, 'py> {
         let names = names_in(&code)?;
         self.names.extend(names.iter().cloned());
         self.names.extend(texts_in(&code)?);
-        self.modules.extend(imported(code.py(), &names)?);
+        for module in imported(code.py(), &names)? {
+            self.object(module.as_any(), FoundIn::default(), "")?;
+        }
         let globals = cpython::function_globals(function);
         self.first(names.iter(), |search, name| match globals.get_item(name)? {
             Some(held) => search.object(&held, FoundIn::default(), &format!("the global {name}")),
