@@ -624,6 +624,30 @@ def test_comparison_with_none():
     assert not is_answered or (sot.stats().graphs == 1 and not sot.stats().breaks)
 
 
+def test_meshes_and_shards_are_made_at_each_call():
+    """Both can be changed, so each call has its own."""
+
+    def mesh(x):
+        mesh = paddle.distributed.ProcessMesh([0], dim_names=["x"])
+        return x * len(mesh.dim_names) + mesh.get_dim_size("x"), mesh
+
+    def shard(x):
+        return x + 1, paddle.distributed.Shard(1)
+
+    for function in (mesh, shard):
+        fast = sot.symbolic_translate(function)
+        results, (expected, like) = [fast(X) for _ in range(3)], function(X)
+        for tensor, made in results:
+            assert_same(tensor, expected)
+            assert type(made) is type(like) and made == like
+        assert len({id(made) for _, made in results}) == 3
+        if hasattr(like, "dim_names"):
+            results[0][1].dim_names.append("y")
+            assert fast(X)[1].dim_names == ["x"]
+        assert sot.stats().translations == 1 and sot.stats().graphs == 1, sot.stats().breaks
+        sot.reset()
+
+
 def test_placements_are_values():
     placement = paddle.distributed.Replicate, paddle.distributed.Partial
 

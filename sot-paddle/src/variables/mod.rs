@@ -1,9 +1,11 @@
-//! Kinds of variables that Paddle adds: layers, shapes, and callables that `to_static` has converted already.
+//! What Paddle adds to the kinds of variables and builtins: layers, shapes, meshes, and callables that `to_static` has
+//! converted already.
 
 mod assign;
 mod distribution;
 mod gradient;
 pub mod layer;
+mod mesh;
 mod psdb;
 mod size;
 mod static_function;

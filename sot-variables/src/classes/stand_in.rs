@@ -169,7 +169,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
 }
 
 /// As `call`, but breaks the graph unless all arguments are known exactly.
-pub(crate) fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
+pub fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
     let name = tracker::name(callable.bind(cx.py));
     let made = call(cx, callable, args)?;
     if is_known(cx, made) {

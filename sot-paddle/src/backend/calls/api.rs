@@ -113,6 +113,10 @@ const FOLLOWED_OUTSIDE: &[(&str, &str, &str)] =
 const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.amp.auto_cast", &["amp_global_state"]),
     ("paddle.amp.grad_scaler", &["scale"]),
+    (
+        "paddle.distributed.auto_parallel.process_mesh",
+        &["dim_names", "get_dim_size", "get_rank_by_dim_and_process_id", "mesh", "unique_id"],
+    ),
     ("paddle.distributed.communication.group", &["is_initialized"]),
     ("paddle.distributed.fleet.base.topology", &["_get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
