@@ -132,12 +132,22 @@ impl CodeCache {
 
     /// Returns a copy of the code that is never translated; `make` makes it at the first call.
     pub fn untranslated(&self, make: impl FnOnce() -> PyResult<Py<PyCode>>) -> PyResult<&Py<PyCode>> {
-        self.untranslated.get_or_try_init(make)
+        if let Some(known) = self.untranslated.get() {
+            return Ok(known);
+        }
+        // No lock is held meanwhile: a garbage collection may pass the GIL to a thread that wants the same copy.
+        let copy = make()?;
+        Ok(self.untranslated.get_or_init(|| copy))
     }
 
     /// Returns the decoded code of the code object that this cache is attached to.
     fn decoded(&self, object: &Bound<'_, PyAny>) -> Result<Arc<Code>, BytecodeError> {
-        self.decoded.get_or_try_init(|| Code::decode(object).map(Arc::new)).cloned()
+        if let Some(known) = self.decoded.get() {
+            return Ok(Arc::clone(known));
+        }
+        // No lock is held meanwhile: a garbage collection may pass the GIL to a thread that decodes the same code.
+        let decoded = Arc::new(Code::decode(object)?);
+        Ok(Arc::clone(self.decoded.get_or_init(|| decoded)))
     }
 
     /// Returns whether the user wants sizes and numbers left open (`dynamic`). `None` if the environment decides. A
