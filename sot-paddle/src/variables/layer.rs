@@ -48,6 +48,8 @@ pub struct LayerVariable {
     is_paddles: bool,
     /// True if the layer's class reads attributes as `nn.Layer` does; `None` until this is first asked and guarded.
     has_layers_reads: Cell<Option<bool>>,
+    /// The tracker of a class of Paddle's own, once it has been asked for.
+    class_tracker: Cell<Option<TrackerId>>,
     /// The layers that new code makes the container from, if the layer is a container made in the trace.
     made_of: Option<Parts>,
 }
@@ -100,6 +102,7 @@ impl LayerVariable {
             object: object.clone().unbind(),
             is_paddles: PaddleBackend::installed(object.py()).and_then(is_own).unwrap_or(false),
             has_layers_reads: Cell::new(None),
+            class_tracker: Cell::new(None),
             made_of,
         }
     }
@@ -354,12 +357,16 @@ impl Variable for LayerVariable {
     /// Returns the tracker of the layer's class. A class of Paddle's own is a constant, because it lasts as long as the
     /// process; its guards are shared by all of its layers.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
-        let class = self.python_type(cx);
-        if self.is_paddles {
-            cx.trackers.constant(class.unbind())
-        } else {
-            object_model::type_tracker(cx, this, class)
+        if let Some(known) = self.class_tracker.get() {
+            return known;
         }
+        let class = self.python_type(cx);
+        if !self.is_paddles {
+            return object_model::type_tracker(cx, this, class);
+        }
+        let tracker = cx.trackers.constant(class.unbind());
+        self.class_tracker.set(Some(tracker));
+        tracker
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
