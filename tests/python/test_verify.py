@@ -495,14 +495,16 @@ def test_what_reads_from_a_data_loader_runs_once():
 
 def test_a_data_loader_that_waits_for_the_program_is_not_waited_for_twice(monkeypatch):
     monkeypatch.setattr(loaders, "_PATIENCE", 0.05)
-    go_on = threading.Event()
+    go_on, is_fetching = threading.Event(), threading.Event()
 
     class Waiting(Numbers):
         def __getitem__(self, index):
+            is_fetching.set()
             go_on.wait(60)
             return super().__getitem__(index)
 
     batches = iter(paddle.io.DataLoader(Waiting(), batch_size=2, num_workers=0))
+    assert is_fetching.wait(60), "its thread has begun"
     fast = sot.symbolic_translate(doubled)
     for _ in range(2):
         assert fast(paddle.ones([2])).tolist() == [2, 2]
