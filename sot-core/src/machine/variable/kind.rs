@@ -130,6 +130,9 @@ impl OverriddenKind<'_> {
 /// variable_kind! { "null" }
 /// ```
 ///
+/// `of any class` behind the name is for kinds of objects of all classes, as `"object"` is: see
+/// [`VariableKind::of_any_class`](crate::variable::VariableKind::of_any_class).
+///
 /// How a kind wraps its objects is overridden as opcodes are (see [`opcode!`](crate::opcode!)); an override does not
 /// change which objects the kind wraps. `next.wrap(cx, object, tracker)` wraps an object as it would be without the
 /// override:
