@@ -41,6 +41,8 @@ fn refuse(what: &str) -> Unwind {
 pub(crate) struct WeakReferenceVariable {
     /// The referent of a reference that was made in the trace.
     referent: Option<VarId>,
+    /// True if the referent is from outside.
+    is_of_outside: bool,
     object: Option<Py<PyAny>>,
 }
 
@@ -63,12 +65,15 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
 } }
 
 /// Simulates `weakref.ref(referent)`. Without a callback, an object has a single weak reference, which is reused. A
-/// class always has a weak reference already, as its bases hold one.
+/// class always has a weak reference already, as its bases hold one. Whether another object from outside has one
+/// already differs from call to call, so none that was made outside may be in the trace beside it.
 fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
     let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.form() == Form::Class);
-    if class.is_none() && (payload.form() != Form::Instance || payload.object().is_some()) {
-        return Err(refuse("weakref.ref() of an object made outside the function"));
+    let is_outside = cx.identities.object_of(referent).is_some() && cx.trackers.is_loadable(cx.vars.tracker(referent));
+    let is_of_outside = class.is_none() && is_outside;
+    if class.is_none() && !is_outside && (payload.form() != Form::Instance || payload.object().is_some()) {
+        return Err(refuse("weakref.ref() of this object"));
     }
     if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
         return Err(refuse("weakref.ref() of an object without a place for it"));
@@ -84,31 +89,32 @@ fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     if let Some(known) = known {
         return Ok(known);
     }
+    let is_plain = |(id, _): (VarId, _)| plain_reference(&*cx.vars.get(id), cx.py).is_some();
+    if is_of_outside && cx.vars.iter().any(is_plain) {
+        return Err(refuse("weakref.ref() of an object made outside the function, beside weak references from there"));
+    }
     let object = object.map(Bound::unbind);
-    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object }));
+    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), is_of_outside, object }));
     cx.note_step(reference);
     Ok(reference)
 }
 
 impl WeakReferenceVariable {
-    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(WeakReferenceVariable { referent: None, object: Some(object.clone().unbind()) }))
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let payload =
+            WeakReferenceVariable { referent: None, is_of_outside: false, object: Some(object.clone().unbind()) };
+        let made = |(id, _): (VarId, _)| cx.vars.as_kind::<Self>(id).is_some_and(|made| made.is_of_outside);
+        if plain_reference(&payload, cx.py).is_some() && cx.vars.iter().any(made) {
+            return Err(refuse("a weak reference from outside beside one made in the function"));
+        }
+        Ok(Rc::new(payload))
     }
 }
 
-/// True if a local or a cell of a simulated frame holds the object, so that it cannot have died.
-fn is_held(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
-    let holds =
-        |cell: &VarId| cx.vars.as_kind::<CellVariable>(*cell).is_some_and(|cell| cell.contents() == Some(object));
-    cx.stack.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
-}
-
-/// True if the frames still hold all arguments and the trace has no side effects: then all that was alive at the
-/// start is still alive.
-fn holds_what_it_was_given(cx: &OpcodeExecutor<'_>) -> bool {
-    let given =
-        |(id, _): (VarId, _)| !matches!(cx.trackers.get(cx.vars.tracker(id)), Tracker::Local { .. }) || is_held(cx, id);
-    cx.effects.is_empty() && cx.vars.iter().all(given)
+/// The reference's own object, if it is a plain `weakref.ref` from outside, which `weakref.ref()` of its referent may
+/// return again.
+fn plain_reference<'a>(payload: &'a dyn Variable, py: Python<'_>) -> Option<&'a Py<PyAny>> {
+    payload.object().filter(|object| object.bind(py).is_exact_instance_of::<PyWeakrefReference>())
 }
 
 impl Variable for WeakReferenceVariable {
@@ -139,11 +145,16 @@ impl Variable for WeakReferenceVariable {
         self.referent.into_iter().collect()
     }
 
-    /// Refuses objects other than classes: new code would have to hold the referent in order to make a reference to
-    /// it. A class stays alive by itself.
+    /// The referent lives on by itself, if at all.
+    fn holds(&self) -> Vec<VarId> {
+        Vec::new()
+    }
+
+    /// Refuses objects that were made in the function, other than classes: new code would have to hold the referent in
+    /// order to make a reference to it. A class stays alive by itself, and so does an object from outside.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
-            return emit_call(cg, |py| library(py, "weakref", "ref"), [class]);
+        if let Some(referent) = self.referent.filter(|_| self.object.is_some() || self.is_of_outside) {
+            return emit_call(cg, |py| library(py, "weakref", "ref"), [referent]);
         }
         Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
@@ -168,7 +179,7 @@ impl Variable for WeakReferenceVariable {
             return Err(refuse("a weak reference called with arguments"));
         }
         if let Some(referent) = self.referent {
-            return if self.object.is_some() || is_held(cx, referent) {
+            return if self.object.is_some() || cx.is_certainly_alive(Some(referent))? {
                 Ok(referent)
             } else {
                 Err(cx.plan_to_make(this, "refers to what may be dead"))
@@ -185,8 +196,8 @@ impl Variable for WeakReferenceVariable {
         match referent {
             None => Ok(cx.none()),
             Some(referent) => {
-                let met = cx.identities.of(&referent).is_some_and(|met| is_held(cx, met));
-                if !met && !referent.is_instance_of::<PyType>() && !holds_what_it_was_given(cx) {
+                let met = cx.identities.of(&referent);
+                if !referent.is_instance_of::<PyType>() && !cx.is_certainly_alive(met)? {
                     return Err(refuse("a weak reference to what may be dead"));
                 }
                 let tracker = cx.found_tracker(&referent);

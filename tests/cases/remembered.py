@@ -109,6 +109,133 @@ def test_reference_that_is_left(x):
     return reference().value, reference() is node
 
 
+class Holder:
+    shared = None
+
+    def __init__(self, node):
+        self.node = node
+        self.hooks = collections.OrderedDict()
+        self.nodes = [node]
+
+
+def holding():
+    holder = Holder(Node(1))
+    holder.nodes.clear()
+    return toy.arange(2), holder
+
+
+def listing():
+    holder = Holder(None)
+    holder.nodes[0] = Node(2)
+    return toy.arange(2), holder
+
+
+@whole
+@given(one)
+def test_reference_to_what_is_outside(x):
+    reference = weakref.ref(kept)
+    return x + reference().value, reference() is kept, weakref.ref(kept) is reference
+
+
+@given(one)
+def test_reference_from_outside_made_again(x):
+    reference = weakref.ref(kept)
+    return x + 1, reference is outside, outside is weakref.ref(kept), reference == outside
+
+
+@given(one)
+def test_reference_made_again_later(x):
+    known = outside()
+    return x + 1, weakref.ref(known) is outside
+
+
+@whole
+@given(holding)
+def test_hook_put_on_and_taken_off(x, holder):
+    reference = weakref.ref(holder.hooks)
+    holder.hooks["key"] = x
+    holder.count = 1
+    hooks = reference()
+    del hooks["key"]
+    return x + 1, hooks is holder.hooks, len(hooks)
+
+
+@given(holding)
+def test_reference_handed_out(x, holder):
+    holder.reference = weakref.ref(holder.node)
+    return x + 1, holder.reference() is holder.node
+
+
+@given(holding)
+def test_reference_to_what_an_attribute_held(x, holder):
+    reference = weakref.ref(holder.node)
+    before = reference() is holder.node
+    holder.node = None
+    return x + 1, before, reference()
+
+
+@given(listing)
+def test_reference_to_what_a_list_held(x, holder):
+    reference = weakref.ref(holder.nodes[0])
+    holder.nodes.append(3)
+    before = reference() is holder.nodes[0]
+    holder.nodes.clear()
+    return x + 1, before, reference()
+
+
+@given(listing)
+def test_reference_to_what_an_item_was(x, holder):
+    reference = weakref.ref(holder.nodes[0])
+    holder.nodes[0] = Node(7)
+    return x + 1, reference() is None
+
+
+@given(lambda: (toy.arange(2), Node(4)))
+def test_reference_to_an_argument_that_is_deleted(x, node):
+    reference = weakref.ref(node)
+    before = reference() is node
+    del node
+    return x + 1, before
+
+
+@given(lambda: (toy.arange(2), iter([Node(5)])))
+def test_reference_to_what_an_iterator_hands_out(x, nodes):
+    reference = weakref.ref(next(nodes))
+    return x + 1, reference()
+
+
+@given(listing)
+def test_reference_from_before_the_break(x, holder):
+    reference = weakref.ref(holder.nodes[0])
+    float(x.sum())
+    before = reference() is holder.nodes[0]
+    holder.count = 1
+    again = reference() is holder.nodes[0]
+    holder.nodes = []
+    return x + 1, before, again, reference()
+
+
+@given(one)
+def test_reference_to_what_a_class_held(x):
+    Holder.shared = Node(3)
+    float(x.sum())
+    reference = weakref.ref(Holder.shared)
+    before = reference() is Holder.shared
+    Holder.shared = None
+    return x + 1, before, reference()
+
+
+@given(one)
+def test_reference_to_what_a_global_held(x):
+    global spare
+    spare = Node(3)
+    float(x.sum())
+    reference = weakref.ref(spare)
+    before = reference() is spare
+    spare = None
+    return x + 1, before, reference()
+
+
 @given(one)
 def test_reference_without_a_place(x):
     try:

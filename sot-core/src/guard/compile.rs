@@ -26,6 +26,8 @@ pub(super) struct Compiler<'a, 'py> {
     /// Address of the type of a register's value, if that type has been tested.
     type_of: HashMap<Register, usize>,
     tested: HashSet<(Register, CheckKey)>,
+    /// Trackers of the containers whose items are fetched, by step.
+    containers: HashMap<usize, TrackerId>,
 }
 
 /// Identifies a fetch; fetches with equal keys fetch the same value. Names are interned and held by the first step
@@ -61,6 +63,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             types: HashMap::new(),
             type_of: HashMap::new(),
             tested: HashSet::new(),
+            containers: HashMap::new(),
         }
     }
 
@@ -69,9 +72,10 @@ impl<'a, 'py> Compiler<'a, 'py> {
         self.steps.len()
     }
 
-    /// Returns the steps and the number of registers they fill.
-    pub(super) fn finish(self) -> (Vec<Step>, usize) {
-        (self.steps, self.registers)
+    /// Returns the steps, the number of registers they fill, and the trackers of the containers whose items are
+    /// fetched, by step.
+    pub(super) fn finish(self) -> (Vec<Step>, usize, HashMap<usize, TrackerId>) {
+        (self.steps, self.registers, self.containers)
     }
 
     /// Appends the steps that check one guard.
@@ -95,8 +99,11 @@ impl<'a, 'py> Compiler<'a, 'py> {
         }
         let register = match self.trackers.get(id) {
             Tracker::AsBuiltinBase { of } => self.fetch(*of)?,
-            _ => {
+            tracker => {
                 let fetch = self.fetch_step(id)?;
+                if let Tracker::Item { of, .. } = tracker {
+                    self.containers.insert(self.steps.len(), *of);
+                }
                 self.register_of(fetch)
             }
         };

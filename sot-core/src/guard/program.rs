@@ -70,6 +70,8 @@ pub struct GuardProgram {
     registers: usize,
     /// For each test of a value's contents, by step: the paths of the tested number or tensor.
     numbers: HashMap<usize, NumberPaths>,
+    /// Path of the container, for each step that fetches an item.
+    containers: HashMap<usize, ValuePath>,
     /// For each test against a class that was made within a function, by step: the path of the class or of its
     /// instance.
     made_classes: HashMap<usize, ValuePath>,
@@ -118,13 +120,15 @@ impl GuardProgram {
             texts.resize(compiler.len(), format!("{} is there", trackers.text(py, tracker)).into());
             subjects.resize(compiler.len(), tracker);
         }
-        let (steps, registers) = compiler.finish();
+        let (steps, registers, containers) = compiler.finish();
+        let containers = containers.into_iter().map(|(step, container)| (step, trackers.path(container))).collect();
         stats::work(steps.len());
         let program = GuardProgram {
             state,
             registers,
             steps,
             numbers,
+            containers,
             made_classes,
             texts,
             memory: GuardMemory::unless_switched_off(),
@@ -133,7 +137,7 @@ impl GuardProgram {
         Ok((program, GuardSubjects(subjects)))
     }
 
-    /// Collects the sizes and numbers that now differ. Stops at a guard that fails for any other reason. Stops also
+    /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that fails for any other reason. Stops also
     /// behind the first number, unless the number is the answer of a comparison (`True` or `False`): then the program
     /// takes another branch, and numbers tested behind the comparison are collected too.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
@@ -145,7 +149,12 @@ impl GuardProgram {
             match step {
                 Step::Fetch(fetch) => match fetch.run(frame, &registers) {
                     Some(value) => registers.push(value),
-                    None => return,
+                    None => {
+                        if let Some(container) = self.containers.get(&at) {
+                            *found.numbers.entry(container.clone()).or_default() += 1;
+                        }
+                        return;
+                    }
                 },
                 Step::Test(register, check) => {
                     let value = registers.at(*register);

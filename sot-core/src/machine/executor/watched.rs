@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 use rustc_hash::FxHashSet;
 
 use super::observable::{DestructionSearch, Path};
@@ -17,6 +17,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 use crate::policy::MAX_LOOKED_AT;
 use crate::side_effects::{key_of_entry, Effect};
+use crate::tracker::{Tracker, TrackerId};
 
 /// A value whose destruction is observable.
 struct WatchedValue {
@@ -132,6 +133,23 @@ impl OpcodeExecutor<'_> {
         self.watched_drops.all.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
 
+    /// True if an object is certainly alive, which was alive when the outermost frame began, or was made in the trace.
+    /// `value` is its variable, if the trace has met it. Either the simulated frames hold it, or no write of the trace
+    /// has taken an object out of another one, and the place where it was found is still there.
+    pub fn is_certainly_alive(&self, value: Option<VarId>) -> PyResult<bool> {
+        if value.is_some_and(|value| is_held(self, value)) {
+            return Ok(true);
+        }
+        let is_made = |value| !self.trackers.is_loadable(self.vars.tracker(value));
+        if value.is_some_and(is_made) || take_objects_away(self)? {
+            return Ok(false);
+        }
+        let is_rooted = value.is_some_and(|value| is_place_kept(self, self.vars.tracker(value)));
+        let is_argument = |id| matches!(self.trackers.get(self.vars.tracker(id)), Tracker::Local { .. });
+        let is_kept = |(id, _): (VarId, _)| !is_argument(id) || is_held(self, id);
+        Ok(is_rooted || self.vars.iter().all(is_kept))
+    }
+
     /// True if the destruction of the value, or of a value that it holds, is observable.
     pub fn holds_observable(&self, value: VarId) -> bool {
         let (mut pending, mut seen) = (vec![value], HashSet::new());
@@ -144,6 +162,48 @@ impl OpcodeExecutor<'_> {
             }
         }
         false
+    }
+}
+
+/// True if a write of the trace may have taken an object from outside out of another one.
+fn take_objects_away(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
+    let mut search = None;
+    for effect in cx.effects.log() {
+        let search = match &search {
+            Some(search) => search,
+            None => search.insert(DestructionSearch::new(cx.py)?),
+        };
+        let left = match effect {
+            Effect::Contents { container } => cx.vars.get(*container).holds(),
+            _ => Vec::new(),
+        };
+        let is_left = |object| cx.identities.of(object).is_some_and(|held| left.contains(&held));
+        if held_before(cx, search, effect)?.iter().any(|object| !cpython::is_atom(object) && !is_left(object)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// True if new code finds the value of a tracker on a path from a global, a cell of the function, or an argument that
+/// a frame still holds.
+fn is_place_kept(cx: &OpcodeExecutor<'_>, tracker: TrackerId) -> bool {
+    let mut root = tracker;
+    while let Some(of) = cx.trackers.get(root).parent() {
+        // Nothing else need hold what an iterator or a plug-in hands out, or what an attribute access makes.
+        let hands_out = matches!(
+            cx.trackers.get(root),
+            Tracker::Upcoming { .. } | Tracker::Iterated { .. } | Tracker::Foreign { .. } | Tracker::Getattr { .. }
+        );
+        if hands_out {
+            return false;
+        }
+        root = of;
+    }
+    match cx.trackers.get(root) {
+        Tracker::Globals | Tracker::FreeCell { .. } => true,
+        Tracker::Local { .. } => cx.vars.iter().any(|(id, _)| cx.vars.tracker(id) == root && is_held(cx, id)),
+        _ => false,
     }
 }
 
@@ -269,9 +329,13 @@ fn held_before<'py>(
     }
 }
 
-/// Returns the value of an object's attribute in its dict or a slot.
+/// Returns the value of an object's attribute in its dict or a slot, or in a class's own dict.
 fn attribute_of<'py>(object: &Bound<'py, PyAny>, name: &Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (key, is_entry) = key_of_entry(name).map_or((&**name, false), |key| (key, true));
+    if object.is_instance_of::<PyType>() {
+        let found = cpython::class_dict(object)?.call_method1("get", (key,))?;
+        return Ok(Some(found).filter(|found| !found.is_none()));
+    }
     let found = cpython::type_lookup(&object.get_type(), &PyString::intern(object.py(), key));
     if let Some(slot) = found.filter(|found| !is_entry && cpython::builtin_type_name(found) == "member_descriptor") {
         return Ok(slot.call_method1("__get__", (object,)).ok());
