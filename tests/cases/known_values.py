@@ -95,6 +95,21 @@ def test_the_attributes_of_a_class(x):
     return x + 1, seen, "other" in OF_CLASS
 
 
+@given(one)
+def test_breaks_in_loops_over_proxies(x):
+    seen = []
+    for attributes in (Attributes.__dict__, PROXY):
+        for names in (attributes, attributes.keys()):
+            for name in names:
+                seen.append((name, float(x.sum())))
+        for name, value in attributes.items():
+            seen.append((name, type(value), float(x.sum())))
+        values = iter(attributes.values())
+        first = next(values)
+        seen.append((type(first), float(x.sum()), len(list(values)), type(values)))
+    return x + 1, seen
+
+
 class Number(int):
     def __divmod__(self, other):
         return "number", other

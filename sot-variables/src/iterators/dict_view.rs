@@ -236,9 +236,12 @@ impl DictIterator {
     }
 }
 
-/// True if the keys of the real dict, or their order, will be changed by the writes that are still to be replayed.
+/// True if the keys of the real dict, or of that behind a `mappingproxy`, will be changed by the writes that are still
+/// to be replayed, or their order.
 fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> PyResult<bool> {
     let py = object.py();
+    let proxied = cpython::proxied_dict(object).map(Bound::into_any);
+    let object = proxied.as_ref().unwrap_or(object);
     let ty = if dict.ordered { dict::ordered_type(py)? } else { py.get_type::<PyDict>().into_any() };
     let mut entries = dict.entries.iter();
     for key in ty.call_method1("__iter__", (object,))?.try_iter()? {
