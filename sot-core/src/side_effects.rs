@@ -1,12 +1,11 @@
 //! Side effects: writes to objects that outlive the frame, and calls with outside effects such as `print`. The
 //! simulation sees its own writes; the new code replays them in order after the graph has run.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::entity::{Name, VarId};
 use crate::stats;
@@ -68,13 +67,21 @@ pub fn key_of_entry(name: &str) -> Option<&str> {
     name.strip_prefix(ENTRY)
 }
 
+/// Names of the attributes that the trace wrote to one object.
+#[derive(Default)]
+struct WrittenAttributes {
+    /// Those that exist now, in the order of the first write since the attribute was last deleted.
+    present: Vec<Name>,
+    /// Those that were deleted at some time.
+    deleted: FxHashSet<Name>,
+}
+
 /// The writes of one translation.
 #[derive(Default)]
 pub struct SideEffects {
     log: Vec<Effect>,
     attributes: FxHashMap<(VarId, Name), Option<VarId>>,
-    /// Positions in the log of the attribute writes of each object.
-    writes_of: FxHashMap<VarId, Vec<usize>>,
+    written: FxHashMap<VarId, WrittenAttributes>,
     globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
     globals_dicts: FxHashMap<TrackerId, Py<PyDict>>,
@@ -108,47 +115,42 @@ impl SideEffects {
 
     /// True if the trace wrote to any attribute of the object.
     pub fn is_written(&self, object: VarId) -> bool {
-        self.writes_of.contains_key(&object)
+        self.written.contains_key(&object)
     }
 
     /// The attributes written to an object with their final values, in the order of the first write.
     pub fn attributes_of(&self, object: VarId) -> Vec<(Name, VarId)> {
-        let mut found: Vec<Option<(Name, VarId)>> = Vec::new();
-        let mut places: HashMap<&Name, usize> = HashMap::new();
-        for (name, value) in self.attribute_writes(object) {
-            if let Some(value) = value {
-                let at = *places.entry(name).or_insert(found.len());
-                if at == found.len() {
-                    found.push(None);
-                }
-                found[at] = Some((Rc::clone(name), value));
-            } else if let Some(at) = places.remove(name) {
-                found[at] = None;
-            }
-        }
-        found.into_iter().flatten().collect()
+        let Some(written) = self.written.get(&object) else { return Vec::new() };
+        stats::work(written.present.len());
+        let value = |name: &Name| Some((Rc::clone(name), self.attribute(object, name)??));
+        written.present.iter().filter_map(value).collect()
     }
 
     /// True if an attribute was deleted at some time. If it exists now, it was written again, behind all other
     /// attributes.
     pub fn was_deleted(&self, object: VarId, name: &str) -> bool {
-        self.attribute_writes(object).any(|(written, value)| &**written == name && value.is_none())
-    }
-
-    fn attribute_writes(&self, object: VarId) -> impl Iterator<Item = (&Name, Option<VarId>)> {
-        let places = self.writes_of.get(&object).map_or(&[][..], Vec::as_slice);
-        stats::work(places.len());
-        places.iter().filter_map(|&at| match &self.log[at] {
-            Effect::Attribute { name, value, .. } => Some((name, *value)),
-            _ => None,
-        })
+        self.written.get(&object).is_some_and(|written| written.deleted.contains(name))
     }
 
     /// Records an attribute write or deletion.
     pub fn set_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {
-        self.attributes.insert((object, Rc::clone(name)), value);
-        self.writes_of.entry(object).or_default().push(self.log.len());
+        self.apply_attribute(object, name, value);
         self.log.push(Effect::Attribute { object, name: Rc::clone(name), value });
+    }
+
+    fn apply_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {
+        let before = self.attributes.insert((object, Rc::clone(name)), value);
+        let (was_present, written) = (before.flatten().is_some(), self.written.entry(object).or_default());
+        match value {
+            Some(_) if was_present => {}
+            Some(_) => written.present.push(Rc::clone(name)),
+            None => {
+                if was_present {
+                    written.present.retain(|present| present != name);
+                }
+                written.deleted.insert(Rc::clone(name));
+            }
+        }
     }
 
     /// The value that the trace bound a global to: `Some(None)` if it deleted the global, `None` if it did not touch
@@ -202,16 +204,13 @@ impl SideEffects {
         let mut globals = self.addresses.clone();
         self.log.truncate(len);
         self.attributes.clear();
-        self.writes_of.clear();
+        self.written.clear();
         self.globals.clear();
         self.addresses.clear();
         globals.reverse();
-        for (at, effect) in self.log.clone().into_iter().enumerate() {
+        for effect in self.log.clone() {
             match effect {
-                Effect::Attribute { object, name, value } => {
-                    self.writes_of.entry(object).or_default().push(at);
-                    self.attributes.insert((object, name), value);
-                }
+                Effect::Attribute { object, name, value } => self.apply_attribute(object, &name, value),
                 Effect::Global { value, .. } => {
                     if let Some(key) = globals.pop() {
                         self.addresses.push(key.clone());

@@ -18,6 +18,24 @@ class Attributes:
     pass
 
 
+class Watched:
+    def __del__(self):
+        pass
+
+
+def writes_beside_a_value_that_is_watched(n):
+    box, counter = [Watched()], Attributes()
+
+    def count(x):
+        held = [box.pop()]
+        for i in range(n):
+            counter.last = i
+        box.append(held.pop())
+        return x + 1, len(box)
+
+    return count
+
+
 def keywords(n):
     table = {f"key{i}": i for i in range(n)}
     return lambda x: x + takes(**table)

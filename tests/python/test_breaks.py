@@ -770,3 +770,19 @@ def test_a_long_call_without_tensors_runs_natively():
     assert "a call of more than 2000000 instructions without tensor work" in reason
     (reason,) = sot.stats().fallbacks
     assert reason.startswith("trace-too-long") and "without a tensor" in reason and reason.endswith("in _table")
+
+
+def test_c_code_that_calls_back_keeps_its_errno():
+    """C code may look at `errno` behind a call of Python's: a translation that is made meanwhile leaves it."""
+    location = ctypes.CDLL(None).__errno_location
+    location.restype = ctypes.POINTER(ctypes.c_int)
+    errno = location()
+    for number in range(3):
+        made = {}
+        exec(f"def double(x):\n    return x * {number + 2}\n", made)
+        fast = sot.symbolic_translate(made["double"])
+        x = positive()
+        errno[0] = 77
+        fast(x)
+        assert errno[0] == 77
+    assert sot.stats().translations == 3

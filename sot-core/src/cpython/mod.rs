@@ -5,7 +5,6 @@
 //! Each minor version has a file of struct layouts (`layout/v38.rs` … `v313.rs`) with the same item names.
 //! `hook/heap_frame.rs` (up to 3.10) and `hook/stack_frame.rs` (from 3.11 on) use them. [`self_test`] compares the
 //! layouts with what Python reports.
-//! what Python says.
 #![allow(unsafe_code, reason = "the hook and the layouts live here, and nowhere else")]
 
 #[cfg(Py_GIL_DISABLED)]
@@ -18,6 +17,7 @@ mod snapshot;
 
 pub use hook::c_stack::{has_stack_to_begin, has_stack_to_go_on, has_stack_to_look};
 pub use hook::code_state::{code_state, remove_code_state, set_code_state, CodeState, StateRef};
+pub(crate) use hook::errno::KeptErrno;
 pub use hook::fresh_frame::FreshFrame;
 pub use hook::graph_call::{graph_function, take_graph_error};
 pub(crate) use hook::graph_call::{graph_function_of, is_graph_function, GraphFailure};

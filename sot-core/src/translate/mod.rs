@@ -125,6 +125,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     if whole_program::leaves_to_cpython(runtime, cache, frame) {
         return Verdict::Original { disable_eval_frame: false };
     }
+    let _errno = cpython::KeptErrno::new();
     stats::update(|stats| stats.misses += 1);
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyModule, PyString, PyType};
 
 use crate::cpython::import;
 
@@ -23,13 +23,16 @@ extern "C" {
 }
 
 /// Returns the dict of an object's own attributes, creating it if need be. `None` if objects of the type have no
-/// dict, and for types, whose dict must not be written to.
+/// dict, for types, whose dict must not be written to, and for modules that are not initialised and have none.
 ///
 /// From 3.11 on, creating the dict moves the attributes out of the object, which makes later reads slower. To read
 /// one attribute, use [`generic_getattr`].
 pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     if object.is_instance_of::<PyType>() || !has_dict_slot(object) {
         return None;
+    }
+    if object.is_instance_of::<PyModule>() {
+        return instance_dict_if_made(object);
     }
     // SAFETY: a live object; the answer is owned, or null with an exception, which is dropped.
     let dict =
