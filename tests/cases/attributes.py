@@ -460,3 +460,9 @@ def test_object_writes_to_what_has_a_way_of_its_own(x):
             outcomes.append(str(error))
         outcomes.append(hasattr(value, "extra"))
     return x + 1, outcomes
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_module_that_is_not_initialised(x):
+    bare = types.ModuleType.__new__(types.ModuleType)
+    return x + 1, bare.__dict__, hasattr(bare, "__name__"), bare.__doc__ == types.ModuleType.__doc__
