@@ -7,8 +7,8 @@
 pub(super) mod c_stack;
 pub(super) mod chain;
 pub(super) mod code_state;
-#[cfg(Py_3_9)]
 pub(super) mod errno;
+#[cfg(Py_3_9)]
 pub(super) mod eval_slot;
 pub(super) mod fresh_frame;
 pub(super) mod graph_call;
