@@ -488,7 +488,7 @@ def identity(x):
         ("sot.register.backend(3, identity)", TypeError, "sot.register.backend(): name is a text that is not empty, not 3"),
         ("sot.register.backend('x', identity)", TypeError, "sot.register.backend('x'): a backend is called with a graph"),
         ("sot.register.substitute(identity, 3)", TypeError, "sot.register.substitute(): only a Python function can be followed; 3 is none"),
-        ("sot.psdb.check_no_fallback(None)", TypeError, "psdb.check_no_fallback() takes a Python function or method, not None"),
+        ("sot.psdb.check_no_fallback(None)", TypeError, "sot.psdb.check_no_fallback() takes a Python function or method, not None"),
         ("sot.on_progress(3)", TypeError, "sot.on_progress() takes a callable, not int"),
     ],
 )

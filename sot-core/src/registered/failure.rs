@@ -27,7 +27,7 @@ pub enum RegistrationFailure {
 
 /// Runs registered code untranslated. Signal handlers, and exceptions that other threads raise in this one, wait until
 /// it has ended: they are the program's, and are raised in the program's own frame.
-pub(super) fn run<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(super) fn run<T>(py: Python<'_>, work: impl FnOnce() -> T) -> T {
     let (_signals, _exceptions) = (cpython::defer_signals(py), cpython::hold_exceptions(py));
     let _quiet = cpython::suspend(py);
     work()
@@ -46,7 +46,7 @@ impl Registration {
             let text = format!("{}: {what} raises {}", self.text_and_place(py), told(py, &error));
             if !self.has_failed.swap(true, Ordering::Relaxed) {
                 let text = format!("{text}; calls for which it raises are left to CPython");
-                run(py, || PyResult::Ok(warn(py, &text))).ok();
+                run(py, || warn(py, &text));
             }
             RegistrationFailure::Failed(text)
         } else {

@@ -115,7 +115,7 @@ impl<'py> Container<'py> {
                 items.chunks_exact(2).try_for_each(|pair| dict.set_item(&pair[0], &pair[1]))
             }
             Container::Bytes(bytes) => {
-                let before = items.iter().map(|byte| byte.extract::<u8>()).collect::<PyResult<Vec<_>>>()?;
+                let before = items.iter().map(PyAnyMethods::extract::<u8>).collect::<PyResult<Vec<_>>>()?;
                 let all = PySlice::full(bytes.py());
                 bytes.as_any().set_item(all, PyBytes::new(bytes.py(), &before))
             }
