@@ -359,6 +359,7 @@ def test_a_flatten_that_raises_later_is_reported_once_with_its_exception():
         assert fast(make(3.0, 2.0)).tolist() == [5.0] and sot.stats().hits == 1, "others are translated"
 
 
+@pytest.mark.differs
 @pytest.mark.filterwarnings("ignore:sot.register.container:RuntimeWarning", "ignore:a guard of sot:RuntimeWarning")
 @pytest.mark.parametrize("good", range(12))
 def test_a_flatten_that_raises_at_any_call_shows_its_exception(good):
@@ -374,6 +375,7 @@ def test_a_flatten_that_raises_at_any_call_shows_its_exception(good):
         assert len(calls) <= good or "no such field" in str(told) or good in (3, 6, 9), told
 
 
+@pytest.mark.differs
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("good", range(8))
 def test_what_ends_the_program_ends_it_in_flatten_too(error, good):

@@ -150,6 +150,7 @@ def test_a_value_whose_comparison_raises_is_reported_once_and_left_to_cpython():
     assert fast(paddle.ones([1]), odd).tolist() == [2.0], "undone, it is an object like others"
 
 
+@pytest.mark.differs
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_ends_the_program_ends_it_in_a_comparison_too(error):
     class Ending(Point):
