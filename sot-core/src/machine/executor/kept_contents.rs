@@ -141,8 +141,12 @@ impl<'py> Container<'py> {
 
 /// Returns the slots of an instance, if its class or a base of the class has `__slots__`.
 fn slots<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Container<'py>>> {
-    let mut found = Vec::new();
-    for base in object.get_type().mro().iter() {
+    let (class, mut found) = (object.get_type(), Vec::new());
+    // A type of C has no `__slots__`. It may lack an MRO until an attribute of it is looked up.
+    if !cpython::is_heap_type(&class) {
+        return Ok(None);
+    }
+    for base in class.mro().iter() {
         let Ok(base) = base.cast_into::<PyType>() else { continue };
         if !cpython::is_heap_type(&base) {
             continue;
