@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::{PyException, PyRuntimeWarning, PyTypeError};
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -14,6 +14,7 @@ use crate::forgetting;
 use crate::guard::StateTest;
 use crate::ir::StatementIR;
 use crate::tracker;
+use crate::warning::{told, warn};
 
 thread_local! {
     static CURRENT: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
@@ -154,35 +155,6 @@ fn name_of(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) 
 fn shown(py: Python<'_>, compiler: &Py<PyAny>) -> String {
     let named = compiler.bind(py).getattr("shown").and_then(|name| name.extract());
     named.unwrap_or_else(|_| tracker::repr(py, compiler))
-}
-
-/// Warns the program. Where warnings are errors, the error is given to `sys.unraisablehook`: in the program it would
-/// be mistaken for an error of the graph.
-fn warn(py: Python<'_>, text: &str) {
-    let warned = cpython::import(py, "warnings")
-        .and_then(|warnings| warnings.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())));
-    if let Err(error) = warned {
-        error.write_unraisable(py, None);
-    }
-}
-
-/// Shows an exception, with the place that raised it.
-fn told(py: Python<'_>, error: &PyErr) -> String {
-    match raised_at(py, error) {
-        Ok(Some((file, line))) => format!("{error} ({file}:{line})"),
-        _ => error.to_string(),
-    }
-}
-
-/// Returns the file and the line of an exception's innermost Python frame.
-fn raised_at(py: Python<'_>, error: &PyErr) -> PyResult<Option<(String, u32)>> {
-    let Some(outermost) = error.traceback(py) else { return Ok(None) };
-    let mut at = outermost.into_any();
-    while let Some(inner) = at.getattr_opt("tb_next")?.filter(|inner| !inner.is_none()) {
-        at = inner;
-    }
-    let file = at.getattr("tb_frame")?.getattr("f_code")?.getattr("co_filename")?.extract()?;
-    Ok(Some((file, at.getattr("tb_lineno")?.extract()?)))
 }
 
 fn ask(py: Python<'_>, compiler: &Py<PyAny>, graph: &CompilerInput<'_, '_>) -> PyResult<Py<PyAny>> {

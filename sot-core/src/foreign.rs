@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// How a value is fetched from an object. A tracker holds the fetch ([`crate::tracker::Tracker::Foreign`]); guards
@@ -15,6 +16,11 @@ pub trait ForeignFetch: Send + Sync {
     /// Fetches the value from the object. `None` fails the guard. New code, which runs only where the guards hold,
     /// uses this too.
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>>;
+    /// Fetches the value for new code, just after the guards have fetched it. The error is raised in the program.
+    fn load<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let gone = || PyRuntimeError::new_err(format!("what {} has found is gone", self.plugin()));
+        self.fetch(object).ok_or_else(gone)
+    }
     /// The value as a Python expression, for texts; `of` is the expression of the object.
     fn text(&self, of: &str) -> String;
     /// Identifies the fetch within its plug-in: fetches with equal keys fetch the same value.

@@ -42,6 +42,7 @@ pub mod tracker;
 pub mod translate;
 pub mod value_path;
 pub mod version;
+mod warning;
 
 pub use machine::{builtin, executor, linked, observer, opcode, registering, runtime, variable};
 

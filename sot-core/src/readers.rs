@@ -87,10 +87,7 @@ pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
 pub(crate) fn foreign(py: Python<'_>, how: &Foreign) -> PyResult<Py<PyAny>> {
     let how = how.clone();
     let read = move |_: Python<'_>, values: &[Bound<'_, PyAny>]| match values {
-        [object] => {
-            let gone = || PyRuntimeError::new_err(format!("what {} has found is gone", how.0.plugin()));
-            how.0.fetch(object).map(Bound::unbind).ok_or_else(gone)
-        }
+        [object] => how.0.load(object).map(Bound::unbind),
         _ => Err(PyTypeError::new_err("an object is expected")),
     };
     cpython::fastcall(py, "__foreign__", "What a plug-in finds in an object.", read).map(Bound::unbind)

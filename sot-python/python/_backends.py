@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Sequence, cast
 
 from . import _sot
-from ._registration import Registration
+from ._registration import Registration, shown_as
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class Statement:
     """One statement of a graph: the callee, its arguments (symbols and literals), and the symbols of the results."""
 
     kind: str
-    """`api`, `method`, `layer`, `inplace`, or `sir` for a StatementIR that is called."""
+    """`api`, `method`, `inplace`, `sir` for a StatementIR that is called, or the framework's word for a model that is
+    called."""
     callee: str
     args: tuple[str, ...]
     kwargs: tuple[str, ...]
@@ -35,8 +36,7 @@ class Graph:
     text: str
     """The StatementIR as people read it, with the StatementIRs that it calls."""
     program: Any
-    """The framework's object that holds the statements (Paddle: a `paddle.static.Program`), or `None`. Read it only:
-    `run` uses it."""
+    """The framework's own object that holds the statements, or `None`. Read it only: `run` uses it."""
     run: Callable[..., Sequence[Any]]
     """Runs the graph without the backend: takes the inputs and returns a sequence of the outputs."""
 
@@ -48,6 +48,10 @@ Backend = Callable[[Graph, Sequence[Any]], Callable[..., Sequence[Any]]]
 
 _named: dict[str, Compiler] = {}
 
+# The calls that errors name.
+_REGISTER = f"{__package__}.register.backend"
+_TRANSLATE = f"{__package__}.symbolic_translate()"
+
 
 class Compiler:
     """A backend as the tracer calls it: it makes a `Graph` from the tracer's data."""
@@ -55,7 +59,7 @@ class Compiler:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         # Guards and messages show this text; showing it runs no code of the program.
-        self.shown = f"<backend {getattr(backend, '__qualname__', backend)}>"
+        self.shown = f"<backend {getattr(backend, '__qualname__', None) or shown_as(backend)}>"
 
     def __call__(self, told: dict[str, Any], example_inputs: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:
         statements = tuple(Statement(**statement) for statement in told.pop("statements"))
@@ -72,16 +76,16 @@ _of_functions: dict[int, Compiler] = {}
 def register(name: str, backend: Backend) -> Registration:
     """Register a backend under a name."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"backend() takes a name and a function; {name!r} is no name")
+        raise TypeError(f"{_REGISTER}(): name is a text that is not empty, not {shown_as(name)}")
     if name in _sot._own_compilers:
-        raise ValueError(f"backend({name!r}): that name is {_sot._backend.capitalize()}'s")
+        raise ValueError(f"{_REGISTER}({shown_as(name)}): that name is {_sot._backend.capitalize()}'s")
     if name in _named:
-        raise ValueError(f"backend({name!r}): the name is registered already, for {_named[name]!r}: undo that first")
+        raise ValueError(f"{_REGISTER}({shown_as(name)}): the name is registered already, for {_named[name]!r}: undo that first")
     if not callable(backend):
-        raise TypeError(f"backend({name!r}): {backend!r} is not callable")
-    _check(backend)
+        raise TypeError(f"{_REGISTER}({shown_as(name)}): {shown_as(backend)} is not callable")
+    _check(f"{_REGISTER}({shown_as(name)})", backend)
     _named[name] = _of(backend)
-    return Registration(f"{__package__}.register.backend({name!r}, {backend!r})", [lambda: _forget(name)])
+    return Registration(f"{__package__}.register.backend({shown_as(name)}, {shown_as(backend)})", [lambda: _forget(name)])
 
 
 def _forget(name: str) -> None:
@@ -106,15 +110,15 @@ def find(backend: Any) -> Compiler | None:
         if backend in _sot._own_compilers:
             return None
         known = ", ".join(map(repr, _named)) or "none"
-        raise ValueError(f"no backend named {backend!r}; registered: {known} (see {__package__}.register.backend)")
+        raise ValueError(f"{_TRANSLATE}: no backend named {shown_as(backend)}; registered: {known} (see {_REGISTER})")
     if not callable(backend):
-        raise TypeError(f"backend={backend!r} is neither a name nor a function")
-    _check(backend)
+        raise TypeError(f"{_TRANSLATE}: backend={shown_as(backend)} is neither a name nor a function")
+    _check(_TRANSLATE, backend)
     return _of(cast(Backend, backend))
 
 
-def _check(backend: Any) -> None:
-    """Raise `TypeError` if the signature of a backend does not take a graph and example inputs."""
+def _check(call: str, backend: Any) -> None:
+    """Raise `TypeError`, which names the call, if the signature of a backend does not take a graph and example inputs."""
     try:
         signature = inspect.signature(backend)
     except (ValueError, TypeError):
@@ -122,5 +126,5 @@ def _check(backend: Any) -> None:
     try:
         signature.bind("graph", "example_inputs")
     except TypeError:
-        text = f"a backend is called with a graph and example inputs, and {backend!r} takes {signature}"
+        text = f"{call}: a backend is called with a graph and example inputs, and {shown_as(backend)} takes {signature}"
         raise TypeError(text) from None

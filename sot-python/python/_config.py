@@ -20,8 +20,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _FALSE = ("0", "false", "no", "off", "f", "n")
 
-# Variables with the prefix `SOT_` that are not read here: PaddleSOT's, which programs may set, and those of this
-# project's tests.
+# Variables with the prefix `SOT_` that are not read here: those of another tracer, which programs may set, and those
+# of this project's tests.
 NOT_READ = (
     "SOT_WITH_CONTROL_FLOW",
     "SOT_ENABLE_FASTER_GUARD",
@@ -187,7 +187,7 @@ class Config:
     """
 
     log_level = Variable(
-        "SOT_LOG_LEVEL", _number(0), 0, "a number from 0 to 3",
+        "SOT_LOG_LEVEL", _number(0), 0, "a number from 0 on, of which 3 shows everything",
         "What is written to standard error: 1 breaks, 2 graphs and guards, too, 3 code and every instruction.",
         _log_level_changed,
     )  # fmt: skip
@@ -201,7 +201,7 @@ class Config:
     )  # fmt: skip
     install = Variable(
         "SOT_INSTALL", _switch, False, "True or False",
-        "Whether `sot.install()` is called as soon as Paddle is imported.", at_import=f"call {__package__}.install()",
+        "Whether `sot.install()` is called as soon as the framework is imported.", at_import=f"call {__package__}.install()",
     )  # fmt: skip
     report: Variable[Optional[str]] = Variable(
         "SOT_REPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ._registration import all_or_none
+
 GROUP = f"{__package__}.plugins"
 
 called: list[tuple[str, str, str, str | None]] = []
@@ -15,13 +17,14 @@ called: list[tuple[str, str, str, str | None]] = []
 
 
 def load() -> None:
-    """Call every entry point. If one fails, warn and name its distribution."""
+    """Call every entry point. If one fails, undo what it has registered, warn, and name its distribution."""
     for distribution, entry in _entry_points():
         told = (distribution, entry.name, entry.value)
         try:
-            entry.load()()
+            with all_or_none():
+                entry.load()()
             called.append((*told, None))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             called.append((*told, f"{type(error).__name__}: {error}"))
             text = f"the plug-in {entry.name!r} of {distribution} cannot be used: {type(error).__name__}: {error}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import contextlib
+from typing import Any, Callable, Iterator
 
 from . import _sot
 
@@ -14,6 +15,8 @@ class Registration:
         self._shown = shown
         self._undos = undos
         self._blocks = 0
+        for made in _collecting:
+            made.append(self)
 
     def undo(self) -> None:
         """Take the registration back. A second call does nothing."""
@@ -38,6 +41,24 @@ class Registration:
 
     def __repr__(self) -> str:
         return f"<{self._shown}>"
+
+
+_collecting: list[list[Registration]] = []
+
+
+@contextlib.contextmanager
+def all_or_none() -> Iterator[None]:
+    """Undo the registrations that are made in the block if it raises."""
+    made: list[Registration] = []
+    _collecting.append(made)
+    try:
+        yield
+    except BaseException:
+        for registration in reversed(made):
+            registration.undo()
+        raise
+    finally:
+        _collecting.pop()
 
 
 def register(word: str, *objects: Any, by: Any = None, below: bool = False, shown: str | None = None) -> Registration:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator
 
 from . import _report_files, _sot
 from ._counts import counted
+from ._registration import shown_as
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,12 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
     The function forgets all translations first, because what is translated already would leave nothing to report.
     """
 
+    if not callable(fn):
+        raise TypeError(f"{__package__}.explain(): fn is a function or another callable, not {shown_as(fn)}")
+
     @functools.wraps(fn, updated=())
     def explained(*args: Any, **kwargs: Any) -> Explanation:
-        with _forward_kept(fn):
+        with _attributes_kept(fn):
             translated = _sot.symbolic_translate(fn)
             _sot.reset()
             before, collected = _sot.record_translations(True), _report_files.collect(True)
@@ -154,21 +158,19 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
 
 
 @contextlib.contextmanager
-def _forward_kept(fn: Any) -> Iterator[None]:
-    """Keep the `forward` of a layer: translating the layer replaces it, and explaining a call must not."""
+def _attributes_kept(fn: Any) -> Iterator[None]:
+    """Keep the method of a model that calls of the model run: translating the model replaces it, explaining must not."""
     attributes = getattr(fn, "__dict__", {})
-    kept = attributes.get("forward", _ABSENT)
+    before = dict(attributes)
     try:
         yield
     finally:
-        if attributes.get("forward", _ABSENT) is not kept:
-            if kept is _ABSENT:
-                del attributes["forward"]
-            else:
-                attributes["forward"] = kept
-
-
-_ABSENT = object()
+        for name, value in list(attributes.items()):
+            if isinstance(value, _sot.Translated) and before.get(name) is not value:
+                if name in before:
+                    attributes[name] = before[name]
+                else:
+                    del attributes[name]
 
 
 def _indented(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import functools
 import json
 import linecache
 import os
@@ -12,11 +13,12 @@ import platform
 import sys
 import time
 import warnings
-from typing import Any, Union
+from typing import Any, Callable, NoReturn, Union
 
 from . import _report_summary, _report_trace, _sot
 from ._config import config
 from ._counts import stats
+from ._registration import shown_as
 
 SCHEMA = 1
 """The version of the JSON's schema, which docs/report-schema.json describes."""
@@ -77,13 +79,16 @@ def data(since: int, title: str | None = None) -> dict[str, Any]:
 
 def write(path: Path, report_data: dict[str, Any]) -> None:
     """Write data as a page, as JSON or as a trace, by the suffix of the path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{__package__}: the path of a report is a str or an os.PathLike, not {shown_as(path)}")
     target = pathlib.Path(path)
     is_trace = f".{target.name}".endswith(f".{_TRACE}")
     text = json.dumps(_report_trace.of(report_data) if is_trace else report_data, separators=(",", ":"))
     if target.suffix == ".html":
         text = _sot.report_page("report", f"{__package__}: {report_data['title']}", text)
     elif target.suffix != ".json":
-        raise ValueError(f"a report is a .html or a .json file, not {str(target)!r}")
+        wrong = f"the path of a report ends in .html, .json or .trace.json; {str(target)!r} does not"
+        raise ValueError(f"{__package__}: {wrong}")
     target.write_text(text, encoding="utf-8")
 
 
@@ -176,13 +181,39 @@ def begin(folder: Path) -> None:
     collect(True)
     if is_first:
         atexit.register(_write_run)
+        setattr(os, "_exit", _writing_first(os._exit))
         os.register_at_fork(after_in_child=_begin_in_child)
 
 
 _run_folder: pathlib.Path | None = None
 
 
+def _writing_first(leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    """Return `os._exit`, which runs no exit functions, with the report written before."""
+    process = os.getpid()
+
+    @functools.wraps(leave)
+    def _exit(status: int) -> NoReturn:
+        try:
+            # A forked process has a report only if it has translated something itself.
+            if not _is_written and (os.getpid() == process or _sot.report_kept()):
+                _write_run()
+                sys.stderr.flush()
+        except Exception as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+        finally:
+            leave(status)
+
+    return _exit
+
+
+_is_written = False
+"""True if the report of this process has been written: nothing runs after that."""
+
+
 def _begin_in_child() -> None:
+    global _is_written
+    _is_written = False
     _sot.report_forget()
     # A process that `multiprocessing` forks ends without `atexit`, and forgets finalizers that were set before the
     # fork.
@@ -202,8 +233,10 @@ _saying_process: int | None = None
 
 def _write_run() -> None:
     """Write the report of this process, unless it has translated nothing."""
+    global _is_written
     if _run_folder is None:
         return
+    _is_written = True
     said = "nothing was translated, so there is no report"
     if _sot.report_kept() or stats().misses:
         try:

@@ -11,7 +11,6 @@ import builtins
 import io
 import os
 import runpy
-import signal
 import sys
 import types
 from importlib.machinery import SourceFileLoader
@@ -38,16 +37,22 @@ def main(asked: argparse.Namespace) -> None:
             sys.exit(2)
         _report_files.say_where()
     program = _module(asked.program, asked.arguments) if asked.module else _script(asked.program, asked.arguments)
-    leaves = SystemExit(0)
+    leaves, interrupted = SystemExit(0), False
     try:
         _sot._call_program(program)
     except SystemExit as error:
         leaves = error
     except BaseException as error:
-        leaves = SystemExit(_show(error))
+        _show(error)
+        leaves = SystemExit(1)
+        interrupted = type(error) is KeyboardInterrupt
     counted = stats()
     if asked.verify:
         print(f"python -m {__package__} run --verify:\n{counted}", file=sys.stderr)
+    if interrupted:
+        # CPython runs the exit functions, and then ends the process by the signal. The exception is shown already.
+        sys.excepthook = lambda *_: None
+        raise KeyboardInterrupt
     if leaves.code not in (None, 0):
         raise leaves
     if asked.fail_on_break:
@@ -119,8 +124,8 @@ def _fresh_main() -> types.ModuleType:
     return module
 
 
-def _show(error: BaseException) -> int:
-    """Show an uncaught exception as CPython does, without frames of this package; return the exit status."""
+def _show(error: BaseException) -> None:
+    """Show an uncaught exception as CPython does, without frames of this package."""
     traceback = error.__traceback__
     while traceback is not None and _is_ours(traceback):
         traceback = traceback.tb_next
@@ -129,11 +134,6 @@ def _show(error: BaseException) -> int:
     if sys.version_info >= (3, 12):
         sys.last_exc = error
     sys.excepthook(type(error), error, traceback)
-    if isinstance(error, KeyboardInterrupt):
-        sys.stdout.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    return 1
 
 
 def _is_ours(traceback: types.TracebackType) -> bool:

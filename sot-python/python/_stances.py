@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional, Type, TypeVar
 
 from . import _sot
 from ._names import nearest
+from ._registration import shown_as
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -35,12 +36,15 @@ class set_stance:
 
     Raises:
         ValueError: there is no such stance.
+        TypeError: `stance` is no text.
     """
 
     def __init__(self, stance: str) -> None:
+        if not isinstance(stance, str):
+            raise TypeError(f"{__package__}.set_stance(): stance is one of {', '.join(map(repr, STANCES))}, not {shown_as(stance)}")
         stance = _OTHER_NAMES.get(stance, stance)
         if stance not in STANCES:
-            raise ValueError(f"{__package__}.set_stance(): there is no stance {stance!r}{nearest(str(stance), STANCES)}")
+            raise ValueError(f"{__package__}.set_stance(): there is no stance {shown_as(stance)}{nearest(stance, STANCES)}")
         self.stance = stance
         # The stances that `__exit__` goes back to: a stack, because the object may be entered again while it is
         # entered.

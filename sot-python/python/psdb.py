@@ -1,7 +1,5 @@
 """Functions by which a traced program steers the tracer and asks it questions.
 
-Names and meanings are those of `paddle.jit.sot.psdb`.
-
 The bodies here run outside of translated code. What the functions mean to a trace is registered with the tracer.
 """
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, TypeVar
 
 from . import _backends
 from ._backends import Backend, Graph, Statement
-from ._registration import Registration, register
+from ._registration import Registration, register, shown_as
 
 __all__ = [
     "Backend",
@@ -56,7 +56,7 @@ class Substitution(Registration):
     """A substitution for a function. As a decorator it takes the function to follow, and returns that function."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
-        super().__init__(f"{__package__}.register.substitute({original!r})", [])
+        super().__init__(f"{__package__}.register.substitute({shown_as(original)})", [])
         self._original = original
         self._is_complete = False
 
@@ -81,7 +81,7 @@ def substitute(original: Callable[..., Any], traceable: Callable[..., Any] | Non
     graph breaks, the program still calls `original` itself, so both functions must do the same.
     """
     if not callable(original):
-        raise TypeError(f"substitute() takes callables; {original!r} is not callable")
+        raise TypeError(f"{_SUBSTITUTE}() takes callables; {shown_as(original)} is not callable")
     substitution = Substitution(original)
     if traceable is not None:
         substitution(traceable)
@@ -95,7 +95,7 @@ def graph_node(function: Callable[..., Any]) -> Registration:
     with the values of the graph while the graph is built, and must do for these values what it does for tensors.
 
     The globals that its code names, its defaults, its closure and its arguments are guarded, and so is what instances
-    and containers among them hold, including layers. Attributes of modules and classes are not guarded: they must not
+    and containers among them hold, including models. Attributes of modules and classes are not guarded: they must not
     change.
     """
     return register("graph_node", function)
@@ -123,24 +123,27 @@ def container(
     Methods in C are called while tracing, on an instance that holds stand-ins. If such a method looks at what the
     instance holds, or changes the instance, the graph ends. Python code of the class is followed.
     """
-    _takes(f"container({cls!r}): flatten", flatten, ("an instance",))
-    _takes(f"container({cls!r}): unflatten", unflatten, ("what else there is to an instance", "what it holds"))
+    shown = f"{__package__}.register.container({shown_as(cls)})"
+    _takes(f"{shown}: flatten", flatten, ("an instance",))
+    _takes(f"{shown}: unflatten", unflatten, ("what else there is to an instance", "what it holds"))
     return register("container", cls, by=(flatten, unflatten))
 
 
 def skip(module: ModuleType | str) -> Registration:
     """Leave the functions of a module, and of its submodules, to CPython: calls of them end the graph."""
-    return register("skip", _module(module))
+    return register("skip", _module("skip", module))
 
 
 def trace(module: ModuleType | str) -> Registration:
     """Follow the Python functions of a module and of its submodules, where calls would otherwise break the graph or be
-    one statement (Paddle's own functions)."""
-    return register("trace", _module(module))
+    one statement (the framework's own functions)."""
+    return register("trace", _module("trace", module))
 
 
 def disable(function: Callable[..., Any], *, recursive: bool = True) -> Registration:
     """Leave a function to CPython; with `recursive`, also what it calls. `sot.disable` is the decorator."""
+    if not isinstance(recursive, bool):
+        raise TypeError(f"{__package__}.register.disable(): recursive is True or False, not {shown_as(recursive)}")
     return register("disable", function, below=recursive)
 
 
@@ -154,29 +157,32 @@ def backend(name: str, function: Backend) -> Registration:
     return _backends.register(name, function)
 
 
-def _module(module: ModuleType | str) -> ModuleType:
+def _module(word: str, module: ModuleType | str) -> ModuleType:
     if not isinstance(module, str):
         return module
     try:
         return sys.modules[module]
     except KeyError:
-        raise ValueError(f"no module named {module!r} is imported") from None
+        raise ValueError(f"{__package__}.register.{word}(): no module named {module!r} is imported") from None
+
+
+_SUBSTITUTE = f"{__package__}.register.substitute"
 
 
 def _compare(original: Callable[..., Any], traceable: Callable[..., Any]) -> None:
     """Raise `TypeError` if the signatures of the functions differ."""
     if not isinstance(traceable, FunctionType):
-        raise TypeError(f"substitute(): only a Python function can be followed; {traceable!r} is none")
+        raise TypeError(f"{_SUBSTITUTE}(): only a Python function can be followed; {shown_as(traceable)} is none")
     if isinstance(original, type):
-        raise TypeError(f"substitute() takes functions and callable objects; {original!r} is a class")
+        raise TypeError(f"{_SUBSTITUTE}() takes functions and callable objects; {shown_as(original)} is a class")
     try:
         wanted = inspect.signature(getattr(original, "__func__", original))
     except (ValueError, TypeError):
         return  # Many functions in C have no signature.
     found = inspect.signature(traceable)
     if [_shape(one) for one in wanted.parameters.values()] != [_shape(one) for one in found.parameters.values()]:
-        name = getattr(original, "__qualname__", repr(original))
-        raise TypeError(f"substitute({name}): the original takes {wanted}, and what is to stand for it takes {found}")
+        name = getattr(original, "__qualname__", None) or shown_as(original)
+        raise TypeError(f"{_SUBSTITUTE}({name}): the original takes {wanted}, and what is to stand for it takes {found}")
 
 
 def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
@@ -188,7 +194,7 @@ def _takes(what: str, function: Any, given: tuple[str, ...]) -> None:
     try:
         signature.bind(*given)
     except TypeError:
-        raise TypeError(f"{what} is called with {' and '.join(given)}, and {function!r} takes {signature}") from None
+        raise TypeError(f"{what} is called with {' and '.join(given)}, and {shown_as(function)} takes {signature}") from None
 
 
 def _shape(parameter: inspect.Parameter) -> tuple[Any, ...]:

@@ -42,6 +42,8 @@ pub fn start(
 ) -> PyResult<()> {
     let py = module.py();
     let package = package_of(module)?;
+    // Known even where the rest cannot be used, for instance without the framework.
+    cpython::import(py, &package)?.setattr("__version__", version)?;
     // The Python sources come first: they have the code that explains why the rest cannot be used.
     sources::serve(py, &package)?;
     face::uses(&package, face);

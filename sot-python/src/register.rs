@@ -1,5 +1,7 @@
 //! What programs register at run time: the Python interface of [`sot_core::registering`], and blocks without tracing.
 
+use std::thread::{self, ThreadId};
+
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -68,12 +70,12 @@ fn undo_registration(py: Python<'_>, token: u64) -> PyResult<()> {
 #[pyclass(module = "sot", frozen)]
 struct DisabledBlock {
     recursive: bool,
-    // One item for each block that is open: the state to go back to.
-    were_active: Mutex<Vec<bool>>,
+    // One item for each block that is open: its thread, and the state to go back to.
+    were_active: Mutex<Vec<(ThreadId, bool)>>,
 }
 
 impl DisabledBlock {
-    fn lock(&self) -> MutexGuard<'_, Vec<bool>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(ThreadId, bool)>> {
         self.were_active.lock()
     }
 }
@@ -93,7 +95,7 @@ impl DisabledBlock {
             ));
         }
         let was_active = cpython::begin_disabled(slf.py());
-        slf.get().lock().push(was_active);
+        slf.get().lock().push((thread::current().id(), was_active));
         Ok(slf)
     }
 
@@ -108,10 +110,18 @@ impl DisabledBlock {
         kind: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         traceback: &Bound<'_, PyAny>,
-    ) {
+    ) -> PyResult<()> {
         let _ = (kind, value, traceback);
-        if let Some(was_active) = self.lock().pop() {
-            cpython::end_disabled(py, was_active);
-        }
+        let mut open = self.lock();
+        let here = thread::current().id();
+        let Some(at) = open.iter().rposition(|(thread, _)| *thread == here) else {
+            return Err(PyRuntimeError::new_err(
+                "this thread has no such block: a block ends in the thread it began in",
+            ));
+        };
+        let (_, was_active) = open.remove(at);
+        drop(open);
+        cpython::end_disabled(py, was_active);
+        Ok(())
     }
 }

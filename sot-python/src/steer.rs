@@ -8,6 +8,7 @@ use sot_core::error::{Forbidden, RecompileError};
 use sot_core::stance::Stance;
 use sot_core::{cpython, log, progress, translate};
 
+use crate::face;
 use crate::translated::code_of;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -32,7 +33,9 @@ fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, 
         Some(cache) => cache.forbid(what),
         None => {
             let shown = sot_core::tracker::repr(function.py(), &function.clone().unbind());
-            return Err(PyTypeError::new_err(format!("psdb.{name}() takes a Python function or method, not {shown}")));
+            let package = &face::used()?.package;
+            let text = format!("{package}.psdb.{name}() takes a Python function or method, not {shown}");
+            return Err(PyTypeError::new_err(text));
         }
     }
     Ok(function.clone())

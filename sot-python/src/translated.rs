@@ -123,17 +123,24 @@ impl Translated {
 /// Makes a function, bound method, `functools.partial` or model run translated; also a decorator. Options that only
 /// choose among the framework's own compilers are accepted and ignored.
 #[pyfunction]
-#[pyo3(signature = (fn_=None, /, *, fullgraph=false, dynamic=None, training=None, backend=None, build_strategy=None))]
+#[pyo3(
+    signature = (
+        fn_=None, /, *, fullgraph=Given::default(), dynamic=None, training=None, backend=None, build_strategy=None
+    ),
+    text_signature = "(fn_=None, /, *, fullgraph=False, dynamic=None, training=None, backend=None, build_strategy=None)"
+)]
 fn symbolic_translate<'py>(
     py: Python<'py>,
     fn_: Option<Bound<'py, PyAny>>,
-    fullgraph: bool,
-    dynamic: Option<bool>,
+    fullgraph: Given<'py>,
+    dynamic: Option<Bound<'py, PyAny>>,
     training: Option<Bound<'py, PyAny>>,
     backend: Option<Bound<'py, PyAny>>,
     build_strategy: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let _ = (training, build_strategy);
+    let fullgraph = fullgraph.0.map_or(Ok(false), |value| truth_of(&value, "fullgraph", "True or False"))?;
+    let dynamic = dynamic.map(|value| truth_of(&value, "dynamic", "True, False or None")).transpose()?;
     let compiler = match backend {
         Some(backend) => compiler_of(&backend)?,
         None => None,
@@ -158,6 +165,27 @@ fn symbolic_translate<'py>(
     }
     refuse(&target)?;
     Ok(wrap(&target, options, compiler)?.into_any())
+}
+
+/// An argument that may be left out, and is not left out by `None`.
+#[derive(Default)]
+struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Given<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Given(Some(object.to_owned())))
+    }
+}
+
+/// Returns the value of an option that is true or false.
+fn truth_of(value: &Bound<'_, PyAny>, name: &str, values: &str) -> PyResult<bool> {
+    value.extract().or_else(|_| {
+        let shown = sot_core::tracker::repr(value.py(), value.as_unbound());
+        let package = &face::used()?.package;
+        Err(PyTypeError::new_err(format!("{package}.symbolic_translate(): {name} is {values}, not {shown}")))
+    })
 }
 
 /// Returns the callable that a translated one was made from; `None` if this one is not translated.

@@ -126,6 +126,9 @@ def test_a_program_finds_what_python_gives_it(write):
         ("import sys; sys.exit(3)", 3),
         ("import sys; sys.exit('said')", 1),
         ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("import atexit\natexit.register(print, 'left')\nraise KeyboardInterrupt", -signal.SIGINT),
+        ("class Stop(KeyboardInterrupt): pass\nraise Stop", 1),
+        ("import os\nprint('said', flush=True)\nos._exit(5)", 5),
         ("import sys\nsys.excepthook = lambda *error: print('own', error[0].__name__)\nx = 1 +", 1),
         ("import sys\nsys.excepthook = lambda *error: print('own', error[0].__name__)\n1 / 0", 1),
     ],
@@ -152,6 +155,25 @@ def test_a_run_says_where_its_report_is(write, tmp_path):
     done = python("-m", "sot", "run", "--report", "none", plain, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "nothing\n")
     assert "nothing was translated" in done.stderr and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "end, status",
+    [
+        ("import os, atexit\natexit.register(print, 'not run')\nos._exit(3)", 3),
+        ("from os import _exit\n_exit(status=4)", 4),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("import os\nif os.fork():\n    os.wait()\nelse:\n    os._exit(0)\nos._exit(0)", 0),
+        ("import os\nsot = __import__('sot')\nsot.symbolic_translate(lambda x: x * 2 and os._exit(7))(paddle.ones([1]))", 7),
+    ],
+)
+def test_a_report_is_written_however_the_program_leaves(write, tmp_path, end, status):
+    program = write("train.py", MODEL + end)
+    done = python("-m", "sot", "run", "--report", "out", program, cwd=tmp_path)
+    assert done.returncode == status and "not run" not in done.stdout
+    assert (tmp_path / "out" / "index.html").exists(), done.stderr
+    assert done.stderr.count("sot: report:") == 1
+    assert len(list((tmp_path / "out").glob("process-*"))) == 1, "a fork that has translated nothing has no report"
 
 
 def test_what_is_not_understood_is_said():
@@ -195,6 +217,11 @@ def test_help_and_version_need_no_paddle(alone):
     for arguments, said in [(("--help",), "doctor"), (("run", "--help"), "--fail-on-break"), (("--version",), "sot ")]:
         done = python("-S", "-m", "sot", *arguments, PYTHONPATH=alone)
         assert done.returncode == 0 and said in done.stdout, done.stderr
+
+
+def test_the_version_without_paddle_is_that_of_the_build(alone):
+    done = python("-S", "-m", "sot", "--version", PYTHONPATH=alone)
+    assert f"sot {sot.__version__} (Paddle that cannot be imported" in done.stdout, done.stdout
 
 
 def test_the_doctor(alone):

@@ -452,3 +452,74 @@ def test_a_mistyped_variable_is_named_once():
     assert stderr.count("SOT_MIN_GRAPH_SIZE: there is no such variable; did you mean MIN_GRAPH_SIZE?") == 1
     assert stderr.count("STRICT_MODE: 'perhaps' is neither true") == 1
     assert "CONTROL_FLOW" not in stderr and "UNRELATED" not in stderr
+
+
+def identity(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "wrong, error, said",
+    [
+        ("sot.symbolic_translate(identity, dynamic='yes')", TypeError, "sot.symbolic_translate(): dynamic is True, False or None, not 'yes'"),
+        ("sot.symbolic_translate(dynamic=2)", TypeError, "sot.symbolic_translate(): dynamic is True, False or None, not 2"),
+        ("sot.symbolic_translate(identity, fullgraph=None)", TypeError, "sot.symbolic_translate(): fullgraph is True or False, not None"),
+        ("sot.symbolic_translate(identity, backend=3)", TypeError, "sot.symbolic_translate(): backend=3 is neither a name nor a function"),
+        ("sot.symbolic_translate(identity, backend='no')", ValueError, "sot.symbolic_translate(): no backend named 'no'; registered: none"),
+        ("sot.symbolic_translate(identity, backend=identity)", TypeError, "sot.symbolic_translate(): a backend is called with a graph"),
+        ("sot.mark_dynamic(3, 0)", TypeError, "sot.mark_dynamic() takes a paddle.Tensor, not int: t is 3"),
+        ("sot.mark_dynamic(paddle.ones([2, 2]), 'x')", TypeError, "sot.mark_dynamic(): dim is an int or a list of them, not 'x'"),
+        ("sot.mark_dynamic(paddle.ones([2, 2]), 2)", IndexError, "sot.mark_dynamic(): a tensor with 2 dimensions has no dimension 2; they are -2 to 1"),
+        ("sot.set_stance('nope')", ValueError, "sot.set_stance(): there is no stance 'nope'; there are 'default',"),
+        ("sot.set_stance(['default'])", TypeError, "sot.set_stance(): stance is one of 'default', 'eager', 'eager_on_recompile', 'fail_on_recompile', 'eager_then_compile', not ['default']"),
+        ("sot.config.nope", AttributeError, "sot.config has no 'nope'; there are 'log_level',"),
+        ("sot.config.patch(min_graph_size='a')", ValueError, "sot.config.min_graph_size = 'a': 'a' is no whole number from 0 on"),
+        ("sot.break_on(3)", TypeError, "sot.break_on() takes callables; 3 is not callable"),
+        ("sot.disable(identity, recursive='no')", TypeError, "sot.disable(): recursive is True or False, not 'no'"),
+        ("sot.disable(3)", TypeError, "sot.disable() takes callables; 3 is not callable"),
+        ("sot.explain(3)", TypeError, "sot.explain(): fn is a function or another callable, not 3"),
+        ("sot.report(3)", TypeError, "sot: the path of a report is a str or an os.PathLike, not 3"),
+        ("sot.report('x.txt')", ValueError, "sot: the path of a report ends in .html, .json or .trace.json; 'x.txt' does not"),
+        ("sot.register.pure(3)", TypeError, "sot.register.pure() takes callables; 3 is not callable"),
+        ("sot.register.skip(None)", TypeError, "sot.register.skip() takes a module or the name of one; None is not a module"),
+        ("sot.register.skip('nope')", ValueError, "sot.register.skip(): no module named 'nope' is imported"),
+        ("sot.register.value_type(3)", TypeError, "sot.register.value_type() takes a class; 3 is none"),
+        ("sot.register.disable(identity, recursive=0)", TypeError, "sot.register.disable(): recursive is True or False, not 0"),
+        ("sot.register.backend(3, identity)", TypeError, "sot.register.backend(): name is a text that is not empty, not 3"),
+        ("sot.register.backend('x', identity)", TypeError, "sot.register.backend('x'): a backend is called with a graph"),
+        ("sot.register.substitute(identity, 3)", TypeError, "sot.register.substitute(): only a Python function can be followed; 3 is none"),
+        ("sot.psdb.check_no_fallback(None)", TypeError, "sot.psdb.check_no_fallback() takes a Python function or method, not None"),
+        ("sot.on_progress(3)", TypeError, "sot.on_progress() takes a callable, not int"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value_and_what_is_allowed(wrong, error, said):
+    with pytest.raises(error) as raised:
+        eval(wrong)
+    assert said in str(raised.value)
+
+
+class Unshowable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda it: sot.symbolic_translate(identity, dynamic=it),
+        lambda it: sot.symbolic_translate(identity, backend=it),
+        lambda it: sot.set_stance(it),
+        lambda it: sot.explain(it),
+        lambda it: sot.report(it),
+        lambda it: sot.disable(it),
+        lambda it: sot.disable(identity, recursive=it),
+        lambda it: sot.register.substitute(identity, it),
+        lambda it: sot.register.skip(it),
+        lambda it: sot.register.backend(it, identity),
+    ],
+)
+def test_a_wrong_argument_without_a_text_is_named_by_its_type(call):
+    with pytest.raises(TypeError, match="Unshowable"):
+        call(Unshowable())

@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 PLUGINS = """
+import sys
 import paddle
 import sot
 
@@ -22,6 +23,16 @@ def good():
 
 def bad():
     sot.register.pure(3)
+
+
+def half():
+    sot.register.pure(slow)
+    sot.register.substitute(len)(lambda obj, /: obj.__len__())
+
+
+def leaves():
+    sot.register.pure(slow)
+    sys.exit(3)
 """
 
 PROGRAM = """
@@ -64,8 +75,23 @@ def test_entry_points_are_called_and_errors_name_their_distribution(run):
     *warned, result = run(["good = plugins_of_a_test:good", "bad = plugins_of_a_test:bad", "gone = plugins_of_a_test:gone"])
     assert result == "[3.0] 0", "what the good one has registered holds"
     assert len(warned) == 2, warned
-    assert any("'bad' of plugins-of-a-test 1.2 cannot be used: TypeError: pure() takes callables" in one for one in warned)
+    assert any("'bad' of plugins-of-a-test 1.2 cannot be used: TypeError: sot.register.pure() takes callables" in one for one in warned)
     assert any("'gone' of plugins-of-a-test 1.2 cannot be used: AttributeError" in one for one in warned)
+
+
+AGAIN = """
+import sot, plugins_of_a_test
+
+sot.register.pure(plugins_of_a_test.slow)
+for called in sot._plugins.called:
+    print(called[-1])
+"""
+
+
+@pytest.mark.parametrize("name, why", [("half", "ValueError: sot.register.substitute"), ("leaves", "SystemExit: 3")])
+def test_a_plug_in_that_fails_has_registered_nothing(run, name, why):
+    (said,) = run([f"wrong = plugins_of_a_test:{name}"], "-W", "ignore", "-c", AGAIN)
+    assert said.startswith(why)
 
 
 def test_the_list_of_plug_ins_names_distributions(run):
@@ -75,6 +101,6 @@ def test_the_list_of_plug_ins_names_distributions(run):
     assert "2 plug-ins in Python, by the entry-point group sot.plugins" in listed
     assert "  good of plugins-of-a-test 1.2: plugins_of_a_test:good" in listed
     assert any(
-        one.startswith("  bad of plugins-of-a-test 1.2: plugins_of_a_test:bad cannot be used: TypeError: pure() takes")
+        one.startswith("  bad of plugins-of-a-test 1.2: plugins_of_a_test:bad cannot be used: TypeError: sot.register.pure() takes")
         for one in listed
     )

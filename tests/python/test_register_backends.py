@@ -125,7 +125,7 @@ def test_a_backend_has_a_name():
     "register, error, words",
     [
         (lambda: sot.register.backend("mine", 3), TypeError, "3 is not callable"),
-        (lambda: sot.register.backend(Recorder(), "mine"), TypeError, "is no name"),
+        (lambda: sot.register.backend(Recorder(), "mine"), TypeError, "name is a text that is not empty"),
         (lambda: sot.register.backend("CINN", Recorder()), ValueError, "is Paddle's"),
         (lambda: sot.register.backend("mine", lambda graph: None), TypeError, r"called with a graph .* takes \(graph\)"),
         (lambda: sot.symbolic_translate(function, backend=lambda: None), TypeError, r"called with a graph .* takes \(\)"),

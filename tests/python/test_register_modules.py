@@ -1,5 +1,6 @@
 """Registrations at run time of modules that are followed or not, and functions and blocks that run untranslated."""
 
+import builtins
 import functools
 import importlib.machinery
 import math
@@ -138,6 +139,16 @@ def test_a_statement_is_followed_down_to_what_it_calls():
     assert whole in str(sot.explain(call)(x))
 
 
+def test_the_functions_of_the_interpreter_can_be_skipped():
+    def call(x):
+        return x * 2 + sys.getrecursionlimit()
+
+    fast = sot.symbolic_translate(call)
+    with sot.register.skip(sys):
+        assert fast(paddle.ones([1])).item() == call(paddle.ones([1])).item()
+        assert sot.stats().reasons == {"break-listed": 1}
+
+
 def test_the_innermost_module_counts(helpers):
     with sot.register.skip(helpers), sot.register.trace(helpers.inner):
         fast = sot.symbolic_translate(lambda x: helpers.inner.double(x) + 1)
@@ -178,6 +189,10 @@ def test_what_wraps_a_function_is_of_its_module(helpers):
         (lambda: sot.register.trace(len), TypeError, "not a module"),
         (lambda: sot.register.trace(math), ValueError, r"trace\(math\): it has no Python functions"),
         (lambda: sot.register.trace(paddle._C_ops), ValueError, "C functions cannot be followed"),
+        (lambda: sot.register.skip(builtins), ValueError, r"skip\(builtins\): its functions and classes are part of the language"),
+        (lambda: sot.register.trace("builtins"), ValueError, "use sot.break_on"),
+        (lambda: sot.register.skip(sot), ValueError, r"skip\(sot\): it is part of sot itself"),
+        (lambda: sot.register.trace(sot.register), ValueError, r"trace\(sot.register\): it is part of sot itself"),
         (lambda: sot.register.skip(borrowing()), ValueError, "belongs to this module by its __module__; its contents belong to textwrap"),
         (lambda: sot.register.disable(len), TypeError, "takes Python functions"),
         (lambda: sot.disable(paddle.nn.Linear(2, 2)), TypeError, "takes Python functions"),
@@ -284,6 +299,47 @@ def test_nothing_is_translated_in_a_disabled_block():
         elsewhere.join()
         assert sot.stats().translations == 1, "other threads go on"
     assert fast(x).tolist() == [3.0] and sot.stats().hits == 1
+
+
+def test_a_disabled_block_that_threads_share_has_a_state_for_each():
+    x, shared = paddle.ones([1]), sot.disable()
+    fast = sot.symbolic_translate(inner)
+    entered, leave = threading.Event(), threading.Event()
+
+    def elsewhere():
+        with sot.disable():
+            with shared:
+                entered.set()
+                leave.wait(10)
+            fast(x)
+
+    thread = threading.Thread(target=elsewhere)
+    with shared:
+        thread.start()
+        entered.wait(10)
+    fast(x)
+    assert sot.stats().translations == 1, "this thread's block has ended"
+    leave.set()
+    thread.join()
+    assert sot.stats().translations == 1 and sot.stats().hits == 0, "the other thread's outer block had not"
+
+
+def test_a_disabled_block_ends_in_its_thread():
+    block, raised = sot.disable(), []
+
+    def leave():
+        try:
+            block.__exit__(None, None, None)
+        except RuntimeError as error:
+            raised.append(str(error))
+
+    with block:
+        thread = threading.Thread(target=leave)
+        thread.start()
+        thread.join()
+    assert len(raised) == 1 and "ends in the thread it began in" in raised[0]
+    sot.symbolic_translate(inner)(paddle.ones([1]))
+    assert sot.stats().translations == 1
 
 
 def test_a_disabled_block_ends_with_an_exception():

@@ -1,6 +1,8 @@
 """Registrations at run time of classes whose instances are values."""
 
 import fractions
+import re
+import warnings
 
 import paddle
 import pytest
@@ -122,10 +124,10 @@ def test_unrelated_translations_keep_their_hits():
     assert sot.stats().hits >= before.hits + 2
 
 
-def test_a_value_whose_comparison_raises_is_another():
+def test_a_value_whose_comparison_raises_is_reported_once_and_left_to_cpython():
     class Odd(Point):
         def __eq__(self, other):
-            raise RuntimeError
+            raise RuntimeError("cannot be compared")
 
         __hash__ = Point.__hash__
 
@@ -135,7 +137,53 @@ def test_a_value_whose_comparison_raises_is_another():
     with sot.register.value_type(Odd):
         fast = sot.symbolic_translate(call)
         assert fast(paddle.ones([1]), Odd(2, 0)).tolist() == [2.0]
-        assert fast(paddle.ones([1]), Odd(3, 0)).tolist() == [3.0]
+        with pytest.warns(RuntimeWarning) as warned:
+            for number in (3, 4, 5):
+                assert fast(paddle.ones([1]), Odd(number, 0)).tolist() == [number]
+        (one,) = warned
+        place = rf"{re.escape(__file__)}:\d+"
+        assert re.search(rf"sot.register.value_type\(.*Odd\) at {place}: `==` of instances raises RuntimeError: cannot be compared \({place}\); calls", str(one.message))
+        assert sot.stats().reasons == {"registration-raised": 3} and sot.stats().translations == 1
+        assert any("RuntimeError: cannot be compared" in reason for reason in sot.stats().fallbacks)
+        odd = Odd(2, 0)
+        fast(paddle.ones([1]), odd)
+    assert fast(paddle.ones([1]), odd).tolist() == [2.0], "undone, it is an object like others"
+
+
+@pytest.mark.differs
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_ends_it_in_a_comparison_too(error):
+    class Ending(Point):
+        def __eq__(self, other):
+            raise error("now")
+
+        __hash__ = Point.__hash__
+
+    fast = sot.symbolic_translate(lambda x, ending: x * ending.x)
+    with sot.register.value_type(Ending), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast(paddle.ones([1]), Ending(2, 0))
+        with pytest.raises(error, match="now"):
+            fast(paddle.ones([1]), Ending(3, 0))
+
+
+def test_a_hash_that_raises_is_asked_for_only_where_the_program_does():
+    class Hashless(Point):
+        __eq__ = Point.__eq__
+
+        def __hash__(self):
+            raise RuntimeError("no hash")
+
+    def call(x, point, table):
+        return x * shifted(point).x + len([point]) + (point.y if not table else table[point])
+
+    with sot.register.value_type(Hashless), sot.register.pure(shifted):
+        fast = sot.symbolic_translate(call)
+        for number in (1, 1, 2):
+            point = Hashless(number, 0)
+            assert fast(paddle.ones([1]), point, {}).tolist() == call(paddle.ones([1]), point, {}).tolist()
+            with pytest.raises(RuntimeError, match="no hash"):
+                fast(paddle.ones([1]), point, {1: 2})
 
 
 class Plain:

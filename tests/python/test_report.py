@@ -217,7 +217,7 @@ def test_a_graph_that_is_compiled_after_its_first_runs_is_part_of_the_times():
 
 
 def test_other_files_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"\.html or a \.json file"):
+    with pytest.raises(ValueError, match=r"ends in \.html, \.json or \.trace\.json"):
         sot.report(tmp_path / "report.txt")
 
 

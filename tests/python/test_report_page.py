@@ -193,6 +193,35 @@ def test_source_text_is_text(shown):
     assert "taken over" not in chromium.run("document.title")
 
 
+def lines_in_sight(chromium, file, text, name):
+    """Translate the function `name` of a file, and show the source of the file. Return the lines that are in sight."""
+    file.write_text(text + "\n" * 200)
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    sot.explain(names[name])(paddle.ones([2])).save(file.with_suffix(".html"))
+    chromium.open(file.with_suffix(".html"))
+    chromium.go("source")
+    return chromium.run(
+        "[...document.querySelectorAll('.code .row:not(.head)')]"
+        ".filter((row) => row.getBoundingClientRect().top >= 0 && row.getBoundingClientRect().bottom <= innerHeight)"
+        ".map((row) => Number(row.firstChild.innerText))"
+    )
+
+
+def test_the_source_opens_at_the_first_break_or_function(chromium, tmp_path):
+    whole = "import paddle\ndef whole(x):\n    return paddle.tanh(x) * 2\n"
+    seen = lines_in_sight(chromium, tmp_path / "top.py", whole, "whole")
+    assert 1 in seen and chromium.run("scrollY") == 0, "a line in sight needs no scrolling"
+    whole = "\n" * 200 + whole
+    seen = lines_in_sight(chromium, tmp_path / "whole.py", whole, "whole")
+    assert 202 in seen and 203 in seen and 1 not in seen
+    breaking = whole + "\n" * 100 + "def breaking(x):\n    x = whole(x)\n    print(x.sum().item())\n    return x + 1\n"
+    seen = lines_in_sight(chromium, tmp_path / "breaking.py", breaking, "breaking")
+    assert 306 in seen and 202 not in seen
+    assert chromium.number(".row.marked") == 0, "no line was asked for"
+    assert not chromium.errors
+
+
 def test_boxes_open_by_click_and_by_key(shown):
     chromium, explanation = shown("whole")
     chromium.go("t/" + str(explanation.data["translations"][0]["id"]) + "/graph")

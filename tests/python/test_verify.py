@@ -1,5 +1,6 @@
 """Verify mode: wrong registrations are reported, sound programs are not, and nothing of the second run remains."""
 
+import collections
 import functools
 import itertools
 import random
@@ -40,6 +41,21 @@ def doubled(x):
 
 def tripled(x):
     return x * 3
+
+
+RECENT = collections.deque(maxlen=2)
+
+
+def test_a_deque_of_tensors_is_put_back():
+    def forward(x):
+        RECENT.append(x * 2)
+        return x + len(RECENT)
+
+    RECENT.extend([paddle.ones([2]), paddle.zeros([2])])
+    before = RECENT[1]
+    assert sot.symbolic_translate(forward)(paddle.ones([2])).tolist() == [3.0, 3.0]
+    assert RECENT[0] is before and RECENT[1].tolist() == [2.0, 2.0]
+    assert sot.stats().verified == 1 and not sot.stats().differences
 
 
 @pytest.mark.differs

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::{workspace, Failure};
 
 /// Folders whose code must work with any framework.
-const NEUTRAL: [&str; 5] = ["sot-core/src", "sot-variables/src", "sot-python/src", "sot-harness/src", "tests/src"];
+const NEUTRAL: [&str; 6] =
+    ["sot-core/src", "sot-variables/src", "sot-python/src", "sot-python/python", "sot-harness/src", "tests/src"];
 
 /// Words of a framework in lower case, each with advice.
 const FRAMEWORK_WORDS: [(&str, &str); 5] = [
@@ -167,6 +168,15 @@ mod tests {
         for line in ["fn kind(&self) -> &'static str {", "format!(\"{}\", payload.kind())", "self.id.kind().name()"] {
             assert!(!decides_by_kind(line), "{line}");
         }
+    }
+
+    #[test]
+    fn the_python_interface_of_all_backends_is_searched() {
+        let mut files = Vec::new();
+        for folder in NEUTRAL {
+            source_files(&workspace::root().join(folder), &mut files);
+        }
+        assert!(files.iter().any(|file| file.ends_with("sot-python/python/register.py")));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::entry::LeftToCPython;
 use super::{CacheEntry, ShortLived};
 use crate::guard::{Differing, FrameView, UnmetGuard};
 use crate::policy::{MAX_ENTRIES, MAX_OBJECTS, MAX_RECURRING};
+use crate::registered;
 use crate::report::FailedGuard;
 use crate::value_path::ValuePath;
 
@@ -30,9 +31,18 @@ impl Entries {
     /// part of the frame to CPython are passed over.
     pub fn find<'py>(&self, frame: &impl FrameView<'py>, whole: bool) -> Option<Arc<CacheEntry>> {
         let entries = self.all();
-        let at = entries
-            .iter()
-            .position(|entry| (!whole || entry.left == LeftToCPython::Nothing) && entry.guards.check(frame))?;
+        let mut found = None;
+        for (at, entry) in entries.iter().enumerate() {
+            if (!whole || entry.left == LeftToCPython::Nothing) && entry.guards.check(frame) {
+                found = Some(at);
+                break;
+            }
+            // If registered code has raised, the frame is left to CPython, and no other entry is asked.
+            if registered::has_failure() {
+                break;
+            }
+        }
+        let at = found?;
         // Entries that alternate keep their places: only one that is found twice in a row moves to the front.
         let is_again = self.found.swap(entries[at].id, Ordering::Relaxed) == entries[at].id;
         if at > 0 && is_again && !entries[at].comes_last {

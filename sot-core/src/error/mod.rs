@@ -251,6 +251,9 @@ reasons! {
     /// call it, because the operations before the call have not run.
     CacheNotFilled = "cache-not-filled", Frame,
         "Nothing: this call fills the cache, and the next one is translated.";
+    /// Code that the program has registered (`flatten`, `__eq__` of a value type) raised while a guard asked it.
+    RegistrationRaised = "registration-raised", Frame,
+        "Mend the registered function or class: the reason names its exception and the registration.";
     /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with
     /// `sys.monitoring`.
     Traced = "traced", Frame,

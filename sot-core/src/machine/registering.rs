@@ -38,11 +38,11 @@ pub fn undo(runtime: &Runtime, py: Python<'_>, token: u64) -> PyResult<()> {
 /// Returns the object to register: the function of a bound method, else the object.
 fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) -> PyResult<Bound<'py, PyAny>> {
     let shown = || tracker::repr(object.py(), object.as_unbound());
-    let word = kind.word();
+    let call = kind.call();
     match kind {
         RegistrationKind::Value | RegistrationKind::Container(_) => {
             if !object.is_instance_of::<PyType>() {
-                return Err(PyTypeError::new_err(format!("{word}() takes a class; {} is none", shown())));
+                return Err(PyTypeError::new_err(format!("{call}() takes a class; {} is none", shown())));
             }
             return Ok(object.clone());
         }
@@ -57,11 +57,11 @@ fn function_of_method<'py>(object: &Bound<'py, PyAny>, kind: &RegistrationKind) 
         return object.getattr(intern!(object.py(), "__func__"));
     }
     if !object.is_callable() {
-        return Err(PyTypeError::new_err(format!("{word}() takes callables; {} is not callable", shown())));
+        return Err(PyTypeError::new_err(format!("{call}() takes callables; {} is not callable", shown())));
     }
     if object.is_instance_of::<PyCFunction>() && !is_lasting(object)? {
         return Err(PyTypeError::new_err(format!(
-            "{word}() cannot know {} again, as each lookup makes a new one: give the function of its class (list.append, \
+            "{call}() cannot know {} again, as each lookup makes a new one: give the function of its class (list.append, \
              not [].append)",
             shown()
         )));
@@ -78,65 +78,83 @@ fn is_lasting(function: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, kind: &RegistrationKind) -> PyResult<()> {
-    let (shown, word) = (tracker::name(object), kind.word());
+    let (shown, call) = (tracker::name(object), kind.call());
     match kind {
         RegistrationKind::Value => check_value(runtime, object),
         RegistrationKind::Container(parts) => {
             if let Some(what) = framework_class(runtime, object)? {
-                return Err(PyValueError::new_err(format!("{word}({shown}): {what}")));
+                return Err(PyValueError::new_err(format!("{call}({shown}): {what}")));
             }
             for (name, function) in [("flatten", &parts.flatten), ("unflatten", &parts.unflatten)] {
                 if !function.bind(object.py()).is_callable() {
                     let function = tracker::repr(object.py(), function);
-                    return Err(PyTypeError::new_err(format!("{word}({shown}): {name} is {function}, not callable")));
+                    return Err(PyTypeError::new_err(format!("{call}({shown}): {name} is {function}, not callable")));
                 }
             }
             if runtime.kinds.of_type(object).is_some() || runtime.builtins.has(object) {
                 return Err(PyValueError::new_err(format!(
-                    "{word}({shown}): {} knows already what its instances are",
+                    "{call}({shown}): {} knows already what its instances are",
                     runtime.package
                 )));
             }
             Ok(())
         }
         RegistrationKind::Disabled if !object.is_instance_of::<PyFunction>() => {
-            let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
-            Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))
+            let text = "takes Python functions and methods, whose frames are left alone";
+            Err(PyTypeError::new_err(format!("{call}() {text}; give the one that runs, not {shown}")))
         }
-        RegistrationKind::Skipped | RegistrationKind::Followed => match registered::why_without_effect(object, kind)? {
-            Some(why) => Err(PyValueError::new_err(format!("{word}({}): {why}", registered::name_of(object)?))),
-            None => Ok(()),
-        },
+        RegistrationKind::Skipped | RegistrationKind::Followed => {
+            let name = registered::name_of(object).map_err(|_| {
+                let shown = tracker::repr(object.py(), object.as_unbound());
+                PyTypeError::new_err(format!("{call}() takes a module or the name of one; {shown} is not a module"))
+            })?;
+            let why = match why_not_registered(&name, &runtime.package) {
+                None => registered::why_without_effect(object, kind)?,
+                why => why,
+            };
+            why.map_or(Ok(()), |why| Err(PyValueError::new_err(format!("{call}({name}): {why}"))))
+        }
         RegistrationKind::Break | RegistrationKind::Disabled => Ok(()),
         RegistrationKind::Pure | RegistrationKind::ConstantResult | RegistrationKind::Statement if suspends(object) => {
             Err(PyTypeError::new_err(format!(
-                "{word}({shown}): its calls return generators or coroutines, which run later and only once"
+                "{call}({shown}): its calls return generators or coroutines, which run later and only once"
             )))
         }
         RegistrationKind::Statement | RegistrationKind::Substitute(_) | RegistrationKind::ConstantResult
             if object.is_instance_of::<PyType>() =>
         {
-            Err(PyTypeError::new_err(format!("{word}() takes functions and callable objects; {shown} is a class")))
+            Err(PyTypeError::new_err(format!("{call}() takes functions and callable objects; {shown} is a class")))
         }
         _ if runtime.builtins.has(object) => Err(PyValueError::new_err(format!(
-            "{word}({shown}): {} knows already what calls of it do",
+            "{call}({shown}): {} knows already what calls of it do",
             runtime.package
         ))),
         RegistrationKind::Substitute(by) if !by.bind(object.py()).is_instance_of::<PyFunction>() => {
             let by = tracker::repr(object.py(), by);
-            Err(PyTypeError::new_err(format!("{word}({shown}): only a Python function can be followed; {by} is none")))
+            Err(PyTypeError::new_err(format!("{call}({shown}): only a Python function can be followed; {by} is none")))
         }
         RegistrationKind::Substitute(by) if by.is(object) => {
-            Err(PyValueError::new_err(format!("{word}({shown}): a function cannot stand for itself")))
+            Err(PyValueError::new_err(format!("{call}({shown}): a function cannot stand for itself")))
         }
         RegistrationKind::Substitute(by) if leads_to(by.bind(object.py()), object) => {
             Err(PyValueError::new_err(format!(
-                "{word}({shown}): {} is itself followed as {shown}, and so each would stand for the other",
+                "{call}({shown}): {} is itself followed as {shown}, and so each would stand for the other",
                 tracker::name(by.bind(object.py()))
             )))
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the reason if a module may not be skipped or followed, whatever it has; `None` for other modules.
+fn why_not_registered(name: &str, package: &str) -> Option<String> {
+    if name == "builtins" {
+        return Some(format!(
+            "its functions and classes are part of the language, and {package} knows what each does; to end the graph \
+             at calls of one of them, use {package}.break_on(function)"
+        ));
+    }
+    registered::is_within(name, package).then(|| format!("it is part of {package} itself, which is not translated"))
 }
 
 /// True if the object is a generator function or a coroutine function: a call does not run its code.
@@ -162,7 +180,8 @@ fn check_value(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let class = object.cast::<PyType>()?;
     let name = tracker::name(object);
-    let refuse = |why: &str| Err(PyValueError::new_err(format!("value_type({name}): {why}")));
+    let call = RegistrationKind::Value.call();
+    let refuse = |why: &str| Err(PyValueError::new_err(format!("{call}({name}): {why}")));
     if let Some(what) = framework_class(runtime, object)? {
         return refuse(&what);
     }

@@ -2,10 +2,11 @@
 //! which modules are followed. They are in one table, which is consulted while a frame is translated. Translations do
 //! not guard on it. Instead, a change makes caches drop the translations that met an object it concerns.
 
+mod failure;
 mod module;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -18,7 +19,8 @@ use crate::forgetting;
 use crate::package;
 use crate::tracker;
 
-pub use module::{mark_of, module_of, name_of, why_without_effect};
+pub use failure::{has_failure, take_failure, RegistrationFailure};
+pub use module::{is_within, mark_of, module_of, name_of, why_without_effect};
 
 /// How a container object is flattened and rebuilt.
 #[derive(Debug)]
@@ -33,19 +35,20 @@ pub struct FlattenProtocol {
 impl FlattenProtocol {
     /// Flattens an object: the objects it holds as a tuple, and the rest of its state.
     pub fn of<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
-        let _quiet = cpython::suspend(object.py());
-        let found = self.flatten.bind(object.py()).call1((object,))?;
-        let (held, rest) = found.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>().map_err(|_| {
-            PyTypeError::new_err("flatten() of a container gives a pair: what it holds, and what else there is to it")
-        })?;
-        let held = held.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        Ok((PyTuple::new(object.py(), held)?, rest))
+        failure::run(object.py(), || {
+            let found = self.flatten.bind(object.py()).call1((object,))?;
+            let (held, rest) = found.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>().map_err(|_| {
+                let text = "flatten() of a container gives a pair: what it holds, and what else there is to it";
+                PyTypeError::new_err(text)
+            })?;
+            let held = held.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            Ok((PyTuple::new(object.py(), held)?, rest))
+        })
     }
 
     /// Rebuilds the container from the rest of its state and the objects it holds.
     pub fn make<'py>(&self, rest: &Bound<'py, PyAny>, held: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let _quiet = cpython::suspend(rest.py());
-        self.unflatten.bind(rest.py()).call1((rest, held))
+        failure::run(rest.py(), || self.unflatten.bind(rest.py()).call1((rest, held)))
     }
 }
 
@@ -94,6 +97,15 @@ impl RegistrationKind {
         }
     }
 
+    /// The user's function with its package, for errors.
+    pub fn call(&self) -> String {
+        let module = match self {
+            RegistrationKind::Break | RegistrationKind::Disabled => "",
+            _ => "register.",
+        };
+        format!("{}.{module}{}", package::name(), self.word())
+    }
+
     fn question(&self) -> RegistrationQuestion {
         match self {
             RegistrationKind::Break | RegistrationKind::Disabled => RegistrationQuestion::Break,
@@ -127,12 +139,21 @@ pub struct Registration {
     token: u64,
     /// Name of the module, if a module is registered.
     module: Option<String>,
+    /// File and line of the program that made the registration.
+    place: Option<String>,
+    /// True once the registered code has raised for a guard.
+    has_failed: AtomicBool,
 }
 
 impl Registration {
     /// Returns the call that made the registration, as text.
     pub fn text(&self, py: Python<'_>) -> String {
         format!("{}.register.{}({})", package::name(), self.kind.word(), tracker::name(self.object.bind(py)))
+    }
+
+    /// Returns the call that made the registration, with its file and line.
+    pub fn text_and_place(&self, py: Python<'_>) -> String {
+        self.place.as_ref().map_or_else(|| self.text(py), |place| format!("{} at {place}", self.text(py)))
     }
 }
 
@@ -156,7 +177,10 @@ pub fn register(object: &Bound<'_, PyAny>, kind: RegistrationKind) -> PyResult<u
     let module = if kind.question() == RegistrationQuestion::Module { Some(name_of(object)?) } else { None };
     let concerned = concerned(object, &kind, module.as_deref())?;
     let token = TOKENS.fetch_add(1, Ordering::Relaxed);
-    let registration = Arc::new(Registration { object: object.clone().unbind(), kind, token, module });
+    let place = calling_place(object.py()).unwrap_or_default();
+    let has_failed = AtomicBool::new(false);
+    let registration =
+        Arc::new(Registration { object: object.clone().unbind(), kind, token, module, place, has_failed });
     let mut table = lock();
     let known = table.get_or_insert_with(Table::default);
     let all = known.by_address.entry(object.as_ptr() as usize).or_default();
@@ -164,12 +188,14 @@ pub fn register(object: &Bound<'_, PyAny>, kind: RegistrationKind) -> PyResult<u
     if let Some(first) =
         all.iter().find(|other| question != RegistrationQuestion::Break && other.kind.question() == question)
     {
-        let text = format!(
-            "{} is registered already, as {}: undo that first",
-            tracker::repr(object.py(), object.as_unbound()),
-            first.kind.word()
-        );
+        let first = Arc::clone(first);
         drop(table);
+        let text = format!(
+            "{} is registered already, as {}{}: undo that first",
+            tracker::repr(object.py(), object.as_unbound()),
+            first.kind.word(),
+            first.place.as_ref().map(|place| format!(", at {place}")).unwrap_or_default()
+        );
         return Err(PyValueError::new_err(text));
     }
     all.push(Arc::clone(&registration));
@@ -180,6 +206,20 @@ pub fn register(object: &Bound<'_, PyAny>, kind: RegistrationKind) -> PyResult<u
     COUNT.fetch_add(1, Ordering::Relaxed);
     forgetting::met(concerned);
     Ok(token)
+}
+
+/// Returns file and line of the innermost Python frame that is not of the tracer's package.
+fn calling_place(py: Python<'_>) -> PyResult<Option<String>> {
+    let mut frame = cpython::current_frame(py).map(Bound::into_any);
+    while let Some(at) = frame.filter(|at| !at.is_none()) {
+        let module = at.getattr("f_globals")?.get_item("__name__").and_then(|name| name.extract::<String>());
+        if !module.is_ok_and(|module| module::is_within(&module, package::name())) {
+            let file: String = at.getattr("f_code")?.getattr("co_filename")?.extract()?;
+            return Ok(Some(format!("{file}:{}", at.getattr("f_lineno")?)));
+        }
+        frame = at.getattr_opt("f_back")?;
+    }
+    Ok(None)
 }
 
 /// Undoes a registration and returns it; `None` if it has been undone before.

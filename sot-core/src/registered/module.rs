@@ -69,7 +69,7 @@ fn text(name: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// True if a module is `outer` or a submodule of it.
-pub(super) fn is_within(module: &str, outer: &str) -> bool {
+pub fn is_within(module: &str, outer: &str) -> bool {
     module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 

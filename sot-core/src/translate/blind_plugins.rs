@@ -14,6 +14,7 @@ use crate::guard::{GuardProgram, GuardSubjects, UnmetGuard};
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::variable::Form;
 use crate::origin::{self, Registered};
+use crate::registered::{self, RegistrationFailure};
 use crate::tracker::{Tracker, TrackerId};
 
 /// Returns an error, and warns the program with its text, if a guard of a plug-in does not hold.
@@ -23,7 +24,13 @@ pub(super) fn refuse(
     subjects: &GuardSubjects,
     frame: &FreshFrame<'_, '_>,
 ) -> PyResult<()> {
-    let Some(text) = blind_guard(cx, guards, subjects, frame).or_else(|| ambiguous_key(cx)) else { return Ok(()) };
+    let blind = blind_guard(cx, guards, subjects, frame);
+    let blind = match registered::take_failure() {
+        Some(RegistrationFailure::Ended(error)) => return Err(error),
+        Some(RegistrationFailure::Failed(text)) => blind.map(|blind| format!("{blind}; {text}")),
+        None => blind,
+    };
+    let Some(text) = blind.or_else(|| ambiguous_key(cx)) else { return Ok(()) };
     let category = cx.py.get_type::<PyRuntimeWarning>();
     cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
     Err(PyRuntimeError::new_err(text))

@@ -28,7 +28,7 @@ use crate::forgetting;
 use crate::guard::{FrameView, Guards};
 use crate::log::{self, Channel};
 use crate::machine::runtime::Runtime;
-use crate::registered;
+use crate::registered::{self, RegistrationFailure};
 use crate::stance::Stance;
 use crate::stats;
 use crate::tracker::Trackers;
@@ -93,7 +93,16 @@ impl FrameEvaluator for Translator {
             cache.note_hit(&entry);
             return verdict(frame.py(), &entry);
         }
-        miss(runtime, &cache, frame)
+        let verdict = match registered::take_failure() {
+            Some(RegistrationFailure::Ended(error)) => return Verdict::Raise(error),
+            Some(RegistrationFailure::Failed(text)) => left_by_registration(&code, text),
+            None => miss(runtime, &cache, frame),
+        };
+        // The miss has asked the guards again, to tell why they fail.
+        match registered::take_failure() {
+            Some(RegistrationFailure::Ended(error)) => Verdict::Raise(error),
+            _ => verdict,
+        }
     }
 
     fn panicked(&self, frame: &FreshFrame<'_, '_>, text: &str) -> Verdict {
@@ -266,6 +275,12 @@ fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
     let disable_eval_frame = reason.recursive;
     count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
     Verdict::Original { disable_eval_frame }
+}
+
+/// Leaves a frame to CPython because registered code has raised while its guards were tested.
+fn left_by_registration(code: &Bound<'_, PyCode>, text: String) -> Verdict {
+    stats::update(|stats| stats.misses += 1);
+    left(code, Reason::new(ReasonId::RegistrationRaised, text))
 }
 
 /// Counts and logs a bug of the tracer or of a plug-in, whose registration is named, and leaves the code to CPython.

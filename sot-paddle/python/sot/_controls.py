@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, List, Optional, Sequence, Union
 
 import paddle
@@ -94,7 +95,7 @@ def _marks(t: paddle.Tensor, name: str, marks: List[Any]) -> None:
 
 def _of_tensor(t: Any, function: str) -> None:
     if not isinstance(t, paddle.Tensor):
-        raise TypeError(f"sot.{function}() takes a paddle.Tensor, not {type(t).__name__}")
+        raise TypeError(f"sot.{function}() takes a paddle.Tensor, not {type(t).__name__}: t is {reprlib.repr(t)}")
 
 
 def _axis(t: paddle.Tensor, dim: Any, function: str) -> int:
@@ -103,7 +104,8 @@ def _axis(t: paddle.Tensor, dim: Any, function: str) -> int:
         raise TypeError(f"sot.{function}(): dim is an int or a list of them, not {dim!r}")
     rank = len(t.shape)
     if not -rank <= dim < rank:
-        raise IndexError(f"sot.{function}(): a tensor with {rank} dimensions has no dimension {dim}")
+        has = f"they are {-rank} to {rank - 1}" if rank else "it has none"
+        raise IndexError(f"sot.{function}(): a tensor with {rank} dimensions has no dimension {dim}; {has}")
     return dim % rank
 
 

@@ -37,7 +37,10 @@ def versions() -> str:
     """Return the versions of sot, Paddle and CPython, as far as they can be imported."""
     sot = _attempt(lambda: importlib.import_module("sot._sot").__version__)
     if sot == _ABSENT:
-        # Without Paddle the extension cannot be imported, so the version lacks the commit.
+        # Without Paddle the import fails, but first it gives the package its version.
+        sot = getattr(importlib.import_module("sot"), "__version__", _ABSENT)
+    if sot == _ABSENT:
+        # The extension is for another interpreter. The version of the distribution lacks the commit.
         sot = _attempt(lambda: importlib.import_module("importlib.metadata").version("sot-paddle"))
     paddle = _attempt(lambda: importlib.import_module("paddle").__version__)
     return "sot {} (Paddle {}, CPython {})".format(sot, paddle, platform.python_version())

@@ -42,6 +42,19 @@ function sourcePage(parts) {
   ];
 }
 
+// The line that the view opens at if the address names none: the first break, else the first line of a function.
+function firstLine(file) {
+  const broken = file.lines.filter((line) => line.status === "break").map((line) => line.line);
+  const functions = translations.flatMap((translation) => translation.functions);
+  const begins = functions.filter((one) => one.file === file.name).map((one) => one.line);
+  return Math.min(...(broken.length > 0 ? broken : begins));
+}
+
+function showRow(row) {
+  const { top, bottom } = row.getBoundingClientRect();
+  if (top < 0 || bottom > innerHeight) row.scrollIntoView({ block: "center" });
+}
+
 function legend() {
   return h(
     "p",
@@ -64,12 +77,15 @@ function legend() {
 function sourceCode(file, marked) {
   const known = new Map(file.lines.map((line) => [line.line, line]));
   const rows = [];
+  const first = marked ? 0 : firstLine(file);
   let last = null;
   for (const part of file.source) {
     if (last !== null) rows.push(h("div", { class: "gap" }, "⋯"));
-    part.lines.forEach((text, at) =>
-      rows.push(sourceRow(file, part.line + at, text, known.get(part.line + at), marked)),
-    );
+    part.lines.forEach((text, at) => {
+      const row = sourceRow(file, part.line + at, text, known.get(part.line + at), marked);
+      if (part.line + at === first) requestAnimationFrame(() => showRow(row));
+      rows.push(row);
+    });
     last = part;
   }
   const head = h(

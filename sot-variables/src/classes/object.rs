@@ -172,7 +172,8 @@ impl Variable for ObjectVariable {
         let of_numpy = numpy::is_value_type(&object.get_type());
         if let Some(registration) = registered::value_class(object.get_type().as_any()) {
             cx.observed.note_registered(cx.py, &registration);
-            cx.guards.add(tracker, Test::Object(Box::new(EqualValue(self.object.clone_ref(cx.py)))));
+            let value = self.object.clone_ref(cx.py);
+            cx.guards.add(tracker, Test::Object(Box::new(EqualValue { value, registration })));
         } else if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
         } else if is_c_value(&object) || is_type_hint(&object) {

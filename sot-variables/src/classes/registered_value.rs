@@ -1,8 +1,10 @@
 //! Objects of classes that the program has registered as values: immutable, and compared by `==`.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use sot_core::backend::ObjectTest;
-use sot_core::registered;
+use sot_core::registered::{self, Registration};
 use sot_core::tracker::repr;
 
 /// True if the object is an instance of a class that was registered as a value class.
@@ -11,15 +13,19 @@ pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Guard: the object is of the same class, and equal.
-pub(crate) struct EqualValue(pub(crate) Py<PyAny>);
+pub(crate) struct EqualValue {
+    pub(crate) value: Py<PyAny>,
+    pub(crate) registration: Arc<Registration>,
+}
 
 impl ObjectTest for EqualValue {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        let value = self.0.bind(object.py());
-        value.is(object) || value.get_type().is(object.get_type()) && value.eq(object).unwrap_or(false)
+        let value = self.value.bind(object.py());
+        let is_equal = || self.registration.ask(object.py(), "`==` of instances", || value.eq(object)).unwrap_or(false);
+        value.is(object) || value.get_type().is(object.get_type()) && is_equal()
     }
 
     fn describe(&self, subject: &str) -> String {
-        Python::attach(|py| format!("{subject} == {}", repr(py, &self.0)))
+        Python::attach(|py| format!("{subject} == {}", repr(py, &self.value)))
     }
 }

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::ObjectTest;
@@ -97,8 +97,12 @@ impl ForeignFetch for Flattened {
     }
 
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-        let found = self.0.parts().ok()?.of(object).ok()?;
-        PyTuple::new(object.py(), [found.0.into_any(), found.1]).ok().map(Bound::into_any)
+        self.0 .0.ask(object.py(), "flatten()", || self.load(object))
+    }
+
+    fn load<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.0.parts().map_err(|_| gone())?.of(object)?;
+        PyTuple::new(object.py(), [found.0.into_any(), found.1]).map(Bound::into_any)
     }
 
     fn text(&self, of: &str) -> String {
@@ -111,16 +115,20 @@ impl ForeignFetch for Flattened {
 }
 
 /// Guard: the auxiliary data of an object is of the same class, and equal.
-struct EqualAuxiliaryData(Py<PyAny>);
+struct EqualAuxiliaryData {
+    rest: Py<PyAny>,
+    class: ContainerClass,
+}
 
 impl ObjectTest for EqualAuxiliaryData {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        let rest = self.0.bind(object.py());
-        rest.is(object) || rest.get_type().is(object.get_type()) && rest.eq(object).unwrap_or(false)
+        let rest = self.rest.bind(object.py());
+        let ask = || self.class.0.ask(object.py(), "`==` of what flatten() gives second", || rest.eq(object));
+        rest.is(object) || rest.get_type().is(object.get_type()) && ask().unwrap_or(false)
     }
 
     fn describe(&self, subject: &str) -> String {
-        Python::attach(|py| format!("{subject} == {}", tracker::repr(py, &self.0)))
+        Python::attach(|py| format!("{subject} == {}", tracker::repr(py, &self.rest)))
     }
 }
 
@@ -143,7 +151,7 @@ impl ContainerVariable {
             ));
         };
         cx.observed.note_registered(cx.py, &class.0);
-        let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, &error))?;
+        let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, error))?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });
         let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
@@ -183,9 +191,21 @@ impl ContainerVariable {
 }
 
 /// Returns a graph break for an exception in the registered functions.
-fn failed(class: &ContainerClass, py: Python<'_>, error: &PyErr) -> Unwind {
-    let text = format!("{}: taking it apart or making it raised {error}", class.0.text(py));
-    Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+fn failed(class: &ContainerClass, py: Python<'_>, error: PyErr) -> Unwind {
+    unless_it_ends(py, error, |error| {
+        let text = format!("{}: taking it apart or making it raised {error}", class.0.text(py));
+        Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+    })
+}
+
+/// Returns the graph break for an `Exception` in the registered functions. An exception of another class, such as
+/// `KeyboardInterrupt`, is the program's.
+pub(super) fn unless_it_ends(py: Python<'_>, error: PyErr, refuse: impl FnOnce(&PyErr) -> Unwind) -> Unwind {
+    if error.is_instance_of::<PyException>(py) {
+        refuse(&error)
+    } else {
+        Unwind::from(error)
+    }
 }
 
 /// Calls a registered container class. Returns `None` for other classes, and for classes whose Python code has to be
@@ -235,7 +255,8 @@ impl Variable for ContainerVariable {
         let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
         cx.guards.add(all, Test::Length(self.held.len()));
         let rest = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(1) });
-        cx.guards.add(rest, Test::Object(Box::new(EqualAuxiliaryData(self.rest.clone_ref(cx.py)))));
+        let data = EqualAuxiliaryData { rest: self.rest.clone_ref(cx.py), class: self.class.clone() };
+        cx.guards.add(rest, Test::Object(Box::new(data)));
         Ok(())
     }
 
@@ -243,7 +264,7 @@ impl Variable for ContainerVariable {
         let items = sequence::graph_items(cx, &self.held)?;
         let values = PyTuple::new(cx.py, items.values)?;
         let made = self.class.make(self.rest.bind(cx.py), &values);
-        let value = made.map_err(|error| failed(&self.class, cx.py, &error))?.unbind();
+        let value = made.map_err(|error| failed(&self.class, cx.py, error))?.unbind();
         Ok(GraphArgument {
             value,
             text: format!("{}({})", self.name(cx.py), items.text),

@@ -16,7 +16,7 @@ use sot_core::guard::{same_constant, Test};
 use sot_core::tracker::{self, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use crate::containers::registered::{ContainerClass, ContainerVariable};
+use crate::containers::registered::{unless_it_ends, ContainerClass, ContainerVariable};
 
 pyo3::create_exception!(sot, LookedAt, pyo3::exceptions::PyException, "A stand-in was looked at.");
 
@@ -86,7 +86,9 @@ impl<'py> StandIns<'py> {
     fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
         let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
         let held = PyTuple::new(cx.py, held)?;
-        of.class().make(of.rest(cx.py), &held).map_err(|error| of.class().wrong_description(cx.py, &error.to_string()))
+        let made = of.class().make(of.rest(cx.py), &held);
+        let wrong = |error: &PyErr| of.class().wrong_description(cx.py, &error.to_string());
+        made.map_err(|error| unless_it_ends(cx.py, error, wrong))
     }
 
     /// Returns an argument for a call: a known value itself, or a stand-in for a tensor. Operands of operators must
@@ -125,7 +127,7 @@ impl<'py> StandIns<'py> {
             return Ok(cx.constant(object.clone().unbind()));
         }
         if let Some(class) = ContainerClass::of(object) {
-            let (held, rest) = class.parts()?.of(object).map_err(|error| refused(&error))?;
+            let (held, rest) = class.parts()?.of(object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
             refuse_unless_whole(&class, object, &held, &rest)?;
             let held = held.iter().map(|held| self.result(cx, &held, this)).collect::<Flow<Vec<_>>>()?;
             return Ok(ContainerVariable::make(cx, class, held, rest.unbind()));
@@ -157,7 +159,8 @@ fn refuse_unless_whole<'py>(
         let (held, rest) = class.parts().map_err(|_| PyLookupError::new_err(()))?.of(&made)?;
         Ok((made, held, rest))
     });
-    let (made, held_again, rest_again) = again.map_err(|error| class.wrong_description(py, &error.to_string()))?;
+    let (made, held_again, rest_again) =
+        again.map_err(|error| unless_it_ends(py, error, |error| class.wrong_description(py, &error.to_string())))?;
     let same = |one: &Bound<'py, PyAny>, other: &Bound<'py, PyAny>| is_same(one, other, &|_, _| None);
     if !same(held.as_any(), held_again.as_any()) || !rest.eq(&rest_again).unwrap_or(false) {
         return Err(class.wrong_description(py, "flatten() does not give again what unflatten() was given"));
@@ -310,7 +313,7 @@ fn refuse_undescribed<'py>(
 ) -> Flow<()> {
     let Some(object) = payload.from_outside(cx.py) else { return Ok(()) };
     let Some(own) = attribute(&object, name)? else { return Ok(()) };
-    let (held, _) = payload.class().parts()?.of(&object).map_err(|error| refused(&error))?;
+    let (held, _) = payload.class().parts()?.of(&object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
     let is_held = |own: &Bound<'py, PyAny>, stand_in: &Bound<'py, PyAny>| {
         let index = stand_in.cast::<ItemStandIn>().ok()?.get().index;
         let is_it = |held: Bound<'py, PyAny>| held.is(own) || cpython::is_atom(own) && same_constant(&held, own);
@@ -356,7 +359,8 @@ fn with<'py>(
         return Err(refuse("looks at what it holds"));
     }
     if let (Some((_, payload)), Some(object)) = (&of, &object) {
-        let (held, rest) = payload.class().parts()?.of(object).map_err(|error| refused(&error))?;
+        let (held, rest) =
+            payload.class().parts()?.of(object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
         let variables: Option<Vec<_>> = held.iter().map(|held| stand_ins.get(&held)).collect();
         if variables.as_deref() != Some(payload.held()) || !rest.eq(payload.rest(cx.py)).unwrap_or(false) {
             return Err(refuse("changes it"));

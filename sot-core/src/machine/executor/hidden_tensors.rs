@@ -10,6 +10,7 @@ use pyo3::types::{
     PyWeakrefReference,
 };
 
+use super::kept_contents::KeptContents;
 use crate::backend::Models;
 use crate::cpython;
 use crate::machine::runtime::Runtime;
@@ -25,10 +26,14 @@ pub(super) enum Hidden {
 }
 
 /// Returns what speaks against code that reaches other objects from this one. Of a module only the attributes count
-/// that the code names, and modules of libraries are not searched.
-pub(super) fn find(runtime: &Runtime, object: &Bound<'_, PyAny>) -> PyResult<Option<Hidden>> {
-    let mut search =
-        Search { runtime, seen: HashSet::new(), left: MAX_STATE_PARTS, names: BTreeSet::new(), modules: Vec::new() };
+/// that the code names, and modules of libraries are not searched. Keeps the contents of what the search meets.
+pub(super) fn find<'py>(
+    runtime: &Runtime,
+    object: &Bound<'py, PyAny>,
+    kept: &mut KeptContents<'py>,
+) -> PyResult<Option<Hidden>> {
+    let (seen, names) = (HashSet::new(), BTreeSet::new());
+    let mut search = Search { runtime, seen, left: MAX_STATE_PARTS, names, modules: Vec::new(), kept };
     match search.object(object, FoundIn::default(), "what it is given")? {
         None => search.modules(),
         found => Ok(found),
@@ -84,6 +89,7 @@ struct Search<'a, 'py> {
     /// What the code names, also in texts, for `getattr`.
     names: BTreeSet<String>,
     modules: Vec<Bound<'py, PyModule>>,
+    kept: &'a mut KeptContents<'py>,
 }
 
 impl<'py> Search<'_, 'py> {
@@ -135,6 +141,7 @@ impl<'py> Search<'_, 'py> {
                 None => Ok(None),
             };
         }
+        self.kept.keep(object, place)?;
         if let Some(items) = items(object) {
             let found_in = FoundIn { container: Some(object), ..found_in };
             let found = self.first(items.iter(), |search, item| search.object(item, found_in, place))?;
@@ -151,6 +158,10 @@ impl<'py> Search<'_, 'py> {
         let mut known = HashSet::from([class.as_ptr() as usize]);
         if let Some(dict) = cpython::instance_dict(object) {
             known.insert(dict.as_ptr() as usize);
+            // Models note in attributes of their own what they have prepared for calls.
+            if !self.models().may_hold_tensors(object) {
+                self.kept.keep(&dict, &format!("the attributes of a {}", cpython::type_name(&class)))?;
+            }
             known.extend(dict.values().iter().map(|value| value.as_ptr() as usize));
             let found = self.first(dict.iter(), |search, (name, value)| {
                 let place = format!("an attribute {name} of a {}", cpython::type_name(&class));

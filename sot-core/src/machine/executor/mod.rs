@@ -17,6 +17,7 @@ mod history;
 mod identities;
 mod in_place;
 mod inline;
+mod kept_contents;
 pub(crate) mod lasting;
 mod limits;
 mod load_store;

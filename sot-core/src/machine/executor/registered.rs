@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
 use super::hidden_tensors::{self, Hidden};
+use super::kept_contents::KeptContents;
 use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
@@ -205,16 +206,24 @@ fn call_as_statement<'py>(
     callable: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<VarId> {
-    refuse_hidden_tensors(cx, callable)?;
+    let mut kept = KeptContents::default();
+    refuse_hidden_tensors(cx, callable, &mut kept)?;
     if let Ok(function) = callable.cast::<PyFunction>() {
         refuse_assignment_outside(function)?;
         let of = tracker_of(cx, variable, callable);
         assume_reads(cx, function, of)?;
     }
     for arg in args.all() {
-        assume_argument(cx, arg)?;
+        assume_argument(cx, arg, &mut kept)?;
     }
-    cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args)
+    let result = cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args);
+    match kept.restore()? {
+        None => result,
+        Some(place) => {
+            let text = format!("a function that is one statement changes what it reads besides its arguments: {place}");
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+    }
 }
 
 /// Guards the code and the defaults of a Python function, both of which a program may replace.
@@ -294,8 +303,12 @@ fn assume_variable<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &
 }
 
 /// Breaks the graph if a function that is one statement would read a tensor that is no value of the graph.
-fn refuse_hidden_tensors(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Flow<()> {
-    let text = match hidden_tensors::find(cx.runtime, object)? {
+fn refuse_hidden_tensors<'py>(
+    cx: &OpcodeExecutor<'py>,
+    object: &Bound<'py, PyAny>,
+    kept: &mut KeptContents<'py>,
+) -> Flow<()> {
+    let text = match hidden_tensors::find(cx.runtime, object, kept)? {
         None => return Ok(()),
         Some(Hidden::Tensor(place)) => format!(
             "a function that is one statement reads a tensor besides its arguments, from {place}; pass the tensor"
@@ -315,7 +328,7 @@ fn refuse_assignment_outside(function: &Bound<'_, PyFunction>) -> Flow<()> {
 }
 
 /// Guards the state of an argument that the statement is given as an object.
-fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
+fn assume_argument<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, kept: &mut KeptContents<'py>) -> Flow<()> {
     limits::refuse_deep_values()?;
     let payload = cx.see(variable)?;
     if payload.constant().is_some() || payload.form() == Form::Tensor {
@@ -326,11 +339,11 @@ fn assume_argument(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
     match payload.object().filter(|object| object.is(&given)) {
         Some(object) => {
             let object = object.bind(cx.py);
-            refuse_hidden_tensors(cx, object)?;
+            refuse_hidden_tensors(cx, object, kept)?;
             assume_state(cx, variable, object)
         }
         // The items of the argument are passed to the statement separately.
-        None => payload.children().into_iter().try_for_each(|held| assume_argument(cx, held)),
+        None => payload.children().into_iter().try_for_each(|held| assume_argument(cx, held, kept)),
     }
 }
 

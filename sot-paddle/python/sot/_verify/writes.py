@@ -103,7 +103,7 @@ def _restore_list(found: Any, values: Any) -> None:
 
 
 def _restore_items(found: Any, values: List[Any]) -> None:
-    if list(found) != values or any(a is not b for a, b in zip(found, values)):
+    if len(found) != len(values) or any(a is not b for a, b in zip(found, values)):
         found.clear()
         (found.update if is_a(found, set) else found.extend)(values)
 
