@@ -155,11 +155,35 @@ def deque_rolled(n):
     return f
 
 
+class Dying:
+    def __del__(self):
+        pass
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+
+def values_that_are_replaced_and_still_held(n):
+    items = [Dying() for _ in range(n)]
+    holders = [Holder(item) for item in items]
+
+    def f(x):
+        mine = items
+        for at, holder in enumerate(holders):
+            if mine[at] is holder.held:
+                holder.held = None
+        return x + len(mine)
+
+    return f
+
+
 PROGRAMS = [
     keywords, format_of_keywords, dict_of_keywords, copy_of_a_dict, update_of_a_dict, keys_looked_up, keys_asked_for,
     elements_asked_for, set_of_a_list, sets_combined, equal_dicts, keys_of_dicts, dict_display, objects_made,
     attributes_written, list_from_outside, counters, deque_rolled,
-    objects_outside_written,
+    objects_outside_written, values_that_are_replaced_and_still_held,
 ]  # fmt: skip
 
 
