@@ -325,6 +325,9 @@ class Renumbered:
     def __eq__(self, other):
         return self.number == other.number
 
+    def __repr__(self):
+        return "Renumbered"
+
 
 class Unnumbered(Renumbered):
     __slots__ = ()

@@ -290,7 +290,7 @@ fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain) -> bool {
     begins
         && chain.values.windows(2).enumerate().all(|(place, pair)| {
             let next = match chain.held_by {
-                HeldBy::Write if place > 0 => lasting::next_of(cx, pair[0]),
+                HeldBy::Write if place > 0 => kept_by(cx, pair[0]),
                 _ => held_by(cx, pair[0]),
             };
             next.contains(&pair[1])
@@ -313,6 +313,18 @@ fn held_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
     let mut held = cx.vars.get(holder).holds();
     held.extend(cx.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
     held
+}
+
+/// The values that a value which remains keeps alive: those it needs in order to exist, without those that are only
+/// needed to compute it.
+fn kept_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
+    let mut kept = lasting::next_of(cx, holder);
+    let payload = cx.vars.get(holder);
+    let (children, held) = (payload.children(), payload.holds());
+    if held.len() < children.len() {
+        kept.retain(|value| held.contains(value) || !children.contains(value));
+    }
+    kept
 }
 
 /// What holds each value of the trace at one moment. It is found out at most once for all watched values.
@@ -346,7 +358,7 @@ impl Holders {
         if let Some(values) = watched.parts(cx).find_map(|part| chain_to(holders, part)) {
             return of_frame(values);
         }
-        let next_of = |value| lasting::next_of(cx, value);
+        let next_of = |value| kept_by(cx, value);
         let lasting = self.lasting.get_or_insert_with(|| walk(lasting::lasting_values(cx).into_iter(), next_of));
         let values = watched.parts(cx).find_map(|part| chain_to(lasting, part))?;
         Some(begin_at_writer(cx, values))
