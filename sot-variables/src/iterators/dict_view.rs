@@ -243,9 +243,6 @@ fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> P
     let proxied = cpython::proxied_dict(object).map(Bound::into_any);
     let object = proxied.as_ref().unwrap_or(object);
     let ty = if dict.ordered { dict::ordered_type(py)? } else { py.get_type::<PyDict>().into_any() };
-    // For a `mappingproxy`, the dict behind it.
-    let proxied = cpython::proxied_dict(object);
-    let object = proxied.as_ref().map_or(object, Bound::as_any);
     let mut entries = dict.entries.iter();
     for key in ty.call_method1("__iter__", (object,))?.try_iter()? {
         let key = key?;

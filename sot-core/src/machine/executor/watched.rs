@@ -252,16 +252,13 @@ fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
     let mut dropped = Vec::new();
     for (index, value) in watched.iter().enumerate() {
         let kept = before.of.get(index).copied().flatten().filter(|place| holds[*place]);
-        let found = match kept {
-            Some(place) => Some(Some(before.all[place].clone())),
+        let (is_held, chain) = match kept {
+            Some(place) => (true, Some(before.all[place].clone())),
             None => holders.find(cx, value),
         };
-        match found {
-            Some(chain) => chains.add(chain),
-            None => {
-                chains.add(None);
-                dropped.push(index);
-            }
+        chains.add(chain);
+        if !is_held {
+            dropped.push(index);
         }
     }
     dropped
@@ -339,30 +336,40 @@ struct Holders {
 }
 
 impl Holders {
-    /// Looks for what holds the watched value; `None` if nothing does. The chain is `None` if it has to be looked for
-    /// again each time.
-    fn find(&mut self, cx: &OpcodeExecutor<'_>, watched: &WatchedValue) -> Option<Option<Chain>> {
-        let of_frame = |values| Some(Some(Chain { values, held_by: HeldBy::Frame }));
+    /// Looks for what holds the watched value. Returns whether anything does, and the chain, which is `None` if it has
+    /// to be looked for again each time.
+    fn find(&mut self, cx: &OpcodeExecutor<'_>, watched: &WatchedValue) -> (bool, Option<Chain>) {
+        let of_frame = |values| (true, Some(Chain { values, held_by: HeldBy::Frame }));
         if let Some(part) = watched.parts(cx).find(|part| is_in_a_frame(cx, *part)) {
             return of_frame(vec![part]);
         }
-        let holders = self.of_frames.get_or_insert_with(|| {
-            let frames = cx.stack.iter();
-            let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
-            let variables = |frame: &Frame| {
-                let locals = frame.locals.iter().flatten();
-                locals.chain(&frame.stack).chain(&frame.cells).copied().collect::<Vec<_>>()
-            };
-            walk(frames.flat_map(variables).chain(handled), |holder| held_by(cx, holder))
-        });
+        let holders = self.of_frames.get_or_insert_with(|| holders_in_frames(cx));
         if let Some(values) = watched.parts(cx).find_map(|part| chain_to(holders, part)) {
             return of_frame(values);
         }
         let next_of = |value| kept_by(cx, value);
         let lasting = self.lasting.get_or_insert_with(|| walk(lasting::lasting_values(cx).into_iter(), next_of));
-        let values = watched.parts(cx).find_map(|part| chain_to(lasting, part))?;
-        Some(begin_at_writer(cx, values))
+        match watched.parts(cx).find_map(|part| chain_to(lasting, part)) {
+            Some(values) => (true, begin_at_writer(cx, values)),
+            None => (false, None),
+        }
     }
+}
+
+/// True if a frame holds the value, or an exception that is being handled does, since the thread holds that.
+fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    is_in_a_frame(cx, value) || holders_in_frames(cx).contains_key(&value)
+}
+
+/// The holder of each value that the frames and the handled exceptions hold.
+fn holders_in_frames(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, VarId> {
+    let frames = cx.stack.iter();
+    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+    let variables = |frame: &Frame| {
+        let locals = frame.locals.iter().flatten();
+        locals.chain(&frame.stack).chain(&frame.cells).copied().collect::<Vec<_>>()
+    };
+    walk(frames.flat_map(variables).chain(handled), |holder| held_by(cx, holder))
 }
 
 /// Returns the chain from the object that a write has left the first value in; `None` if there is no such object.
