@@ -90,6 +90,11 @@ impl Variable for IdVariable {
         vec![self.object]
     }
 
+    fn holds(&self) -> Vec<VarId> {
+        // A number does not keep the object alive that it is of.
+        Vec::new()
+    }
+
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         match self.what {
             DerivedNumber::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), [] as [VarId; 0]),

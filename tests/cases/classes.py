@@ -253,3 +253,26 @@ def test_copy_of_an_object_that_answers_everything(x, answering):
 @given(lambda: (toy.arange(2), [3, 1, 2]))
 def test_sorted_by_a_comparison(x, values):
     return x + 1, sorted(values, key=functools.cmp_to_key(lambda a, b: b - a))
+
+
+class Listed:
+    first = 1
+    second = 2
+
+
+@given(one)
+def test_loops_over_the_dict_of_a_class_with_breaks(x):
+    found = []
+    for name in Listed.__dict__:
+        toy.save(x)
+        found.append(name)
+    for name, value in Listed.__dict__.items():
+        toy.save(x)
+        found.append((name, value == 1))
+    for value in Listed.__dict__.values():
+        toy.save(x)
+        found.append(value == 2)
+    names = iter(Listed.__dict__)
+    found.append(next(names))
+    toy.save(x)
+    return x + 1, found, list(names)

@@ -788,3 +788,15 @@ def test_a_frame_whose_exception_is_kept(x):
     kept = None
     LOG.append("dropped")
     return x + 1
+
+
+def observe(found, o):
+    found[id(o)] = weakref.ref(o, lambda _: found.clear())
+
+
+@given(one)
+def test_an_object_whose_id_is_a_key(x):
+    found, o = {}, Watched()
+    observe(found, o)
+    del o
+    return x + 1, len(found)

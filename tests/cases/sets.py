@@ -311,3 +311,45 @@ def test_nans_made_here(x):
     a, b = float("nan"), float("nan")
     s = {a, b}
     return x + 1, len(s), a in s, float("nan") in s, len({a: 1, b: 2, (a,): 3, (b,): 4}), sorted({1: a, a: 1}, key=str)
+
+
+class Renumbered:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        return self.number == other.number
+
+    def __repr__(self):
+        return "Renumbered"
+
+
+class Unnumbered(Renumbered):
+    __slots__ = ()
+
+    def __init__(self):
+        pass
+
+
+@given(lambda: (toy.arange(2), Unnumbered()), lambda: (toy.arange(2), Unnumbered()))
+def test_keys_whose_hash_is_written_before_they_are_inserted(x, key):
+    key.number = 7
+    names, table = {key}, {key: 1}
+    toy.save(x)
+    return x + 1, key in names, table[key], len(names)
+
+
+def inserted():
+    key = Renumbered(3)
+    return toy.arange(2), key, {key: 1}, {key}
+
+
+@given(inserted)
+def test_keys_whose_hash_is_written_after_they_were_inserted(x, key, table, names):
+    key.number = 5
+    return x + 1, key in table, key in names

@@ -155,11 +155,37 @@ def deque_rolled(n):
     return f
 
 
+class Dying:
+    def __del__(self):
+        pass
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+
+def values_of_an_object_that_is_replaced_and_still_held(n):
+    inner = Holder([Dying() for _ in range(n)])
+    outer, kept = Holder(inner), [inner]
+
+    def f(x):
+        mine = kept
+        same = mine[0] is outer.held
+        outer.held = None
+        total = 0
+        for i in range(n):
+            total += i
+        return x + total, same, len(mine)
+
+    return f
+
+
 PROGRAMS = [
     keywords, format_of_keywords, dict_of_keywords, copy_of_a_dict, update_of_a_dict, keys_looked_up, keys_asked_for,
     elements_asked_for, set_of_a_list, sets_combined, equal_dicts, keys_of_dicts, dict_display, objects_made,
     attributes_written, list_from_outside, counters, deque_rolled,
-    objects_outside_written,
+    objects_outside_written, values_of_an_object_that_is_replaced_and_still_held,
 ]  # fmt: skip
 
 

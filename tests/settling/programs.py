@@ -9,6 +9,7 @@ import fractions
 import functools
 import threading
 import types
+import weakref
 
 PROGRAMS = []
 
@@ -969,3 +970,27 @@ def a_new_class_at_every_other_call(F):
         return f(F.x, Known() if i % 2 else type("C", (), {"factor": 3.0})())
 
     return call
+
+
+# Objects that die between two lines, at each call.
+
+
+@program
+def object_that_dies_in_a_function_called(F):
+    def observe(found, o):
+        found[id(o)] = weakref.ref(o, lambda _: found.clear())
+
+    def called(x):
+        class C:
+            pass
+
+        found, o = {}, C()
+        observe(found, o)
+        del o
+        return work(F, x), len(found)
+
+    @F.translate
+    def f(x):
+        return called(x)
+
+    return lambda i: f(F.x)

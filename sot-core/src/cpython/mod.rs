@@ -34,7 +34,8 @@ pub use hook::tracing::{has_debugger, is_profiled, is_traced};
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
 pub use objects::atom::{is_atom, is_number, is_text};
 pub use objects::callable::{
-    call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking,
+    call_giving, call_giving_arguments, call_method_with_names, call_with_names, call_with_vector, fastcall,
+    fastcall_taking,
 };
 pub use objects::dict::{dict_get, dict_lacks, proxied_dict};
 pub use objects::embedded::{

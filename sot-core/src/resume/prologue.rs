@@ -8,7 +8,7 @@ use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::{self, Branch, BranchTest};
-use crate::resume_point::{refuse_result, Finish, Operation, SpecialResultUse};
+use crate::resume_point::{callee_caller, refuse_result, Finish, Operation, SpecialResultUse};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A finished prologue.
@@ -207,13 +207,14 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Calls the next value with this many values after it.
+    /// Calls the next value, the callee's resume function, with this many values after it.
     fn call(&mut self, arguments: u32) -> Flow<()> {
+        let caller = callee_caller(self.py)?;
         self.e.begin_call()?;
-        self.load_values(1)?;
+        self.e.load_const(caller)?;
         self.e.callable_loaded()?;
-        self.load_values(arguments)?;
-        self.e.call(arguments)
+        self.load_values(1 + arguments)?;
+        self.e.call(1 + arguments)
     }
 
     /// Writes what an instruction does behind its call.

@@ -14,6 +14,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::cpython::hook::chain;
 use crate::cpython::hook::panic_text;
 use crate::cpython::hook::session::attached;
+use crate::cpython::layout::{Code, Frame};
 
 /// Creates a Python callable that runs `f` with its positional arguments. It takes no keywords. A panic becomes a
 /// `RuntimeError`.
@@ -84,12 +85,33 @@ where
 /// (see `cpython::hook::chain`). If the hook sees the function's frame, only that frame owns the arguments while it
 /// runs.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the calling frame waits.
+    unsafe { call_with_owned(function, args, chain::step_back(function.py())) }
+}
+
+/// Calls a function. If the hook sees the function's frame, only that frame owns the arguments while it runs.
+pub fn call_giving_arguments<'py>(
+    function: &Bound<'py, PyAny>,
+    args: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: no frame is taken out of the chain.
+    unsafe { call_with_owned(function, args, null_mut()) }
+}
+
+/// Calls a function whose frame takes over the arguments.
+///
+/// # Safety
+/// `waiting` is the frame that this call has taken out of the chain, or null.
+unsafe fn call_with_owned<'py>(
+    function: &Bound<'py, PyAny>,
+    args: Vec<Bound<'py, PyAny>>,
+    waiting: *mut Frame,
+) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
     // SAFETY: a live function and live arguments. Arguments still given away are taken back before the vector is
-    // dropped. The calling frame waits.
+    // dropped.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
-        let waiting = chain::step_back(function.py());
         let mut given = FrameArguments { code, args: args.as_mut_ptr(), count: args.len(), waiting };
         let outer = crate::cpython::hook::give(&raw mut given);
         let result = vectorcall(function.as_ptr(), args.as_ptr(), args.len());
@@ -102,11 +124,11 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
 
 /// Arguments given to the next frame of a code object.
 pub(in crate::cpython) struct FrameArguments {
-    pub(in crate::cpython) code: *mut crate::cpython::layout::Code,
+    pub(in crate::cpython) code: *mut Code,
     args: *mut *mut ffi::PyObject,
     count: usize,
     /// The frame taken out of the chain, or null.
-    pub(in crate::cpython) waiting: *mut crate::cpython::layout::Frame,
+    pub(in crate::cpython) waiting: *mut Frame,
 }
 
 impl FrameArguments {

@@ -13,7 +13,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::fault;
 use crate::machine::variable::{VarId, Variable};
 use crate::policy::MAX_NESTED;
-use crate::resume_point::{Finish, SpecialResult};
+use crate::resume_point::{is_callee_caller, Finish, SpecialResult};
 
 /// The arguments of a call, in order.
 #[derive(Clone, Default, Debug)]
@@ -239,6 +239,9 @@ fn call_seen(cx: &mut OpcodeExecutor<'_>, callable: VarId, payload: &Rc<dyn Vari
         }
         if let (Some(answer), &[value]) = (SpecialResult::checked_by(object.bind(cx.py)), &args.positional[..]) {
             return object_model::checked(cx, answer, value);
+        }
+        if let ([callee, rest @ ..], true) = (&args.positional[..], is_callee_caller(object.bind(cx.py))) {
+            return cx.call_instead_of(callable, *callee, &CallArgs::positional(rest.to_vec()));
         }
     }
     payload.call(cx, callable, args)

@@ -2,12 +2,13 @@
 //! resume function alone owns, and those that the trace takes out of an object from outside by a write. The graph
 //! breaks where they are destroyed: before the write, which then runs natively, or between two instructions.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::observable::{DestructionSearch, Path};
 use super::stores::Reversible;
@@ -17,6 +18,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 use crate::policy::MAX_LOOKED_AT;
 use crate::side_effects::{key_of_entry, Effect};
+use crate::stats;
 use crate::tracker::{Tracker, TrackerId};
 
 /// A value whose destruction is observable.
@@ -39,6 +41,36 @@ pub(super) struct WatchedDrops {
     objects: usize,
     /// The places that these effects have written to, in the order of the first write.
     written: IndexSet,
+    /// How the watched values were last found to be held. Most instructions leave it so, and walking over all values
+    /// of the trace at each instruction takes too long.
+    chains: RefCell<Chains>,
+}
+
+/// The chains that hold the watched values. Many values are held by one chain.
+#[derive(Default)]
+struct Chains {
+    all: Vec<Chain>,
+    places: FxHashMap<Chain, usize>,
+    /// The place of each watched value's chain. `None` if no chain is known to hold it.
+    of: Vec<Option<usize>>,
+    /// Number of watched values that have a place.
+    placed: usize,
+}
+
+/// What holds a value: each value of the chain holds the next one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Chain {
+    values: Vec<VarId>,
+    held_by: HeldBy,
+}
+
+/// What holds the first value of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum HeldBy {
+    /// A frame, or an exception that is being handled.
+    Frame,
+    /// An object that outlives the frame, by a write. It is the first value of the chain.
+    Write,
 }
 
 /// A place that a write empties or replaces: an attribute or global by its name, or all contents of an object.
@@ -78,6 +110,7 @@ impl Reversible for WatchedDrops {
         self.all.truncate(watched);
         self.looked_at = looked_at;
         self.written.truncate(written);
+        *self.chains.get_mut() = Chains::default();
     }
 }
 
@@ -113,13 +146,8 @@ impl OpcodeExecutor<'_> {
 
     /// The watched values that nothing holds any more, each as the outermost variable on its path.
     pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
-        let mut lasting = None;
-        self.watched_drops.all.iter().filter_map(move |watched| {
-            let mut held =
-                |part| is_held(self, part) || lasting.get_or_insert_with(|| all_lasting(self)).contains(&part);
-            let is_held = watched.parts(self).any(&mut held);
-            (!is_held).then(|| watched.reached(self).unwrap_or(watched.by))
-        })
+        let of = |index: usize| self.watched_drops.all.get(index);
+        unheld(self).into_iter().filter_map(of).map(|watched| watched.reached(self).unwrap_or(watched.by))
     }
 
     /// The watched values that the frame may alone own: its arguments, and those that the trace took out of them.
@@ -212,34 +240,186 @@ pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
     cx.all_dropped().next()
 }
 
-/// True if a frame holds the value, or an exception that is being handled does, since the thread holds that.
-fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
-    let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
-    if cx.stack.iter().any(directly) {
-        return true;
+/// Returns the places of the watched values that nothing holds any more.
+fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
+    let watched = &cx.watched_drops.all;
+    let mut chains = cx.watched_drops.chains.borrow_mut();
+    let holds: Vec<bool> = chains.all.iter().map(|chain| still_holds(cx, chain)).collect();
+    if chains.placed == watched.len() && !holds.contains(&false) {
+        return Vec::new();
     }
-    let frames = cx.stack.iter();
-    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
-    let mut pending: Vec<VarId> = frames
-        .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
-        .chain(handled)
-        .collect();
-    let mut seen = HashSet::new();
-    while let Some(holder) = pending.pop() {
-        if holder == value {
-            return true;
-        }
-        if seen.insert(holder) {
-            pending.extend(cx.vars.get(holder).holds());
-            pending.extend(cx.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
+    let (before, mut holders) = (std::mem::take(&mut *chains), Holders::default());
+    let mut dropped = Vec::new();
+    for (index, value) in watched.iter().enumerate() {
+        let kept = before.of.get(index).copied().flatten().filter(|place| holds[*place]);
+        let (is_held, chain) = match kept {
+            Some(place) => (true, Some(before.all[place].clone())),
+            None => holders.find(cx, value),
+        };
+        chains.add(chain);
+        if !is_held {
+            dropped.push(index);
         }
     }
-    false
+    dropped
 }
 
-/// The values that remain, after all writes, in objects that outlive the frame.
-fn all_lasting(cx: &OpcodeExecutor<'_>) -> HashSet<VarId> {
-    lasting::reachable(cx, lasting::lasting_values(cx)).into_iter().collect()
+impl Chains {
+    /// Adds the chain of the next watched value, if one is known.
+    fn add(&mut self, chain: Option<Chain>) {
+        let Some(chain) = chain else { return self.of.push(None) };
+        let next = self.all.len();
+        let place = *self.places.entry(chain.clone()).or_insert(next);
+        if place == next {
+            self.all.push(chain);
+        }
+        self.of.push(Some(place));
+        self.placed += 1;
+    }
+}
+
+/// True if the chain still holds its last value.
+fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain) -> bool {
+    let begins = match (chain.held_by, chain.values[0]) {
+        (HeldBy::Frame, first) => is_in_a_frame(cx, first),
+        (HeldBy::Write, first) => lasting::outlives(cx, first),
+    };
+    begins
+        && chain.values.windows(2).enumerate().all(|(place, pair)| {
+            let next = match chain.held_by {
+                HeldBy::Write if place > 0 => kept_by(cx, pair[0]),
+                _ => held_by(cx, pair[0]),
+            };
+            next.contains(&pair[1])
+        })
+}
+
+/// True if a frame or an exception that is being handled holds the value itself.
+fn is_in_a_frame(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    let directly = |frame: &Frame| {
+        frame.locals.contains(&Some(value))
+            || frame.stack.contains(&value)
+            || frame.cells.contains(&value)
+            || frame.handled.iter().any(|handled| handled.exception == value)
+    };
+    cx.stack.iter().any(directly)
+}
+
+/// The values that a value holds.
+fn held_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
+    let mut held = cx.vars.get(holder).holds();
+    held.extend(cx.effects.attributes_of(holder).into_iter().map(|(_, value)| value));
+    held
+}
+
+/// The values that a value which remains keeps alive: those it needs in order to exist, without those that are only
+/// needed to compute it.
+fn kept_by(cx: &OpcodeExecutor<'_>, holder: VarId) -> Vec<VarId> {
+    let mut kept = lasting::next_of(cx, holder);
+    let payload = cx.vars.get(holder);
+    let (children, held) = (payload.children(), payload.holds());
+    if held.len() < children.len() {
+        kept.retain(|value| held.contains(value) || !children.contains(value));
+    }
+    kept
+}
+
+/// What holds each value of the trace at one moment. It is found out at most once for all watched values.
+#[derive(Default)]
+struct Holders {
+    /// The holder of each value that a frame holds, or a handled exception, since the thread holds that. A value that
+    /// the frame itself holds is its own holder.
+    of_frames: Option<FxHashMap<VarId, VarId>>,
+    /// The holder of each value that remains, after all writes, in an object that outlives the frame. A value that the
+    /// write itself leaves is its own holder.
+    lasting: Option<FxHashMap<VarId, VarId>>,
+}
+
+impl Holders {
+    /// Looks for what holds the watched value. Returns whether anything does, and the chain, which is `None` if it has
+    /// to be looked for again each time.
+    fn find(&mut self, cx: &OpcodeExecutor<'_>, watched: &WatchedValue) -> (bool, Option<Chain>) {
+        let of_frame = |values| (true, Some(Chain { values, held_by: HeldBy::Frame }));
+        if let Some(part) = watched.parts(cx).find(|part| is_in_a_frame(cx, *part)) {
+            return of_frame(vec![part]);
+        }
+        let holders = self.of_frames.get_or_insert_with(|| holders_in_frames(cx));
+        if let Some(values) = watched.parts(cx).find_map(|part| chain_to(holders, part)) {
+            return of_frame(values);
+        }
+        let next_of = |value| kept_by(cx, value);
+        let lasting = self.lasting.get_or_insert_with(|| walk(lasting::lasting_values(cx).into_iter(), next_of));
+        match watched.parts(cx).find_map(|part| chain_to(lasting, part)) {
+            Some(values) => (true, begin_at_writer(cx, values)),
+            None => (false, None),
+        }
+    }
+}
+
+/// True if a frame holds the value, or an exception that is being handled does, since the thread holds that.
+fn is_held(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    is_in_a_frame(cx, value) || holders_in_frames(cx).contains_key(&value)
+}
+
+/// The holder of each value that the frames and the handled exceptions hold.
+fn holders_in_frames(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, VarId> {
+    let frames = cx.stack.iter();
+    let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+    let variables = |frame: &Frame| {
+        let locals = frame.locals.iter().flatten();
+        locals.chain(&frame.stack).chain(&frame.cells).copied().collect::<Vec<_>>()
+    };
+    walk(frames.flat_map(variables).chain(handled), |holder| held_by(cx, holder))
+}
+
+/// Returns the chain from the object that a write has left the first value in; `None` if there is no such object.
+fn begin_at_writer(cx: &OpcodeExecutor<'_>, values: Vec<VarId>) -> Option<Chain> {
+    let writer = cx.effects.log().iter().rev().find_map(|effect| {
+        let written = match effect {
+            Effect::Attribute { object, .. } => *object,
+            Effect::Contents { container: written } | Effect::Cell { cell: written } => *written,
+            Effect::Global { .. } | Effect::Call { .. } => return None,
+        };
+        (lasting::outlives(cx, written) && held_by(cx, written).contains(values.first()?)).then_some(written)
+    })?;
+    Some(Chain { values: [writer].into_iter().chain(values).collect(), held_by: HeldBy::Write })
+}
+
+/// Walks from values to those they hold. Returns the holder of each value; the first ones are their own holders.
+fn walk(first: impl Iterator<Item = VarId>, held_by: impl Fn(VarId) -> Vec<VarId>) -> FxHashMap<VarId, VarId> {
+    let (mut holders, mut pending) = (FxHashMap::default(), Vec::new());
+    for value in first {
+        if holders.insert(value, value).is_none() {
+            pending.push(value);
+        }
+    }
+    // The last ones are looked at first: the variables of the outermost frame change least.
+    pending.reverse();
+    while let Some(holder) = pending.pop() {
+        stats::work(1);
+        for value in held_by(holder) {
+            holders.entry(value).or_insert_with(|| {
+                pending.push(value);
+                holder
+            });
+        }
+    }
+    holders
+}
+
+/// The values from one that is its own holder to the given one; `None` if nothing holds it.
+fn chain_to(holders: &FxHashMap<VarId, VarId>, value: VarId) -> Option<Vec<VarId>> {
+    let mut chain = vec![value];
+    let mut last = value;
+    while let Some(&holder) = holders.get(&last) {
+        if holder == last {
+            chain.reverse();
+            return Some(chain);
+        }
+        chain.push(holder);
+        last = holder;
+    }
+    None
 }
 
 /// Returns a graph break if the instruction just simulated has taken a value out of an object from outside that is

@@ -113,6 +113,15 @@ impl HashKey {
             return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real, asked: 0 }));
         }
         let key = HashKey::of(cx, variable)?;
+        if key.equality == Equality::Followed && !cx.effects.attributes_of(variable).is_empty() {
+            let ty = cx.vars.get(variable).python_type(cx);
+            let read = names_read_by(cx, &ty, "__hash__")?;
+            if cx.effects.attributes_of(variable).iter().any(|(name, _)| read.iter().any(|read| **read == **name)) {
+                // CPython goes by the hash that the key had when it was inserted.
+                let text = "a key whose hash may have changed since it was inserted";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            }
+        }
         let (hash, equality, asked) = (key.hash, key.equality, key.asked);
         Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash, equality, asked }))
     }
@@ -224,20 +233,25 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
         if keys[..at].iter().any(|other| other.hash == key.hash) {
             return refuse("with equal hashes and an __eq__ of the program");
         }
+        // An object that exists already has its former attributes then.
+        let exists = cx.trackers.is_loadable(cx.vars.tracker(key.variable));
+        let since = if exists { 0 } else { key.asked };
         let is_written =
             |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
-        if cx.effects.log().iter().skip(key.asked).any(is_written) {
-            return refuse("that have changed since");
+        if cx.effects.log().iter().skip(since).any(is_written) {
+            return refuse("that have changed");
         }
         let ty = cx.vars.get(key.variable).python_type(cx);
-        let Ok(ty) = ty.cast::<PyType>() else { continue };
         for method in ["__hash__", "__eq__"] {
-            let method = cpython::type_lookup(ty, &PyString::intern(cx.py, method));
-            let Some(code) = method.and_then(|method| method.getattr("__code__").ok()) else { continue };
+            let Some(code) = code_of(cx, &ty, method) else { continue };
             let names: Vec<String> = code.getattr("co_names")?.extract()?;
             let free: Vec<String> = code.getattr("co_freevars")?.extract()?;
             let reads = |effect: &Effect| match effect {
                 Effect::Global { name, .. } => names.iter().any(|read| **read == **name),
+                Effect::Attribute { object, name, .. } => {
+                    let exists = cx.trackers.is_loadable(cx.vars.tracker(*object));
+                    exists && names.iter().any(|read| **read == **name)
+                }
                 _ => false,
             };
             if free.iter().any(|name| name != "__class__") || cx.effects.log().iter().any(reads) {
@@ -246,6 +260,18 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
         }
     }
     Ok(())
+}
+
+/// The code of a method that the class has in Python.
+fn code_of<'py>(cx: &OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, method: &str) -> Option<Bound<'py, PyAny>> {
+    let method = cpython::type_lookup(class.cast::<PyType>().ok()?, &PyString::intern(cx.py, method))?;
+    method.getattr("__code__").ok()
+}
+
+/// Names of the attributes and globals that the class's method itself reads.
+fn names_read_by<'py>(cx: &OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, method: &str) -> Flow<Vec<String>> {
+    let code = code_of(cx, class, method);
+    Ok(code.map(|code| code.getattr("co_names")?.extract()).transpose()?.unwrap_or_default())
 }
 
 /// True if a key is or contains the `id()` of an existing object.
