@@ -41,8 +41,6 @@ fn refuse(what: &str) -> Unwind {
 pub(crate) struct WeakReferenceVariable {
     /// The referent of a reference that was made in the trace.
     referent: Option<VarId>,
-    /// True if the referent is from outside.
-    is_of_outside: bool,
     object: Option<Py<PyAny>>,
 }
 
@@ -65,15 +63,12 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
 } }
 
 /// Simulates `weakref.ref(referent)`. Without a callback, an object has a single weak reference, which is reused. A
-/// class always has a weak reference already, as its bases hold one. Whether another object from outside has one
-/// already differs from call to call, so none that was made outside may be in the trace beside it.
+/// class always has a weak reference already, as its bases hold one.
 fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
     let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.form() == Form::Class);
-    let is_outside = cx.identities.object_of(referent).is_some() && cx.trackers.is_loadable(cx.vars.tracker(referent));
-    let is_of_outside = class.is_none() && is_outside;
-    if class.is_none() && !is_outside && (payload.form() != Form::Instance || payload.object().is_some()) {
-        return Err(refuse("weakref.ref() of this object"));
+    if class.is_none() && (payload.form() != Form::Instance || payload.object().is_some()) {
+        return Err(refuse("weakref.ref() of an object made outside the function"));
     }
     if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
         return Err(refuse("weakref.ref() of an object without a place for it"));
@@ -89,32 +84,16 @@ fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     if let Some(known) = known {
         return Ok(known);
     }
-    let is_plain = |(id, _): (VarId, _)| plain_reference(&*cx.vars.get(id), cx.py).is_some();
-    if is_of_outside && cx.vars.iter().any(is_plain) {
-        return Err(refuse("weakref.ref() of an object made outside the function, beside weak references from there"));
-    }
     let object = object.map(Bound::unbind);
-    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), is_of_outside, object }));
+    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object }));
     cx.note_step(reference);
     Ok(reference)
 }
 
 impl WeakReferenceVariable {
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let payload =
-            WeakReferenceVariable { referent: None, is_of_outside: false, object: Some(object.clone().unbind()) };
-        let made = |(id, _): (VarId, _)| cx.vars.as_kind::<Self>(id).is_some_and(|made| made.is_of_outside);
-        if plain_reference(&payload, cx.py).is_some() && cx.vars.iter().any(made) {
-            return Err(refuse("a weak reference from outside beside one made in the function"));
-        }
-        Ok(Rc::new(payload))
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(WeakReferenceVariable { referent: None, object: Some(object.clone().unbind()) }))
     }
-}
-
-/// The reference's own object, if it is a plain `weakref.ref` from outside, which `weakref.ref()` of its referent may
-/// return again.
-fn plain_reference<'a>(payload: &'a dyn Variable, py: Python<'_>) -> Option<&'a Py<PyAny>> {
-    payload.object().filter(|object| object.bind(py).is_exact_instance_of::<PyWeakrefReference>())
 }
 
 impl Variable for WeakReferenceVariable {
@@ -145,16 +124,16 @@ impl Variable for WeakReferenceVariable {
         self.referent.into_iter().collect()
     }
 
-    /// The referent lives on by itself, if at all.
+    /// A weak reference does not keep its referent alive.
     fn holds(&self) -> Vec<VarId> {
         Vec::new()
     }
 
-    /// Refuses objects that were made in the function, other than classes: new code would have to hold the referent in
-    /// order to make a reference to it. A class stays alive by itself, and so does an object from outside.
+    /// Refuses objects other than classes: new code would have to hold the referent in order to make a reference to
+    /// it. A class stays alive by itself.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        if let Some(referent) = self.referent.filter(|_| self.object.is_some() || self.is_of_outside) {
-            return emit_call(cg, |py| library(py, "weakref", "ref"), [referent]);
+        if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
+            return emit_call(cg, |py| library(py, "weakref", "ref"), [class]);
         }
         Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }

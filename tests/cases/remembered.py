@@ -130,7 +130,6 @@ def listing():
     return toy.arange(2), holder
 
 
-@whole
 @given(one)
 def test_reference_to_what_is_outside(x):
     reference = weakref.ref(kept)
@@ -149,7 +148,6 @@ def test_reference_made_again_later(x):
     return x + 1, weakref.ref(known) is outside
 
 
-@whole
 @given(holding)
 def test_hook_put_on_and_taken_off(x, holder):
     reference = weakref.ref(holder.hooks)
@@ -213,6 +211,29 @@ def test_reference_from_before_the_break(x, holder):
     again = reference() is holder.nodes[0]
     holder.nodes = []
     return x + 1, before, again, reference()
+
+
+@given(one)
+def test_reference_to_what_dies_between_breaks(x):
+    node, holder = Node(1), Holder(Node(2))
+    holder.nodes.clear()
+    float(x.sum())
+    references = weakref.ref(node), weakref.ref(holder.node)
+    before = [reference() is None for reference in references]
+    del node
+    holder.node = None
+    float(x.sum())
+    return x + 1, before, [reference() for reference in references]
+
+
+@given(listing)
+def test_reference_called_between_breaks(x, holder):
+    reference = weakref.ref(holder.nodes[0])
+    float(x.sum())
+    before = reference() is holder.nodes[0]
+    del holder.nodes[:]
+    float(x.sum())
+    return x + 1, before, reference()
 
 
 @given(one)

@@ -1,10 +1,11 @@
-"""Writes docs/cpython-tests.md from the outcomes that run.py wrote.
+"""Writes docs/cpython-tests.md from the outcomes that run.py wrote. Columns of versions that are not given stay as they are.
 
     python tests/cpython_suite/table.py 3.12=OUTCOMES.json [3.11=...]
 """
 
 import json
 import pathlib
+import re
 import sys
 
 from exclusions import EXCLUDED, FILES, reason_for, why_it_fails
@@ -36,8 +37,10 @@ def main():
     for version, report in reports.items():
         for name, found in report.items():
             forget_excluded(found, name, int(version.split(".")[1]))
-    versions = sorted(reports, key=lambda version: int(version.split(".")[1]))
-    lines = [INTRODUCTION, *table(reports, versions), "", "## Files left out", ""]
+    before = PAGE.read_text().splitlines() if PAGE.exists() else []
+    columns = {**columns_of(before), **{version: column(report) for version, report in reports.items()}}
+    versions = sorted(columns, key=lambda version: int(version.split(".")[1]))
+    lines = [INTRODUCTION, *table(columns, versions), "", "## Files left out", ""]
     lines += [f"- `{pattern}`: {reason}" for pattern, reason in FILES]
     lines += ["", "## Excluded", "", "| file | tests | reason |", "|---|---|---|"]
     for files, pattern, _, _, reason in EXCLUDED:
@@ -45,20 +48,33 @@ def main():
         lines.append(f"| {names} | {tests} | {reason} |")
     lines += ["", "## Failing only translated", ""]
     for version in versions:
-        for name, found in sorted(reports[version].items()):
+        if version not in reports:
+            lines += [line for line in before if line.startswith(f"- {version}: ")]
+        for name, found in sorted(reports.get(version, {}).items()):
             for test in found["only_translated"]:
                 reason = why_it_fails(test)
                 lines.append(f"- {version}: `{test}`" + (f": {reason}" if reason else ""))
     PAGE.write_text("\n".join(lines) + "\n")
 
 
-def table(reports, versions):
+def columns_of(page):
+    """Return the columns of the table of a page, by version: the text of each row's cell."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page if re.match(r"\| (file|`|all)", line)]
+    rows = rows[: next((at for at, row in enumerate(rows) if row[0] == "all"), -1) + 1]
+    return {version: {row[0]: row[at] for row in rows[1:]} for at, version in enumerate(rows[0]) if at} if rows else {}
+
+
+def column(report):
+    """Return the column of a version: the text of each row's cell."""
+    cells = {f"`{name}`": cell(found) for name, found in report.items() if found["passed"]}
+    return {**cells, "all": f"{total(report, 'passed_both')} of {total(report, 'passed')}"}
+
+
+def table(columns, versions):
     lines = ["| file | " + " | ".join(versions) + " |", "|---|" + "---|" * len(versions)]
-    some = {name for report in reports.values() for name, found in report.items() if found["passed"]}
-    for name in sorted(some):
-        lines.append(f"| `{name}` | " + " | ".join(cell(reports[version].get(name)) for version in versions) + " |")
-    sums = [f"{total(reports[version], 'passed_both')} of {total(reports[version], 'passed')}" for version in versions]
-    return [*lines, "| all | " + " | ".join(sums) + " |"]
+    rows = sorted({name for column in columns.values() for name in column} - {"all"}, key=lambda name: name.strip("`"))
+    cells = [[name, *(columns[version].get(name, "") for version in versions)] for name in [*rows, "all"]]
+    return lines + ["| " + " | ".join(row) + " |" for row in cells]
 
 
 def forget_excluded(found, name, minor):
@@ -74,8 +90,6 @@ def total(report, what):
 
 
 def cell(found):
-    if not found:
-        return ""
     share = f", {found['replaced'] * 100 // found['seen']} %" if found.get("seen") else ""
     return f"{found['passed_both']} of {found['passed']}{share}"
 

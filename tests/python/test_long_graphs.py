@@ -174,6 +174,7 @@ def test_second_gradients_are_eager_modes(programs):
     assert len(programs) > 2
 
 
+@pytest.mark.alone("verify mode holds a run until it has been compared")
 def test_runs_in_flight_keep_what_their_backward_passes_read():
     net = deep(3)
     fast = sot.symbolic_translate(lambda x: net(x).sum())

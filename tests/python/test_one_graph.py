@@ -79,6 +79,7 @@ def test_cached_function_gives_the_tensor_it_has():
     assert sot.stats().translations == 3 and sot.stats().hits == 1 and not sot.stats().breaks
 
 
+@pytest.mark.alone("the second of two runs finds what the cached function keeps")
 def test_cached_function_given_a_gradient():
     weight = paddle.create_parameter([3], "float32")
 

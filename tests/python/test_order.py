@@ -168,6 +168,8 @@ def caught(world, cached, before):
     return call
 
 
+@pytest.mark.differs
+@pytest.mark.alone("the second of two runs finds what the cached function keeps")
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("cached", CACHED)
 @pytest.mark.parametrize("form", [around, without_gradients, caught])

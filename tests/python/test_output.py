@@ -246,6 +246,7 @@ def test_what_the_programs_own_handlers_do_is_seen(change, at, monkeypatch):
     assert_seen(outcomes, at)
 
 
+@pytest.mark.alone("a handler gets the records of both runs")
 def test_a_handler_that_keeps_records_is_seen():
     keeping, logger = logging.handlers.MemoryHandler(100, logging.ERROR), logging.Logger("kept")
     logger.addHandler(keeping)
@@ -258,6 +259,7 @@ def test_a_handler_that_keeps_records_is_seen():
     assert [fast(paddle.ones([1])).item() for _ in range(3)] == [1, 2, 3]
 
 
+@pytest.mark.differs
 @pytest.mark.parametrize("at", [0, 2])
 @pytest.mark.alone("what is printed is noted in each run")
 def test_what_the_programs_own_stdout_does_is_seen(at):
@@ -294,6 +296,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.differs
 @pytest.mark.parametrize("change", SHOWN)
 @pytest.mark.parametrize("at", [0, 2])
 @pytest.mark.alone("what is warned of is noted in each run")

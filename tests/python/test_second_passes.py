@@ -1440,6 +1440,7 @@ def test_hooks_to_which_a_pass_would_bring_parts(as_programs, same):
         same(seen, expected)
 
 
+@pytest.mark.alone("it counts graphs")
 def test_weights_that_come_from_the_program_are_constants(same):
     """Results without a gradient have no link to the program: second gradients with such weights must not reach it."""
 
@@ -1488,6 +1489,7 @@ def test_results_without_gradients_are_leaves_and_hold_no_run(same):
     assert given() is None and len(kept) == 5
 
 
+@pytest.mark.alone("verify mode sets the random numbers back between the runs")
 def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
     """A test by drawing and restoring the state would disturb other threads that draw in between."""
     w = paddle.to_tensor([2.0], stop_gradient=False)

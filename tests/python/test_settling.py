@@ -87,6 +87,7 @@ def test_variants_that_occur_again_are_translated_soon():
     assert sot.stats().misses == before, "the second round has hits only"
 
 
+@pytest.mark.alone("it counts translations")
 def test_hooks_that_come_and_go():
     """Hits without the hook do not pay for ever new translations with it."""
     net = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.ReLU(), paddle.nn.Linear(3, 3))

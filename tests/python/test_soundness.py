@@ -49,6 +49,7 @@ def run(program, translated, monkeypatch):
     return "; ".join(printed.getvalue().split("\n")).strip("; ")
 
 
+@pytest.mark.alone("verify mode runs the program itself last, and its nodes are named")
 @pytest.mark.differs
 @pytest.mark.parametrize("title, body", list(divergences()))
 def test_a_known_divergence_is_still_one(title, body, monkeypatch):

@@ -197,6 +197,7 @@ def outcome(function, given):
         return type(error), p.grad
 
 
+@pytest.mark.alone("it counts graphs and hits")
 @pytest.mark.parametrize("function", [changed_through_one_read, changed_beside_another_read, doubled_if_there, copied, as_keys])
 def test_a_gradient_is_read_anew_each_time(function, same):
     """Each read returns a new object with the same memory."""

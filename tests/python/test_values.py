@@ -4,6 +4,7 @@ import copy
 import functools
 
 import paddle
+import pytest
 from paddle import nn
 
 import sot
@@ -219,6 +220,7 @@ def with_shift(x, given):
     return functools.partial(given, shift=1.0)(x)
 
 
+@pytest.mark.alone("verify mode looks at the attributes of a partial, which makes its dict")
 def test_a_partial_that_was_looked_at_is_still_merged_into_others():
     given = functools.partial(scaled, factor=2.0)
     x = paddle.ones([2])
