@@ -1,6 +1,7 @@
 """Programs over data of `n` items: what the tracer does for them grows as the data does. Each makes a function of a tensor."""
 
 import collections
+import types
 
 import toy
 
@@ -21,6 +22,20 @@ class Attributes:
 class Watched:
     def __del__(self):
         pass
+
+
+def writes_beside_a_value_that_a_global_holds(n):
+    box, counter = [Watched()], Attributes()
+
+    def count(x):
+        global held_globally
+        held_globally = [box.pop()]
+        for i in range(n):
+            counter.last = i
+        box.append(held_globally.pop())
+        return x + 1, len(box)
+
+    return count
 
 
 def writes_beside_a_value_that_is_watched(n):
@@ -181,12 +196,12 @@ def values_of_an_object_that_is_replaced_and_still_held(n):
     return f
 
 
-PROGRAMS = [
-    keywords, format_of_keywords, dict_of_keywords, copy_of_a_dict, update_of_a_dict, keys_looked_up, keys_asked_for,
-    elements_asked_for, set_of_a_list, sets_combined, equal_dicts, keys_of_dicts, dict_display, objects_made,
-    attributes_written, list_from_outside, counters, deque_rolled,
-    objects_outside_written, values_of_an_object_that_is_replaced_and_still_held,
-]  # fmt: skip
+def is_program(value):
+    """Whether a value of this module is a program: a function of the number of items."""
+    return isinstance(value, types.FunctionType) and value.__code__.co_varnames[: value.__code__.co_argcount] == ("n",)
+
+
+PROGRAMS = [value for value in list(globals().values()) if is_program(value)]
 
 
 def tensor():

@@ -65,12 +65,16 @@ struct Chain {
 }
 
 /// What holds the first value of a chain.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum HeldBy {
     /// A frame, or an exception that is being handled.
     Frame,
     /// An object that outlives the frame, by a write. It is the first value of the chain.
     Write,
+    /// A global that the trace has bound to the value.
+    Global(TrackerId, Name),
+    /// A call that is made again, by its place among the effects.
+    Call(usize),
 }
 
 /// A place that a write empties or replaces: an attribute or global by its name, or all contents of an object.
@@ -280,15 +284,19 @@ impl Chains {
 
 /// True if the chain still holds its last value.
 fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain) -> bool {
-    let begins = match (chain.held_by, chain.values[0]) {
-        (HeldBy::Frame, first) => is_in_a_frame(cx, first),
-        (HeldBy::Write, first) => lasting::outlives(cx, first),
+    let first = chain.values[0];
+    let begins = match &chain.held_by {
+        HeldBy::Frame => is_in_a_frame(cx, first),
+        HeldBy::Write => lasting::outlives(cx, first),
+        HeldBy::Global(globals, name) => is_global(cx, *globals, name, first),
+        HeldBy::Call(place) => matches!(cx.effects.log().get(*place), Some(Effect::Call { .. })),
     };
     begins
         && chain.values.windows(2).enumerate().all(|(place, pair)| {
             let next = match chain.held_by {
-                HeldBy::Write if place > 0 => kept_by(cx, pair[0]),
-                _ => held_by(cx, pair[0]),
+                HeldBy::Write if place == 0 => held_by(cx, pair[0]),
+                HeldBy::Frame => held_by(cx, pair[0]),
+                _ => kept_by(cx, pair[0]),
             };
             next.contains(&pair[1])
         })
@@ -372,17 +380,38 @@ fn holders_in_frames(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, VarId> {
     walk(frames.flat_map(variables).chain(handled), |holder| held_by(cx, holder))
 }
 
-/// Returns the chain from the object that a write has left the first value in; `None` if there is no such object.
+/// Returns the chain from what a write has left the first value in; `None` if there is no such write.
 fn begin_at_writer(cx: &OpcodeExecutor<'_>, values: Vec<VarId>) -> Option<Chain> {
-    let writer = cx.effects.log().iter().rev().find_map(|effect| {
+    let first = *values.first()?;
+    let mut seen = FxHashSet::default();
+    for (place, effect) in cx.effects.log().iter().enumerate().rev() {
         let written = match effect {
             Effect::Attribute { object, .. } => *object,
             Effect::Contents { container: written } | Effect::Cell { cell: written } => *written,
-            Effect::Global { .. } | Effect::Call { .. } => return None,
+            Effect::Global { globals, name, value } => {
+                if *value == Some(first) && is_global(cx, *globals, name, first) {
+                    return Some(Chain { values, held_by: HeldBy::Global(*globals, Rc::clone(name)) });
+                }
+                continue;
+            }
+            Effect::Call { .. } => {
+                if lasting::values_of(cx, effect).contains(&first) {
+                    return Some(Chain { values, held_by: HeldBy::Call(place) });
+                }
+                continue;
+            }
         };
-        (lasting::outlives(cx, written) && held_by(cx, written).contains(values.first()?)).then_some(written)
-    })?;
-    Some(Chain { values: [writer].into_iter().chain(values).collect(), held_by: HeldBy::Write })
+        if seen.insert(written) && lasting::outlives(cx, written) && held_by(cx, written).contains(&first) {
+            return Some(Chain { values: [written].into_iter().chain(values).collect(), held_by: HeldBy::Write });
+        }
+    }
+    None
+}
+
+/// True if the trace has bound a global to the value, and to no other one since.
+fn is_global(cx: &OpcodeExecutor<'_>, globals: TrackerId, name: &Name, value: VarId) -> bool {
+    let dict = cx.effects.globals_dict(globals);
+    dict.is_some_and(|dict| cx.effects.global(dict, name) == Some(Some(value)))
 }
 
 /// Walks from values to those they hold. Returns the holder of each value; the first ones are their own holders.
