@@ -137,9 +137,10 @@ impl GuardProgram {
         Ok((program, GuardSubjects(subjects)))
     }
 
-    /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that fails for any other reason. Stops also
-    /// behind the first number, unless the number is the answer of a comparison (`True` or `False`): then the program
-    /// takes another branch, and numbers tested behind the comparison are collected too.
+    /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that
+    /// fails for any other reason. Stops also behind the first number, unless the number is the answer of a comparison
+    /// (`True` or `False`): then the program takes another branch, and numbers tested behind the comparison are
+    /// collected too.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
