@@ -188,6 +188,7 @@ def test_a_cached_function_runs_in_its_place(form, cached, before):
         assert_same(actual, expected)
 
 
+@pytest.mark.alone("it counts graphs")
 def test_a_filled_cache_is_part_of_the_graph():
     @functools.lru_cache(maxsize=None)
     def mask(n):

@@ -121,6 +121,7 @@ def row(**held):
     return Row({name: paddle.to_tensor([value]) for name, value in held.items()})
 
 
+@pytest.mark.alone("it counts graphs")
 def test_methods_in_c_are_seen_without_the_items(registered_row):
     def call(row, default):
         total = row["a"] + row.get("b") * 2 + row.get("none", default) + len(row)

@@ -1489,7 +1489,7 @@ def test_results_without_gradients_are_leaves_and_hold_no_run(same):
     assert given() is None and len(kept) == 5
 
 
-@pytest.mark.alone("verify mode sets the random numbers back between the runs")
+@pytest.mark.alone("verify mode sets the random numbers back between the runs", runs=False)
 def test_whether_a_program_draws_is_seen_without_drawing(monkeypatch):
     """A test by drawing and restoring the state would disturb other threads that draw in between."""
     w = paddle.to_tensor([2.0], stop_gradient=False)
