@@ -8,7 +8,6 @@ pub(crate) struct KeptErrno(c_int);
 
 impl KeptErrno {
     /// Remembers `errno`.
-    #[allow(clippy::new_without_default, reason = "it has the effect of reading errno")]
     pub(crate) fn new() -> KeptErrno {
         // SAFETY: the place of this thread's `errno` is valid as long as the thread runs.
         KeptErrno(unsafe { *place() })

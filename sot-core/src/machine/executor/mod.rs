@@ -14,6 +14,7 @@ mod constant;
 mod frame;
 mod hidden_tensors;
 mod history;
+mod holders;
 mod identities;
 mod in_place;
 mod inline;
