@@ -141,18 +141,18 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
             translated = _sot.symbolic_translate(fn)
             _sot.reset()
             before, collected = _sot.record_translations(True), _report_files.collect(True)
-            kept = _sot.report_kept()
+            first = _sot.report_upcoming()
             try:
                 _sot.take_records()
                 result = translated(*args, **kwargs)
                 records = tuple(map(Record._from, _sot.take_records()))
                 name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
-                return Explanation(result, records, _report_files.data(kept, f"explain({name})"))
+                return Explanation(result, records, _report_files.data(first, f"explain({name})"))
             finally:
                 _sot.record_translations(before)
                 _report_files.collect(collected)
                 if not collected:
-                    _sot.report_forget(kept)
+                    _sot.report_forget(first)
 
     return explained
 

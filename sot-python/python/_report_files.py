@@ -52,7 +52,7 @@ def collect(on: bool) -> bool:
 
 
 def data(since: int, title: str | None = None) -> dict[str, Any]:
-    """Return the data of a report that leaves out the first `since` translations."""
+    """Return the data of a report on the translations numbered `since` and above."""
     told: dict[str, Any] = json.loads(_sot.report_data(since))
     return {
         "schema": SCHEMA,

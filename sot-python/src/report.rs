@@ -15,6 +15,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record_translations, module)?)?;
     module.add_function(wrap_pyfunction!(report_details, module)?)?;
     module.add_function(wrap_pyfunction!(report_kept, module)?)?;
+    module.add_function(wrap_pyfunction!(report_upcoming, module)?)?;
     module.add_function(wrap_pyfunction!(report_data, module)?)?;
     module.add_function(wrap_pyfunction!(report_forget, module)?)?;
     module.add_function(wrap_pyfunction!(report_page, module)?)?;
@@ -70,16 +71,22 @@ fn report_kept() -> usize {
     report::number_kept()
 }
 
-/// Returns the translations as JSON, without the first `since`.
+/// The number that the next translation will have.
 #[pyfunction]
-fn report_data(since: usize) -> PyResult<String> {
+fn report_upcoming() -> u64 {
+    report::upcoming_id()
+}
+
+/// Returns the translations numbered `since` and above as JSON.
+#[pyfunction]
+fn report_data(since: u64) -> PyResult<String> {
     report::json(since).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Forgets the translations after the first `since`, or all of them.
+/// Forgets the translations numbered `since` and above, or all of them.
 #[pyfunction]
 #[pyo3(signature = (since=None))]
-fn report_forget(since: Option<usize>) {
+fn report_forget(since: Option<u64>) {
     match since {
         Some(since) => report::truncate(since),
         None => report::clear(),

@@ -58,7 +58,6 @@ def test_a_deque_of_tensors_is_put_back():
     assert sot.stats().verified == 1 and not sot.stats().differences
 
 
-@pytest.mark.alone("graphs are told of the first 2,000 translations of a process")
 @pytest.mark.differs
 def test_a_wrong_substitute_is_told_of(verified):
     def forward(x):

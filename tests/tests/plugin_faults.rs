@@ -477,7 +477,7 @@ fn a_guard_that_never_holds_is_reported_once() {
 fn reports_name_the_plug_ins_that_took_part() {
     harness::with_tracer(|py| {
         let before = report::collect_details(true);
-        let since = report::number_kept();
+        let since = report::upcoming_id();
         results(py, true);
         let told = report::json(since).unwrap();
         report::truncate(since);

@@ -17,5 +17,5 @@ pub use lines::{LineReport, LineStatus};
 pub use source_record::SourceRecord;
 pub use store::{
     add, attach, clear, collect_details, compiled_later, has_details, json, keep_counts, misses, next_id, now,
-    number_kept, truncate, CountsUses,
+    number_kept, truncate, upcoming_id, CountsUses,
 };

@@ -13,7 +13,8 @@ use super::lines::{status_of_lines, LineReport};
 use super::{FailedGuard, LaterReport, TimesReport, TranslationReport};
 use crate::cpython::{self, CallTimes};
 
-/// Maximum number of translations kept while details are off. The first ones of the process are kept.
+/// Maximum number of translations kept while details are off. Beyond it, translations that no frame can run any more
+/// make room, then the oldest ones.
 const MAX_KEPT: usize = 2000;
 
 /// An object that counts its uses: a cache entry.
@@ -32,6 +33,11 @@ struct KeptReport {
 }
 
 impl KeptReport {
+    /// True if a frame can still run this translation.
+    fn can_run(&self) -> bool {
+        self.entry.as_ref().is_some_and(|entry| entry.strong_count() > 0)
+    }
+
     /// The counts of its entry; `None` if the entry is gone.
     fn counted(&self) -> Option<EntryCounts> {
         let entry = self.entry.as_ref()?.upgrade()?;
@@ -58,6 +64,28 @@ struct Store {
     kept: Vec<KeptReport>,
     failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
     dropped: u64,
+}
+
+impl Store {
+    /// Removes the translations for which `is_gone` holds, with their failed guards. Dropping what is returned may run
+    /// the program's code, so no lock may be held then.
+    fn remove(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<KeptReport> {
+        let (gone, kept) = std::mem::take(&mut self.kept).into_iter().partition(|kept| is_gone(kept.translation.id));
+        self.kept = kept;
+        self.failures.retain(|(id, _), _| !is_gone(*id));
+        gone
+    }
+
+    /// Removes the translation that is needed least, if there is no room for another one.
+    fn make_room(&mut self) -> Vec<KeptReport> {
+        if has_details() || self.kept.len() < MAX_KEPT {
+            return Vec::new();
+        }
+        let Some(least) = self.kept.iter().find(|kept| !kept.can_run()).or(self.kept.first()) else { return Vec::new() };
+        let id = least.translation.id;
+        self.dropped += 1;
+        self.remove(|other| other == id)
+    }
 }
 
 static DETAILS: AtomicBool = AtomicBool::new(false);
@@ -92,15 +120,20 @@ pub fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// The number that the next translation will have.
+pub fn upcoming_id() -> u64 {
+    NEXT.load(Ordering::Relaxed)
+}
+
 /// Stores the report of a translation.
 pub fn add(translation: TranslationReport) {
-    with(|store| {
-        if has_details() || store.kept.len() < MAX_KEPT {
-            store.kept.push(KeptReport { translation, entry: None, uncounted: EntryCounts::default() });
-        } else {
-            store.dropped += 1;
-        }
+    let gone = with(|store| {
+        let gone = store.make_room();
+        store.kept.push(KeptReport { translation, entry: None, uncounted: EntryCounts::default() });
+        gone
     });
+    // Without the lock: see `Store::remove`.
+    drop(gone);
 }
 
 /// Connects a translation with its cache entry, which counts uses. `guards` is the time of one check of the guards,
@@ -161,16 +194,10 @@ pub fn number_kept() -> usize {
     with(|store| store.kept.len())
 }
 
-/// Removes all stored translations but the first `kept`.
-pub fn truncate(kept: usize) {
-    let gone = with(|store| {
-        let gone = store.kept.split_off(kept.min(store.kept.len()));
-        let is_gone = |id: u64| gone.iter().any(|kept| kept.translation.id == id);
-        store.failures.retain(|(id, _), _| !is_gone(*id));
-        gone
-    });
-    // Dropping an entry may run the program's code: no lock may be held.
-    drop(gone);
+/// Removes the stored translations numbered `since` and above.
+pub fn truncate(since: u64) {
+    // Dropped without the lock: see `Store::remove`.
+    drop(with(|store| store.remove(|id| id >= since)));
 }
 
 /// Removes everything: for the child of a fork, which has its own report.
@@ -196,9 +223,9 @@ struct All<'a> {
     now: f64,
 }
 
-/// Returns the stored translations behind the first `since` as JSON, with failed guards, the status of lines, and the
-/// present time on the clock of the translations.
-pub fn json(since: usize) -> Result<String, serde_json::Error> {
+/// Returns the stored translations numbered `since` and above as JSON, with failed guards, the status of lines, and
+/// the present time on the clock of the translations.
+pub fn json(since: u64) -> Result<String, serde_json::Error> {
     with(|store| {
         for kept in &mut store.kept {
             if let Some(counted) = kept.counted() {
@@ -209,7 +236,8 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
                 }
             }
         }
-        let translations: Vec<_> = store.kept.iter().skip(since).map(|kept| &kept.translation).collect();
+        let translations: Vec<_> =
+            store.kept.iter().map(|kept| &kept.translation).filter(|translation| translation.id >= since).collect();
         let failures = store.failures.iter().map(|((translation, guard), (last, times))| FrequentFailure {
             translation: *translation,
             guard,
@@ -217,9 +245,8 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
             seen: last.seen.as_deref(),
             times: *times,
         });
-        let first = translations.first().map_or(0, |first| first.id);
         let all = All {
-            failures: failures.filter(|failure| failure.translation >= first).collect(),
+            failures: failures.filter(|failure| failure.translation >= since).collect(),
             lines: status_of_lines(&translations),
             translations,
             dropped: store.dropped,
@@ -227,4 +254,47 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
         };
         serde_json::to_string(&all)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    struct Entry;
+
+    impl CountsUses for Entry {
+        fn uses(&self) -> u64 {
+            0
+        }
+
+        fn times(&self) -> CallTimes {
+            CallTimes::default()
+        }
+    }
+
+    fn report(id: u64, entry: &Arc<dyn CountsUses>) -> KeptReport {
+        let translation = TranslationReport { id, ..TranslationReport::default() };
+        KeptReport { translation, entry: Some(Arc::downgrade(entry)), uncounted: EntryCounts::default() }
+    }
+
+    #[test]
+    fn translations_that_cannot_run_make_room_first() {
+        let entries: Vec<Arc<dyn CountsUses>> = (0..MAX_KEPT).map(|_| Arc::new(Entry) as _).collect();
+        let mut store = Store::default();
+        store.kept.extend((0..).zip(&entries).map(|(id, entry)| report(id, entry)));
+        let gone: Arc<dyn CountsUses> = Arc::new(Entry);
+        store.kept[7] = report(7, &gone);
+        drop(gone);
+
+        let removed = |store: &mut Store| -> Vec<u64> {
+            let gone = store.make_room();
+            let room = MAX_KEPT - store.kept.len();
+            store.kept.extend((0..room as u64).map(|more| report(10_000 + more, &entries[0])));
+            gone.iter().map(|gone| gone.translation.id).collect()
+        };
+        assert_eq!([removed(&mut store), removed(&mut store), removed(&mut store)], [[7], [0], [1]]);
+        assert_eq!(store.dropped, 3);
+    }
 }

@@ -93,11 +93,14 @@ def report_details(on: bool) -> bool:
 def report_kept() -> int:
     """Return the number of translations that are kept for reports."""
 
+def report_upcoming() -> int:
+    """Return the number that the next translation will have."""
+
 def report_data(since: int) -> str:
-    """Return the translations after the first `since` as JSON: `translations`, `failures`, `lines`, `dropped`."""
+    """Return the translations numbered `since` and above as JSON: `translations`, `failures`, `lines`, `dropped`."""
 
 def report_forget(since: int | None = ...) -> None:
-    """Forget the translations after the first `since`, or all of them."""
+    """Forget the translations numbered `since` and above, or all of them."""
 
 def report_page(kind: str, title: str, json: str) -> str:
     """Render an HTML page that shows data: a `report`, or the `index` of a run's processes."""

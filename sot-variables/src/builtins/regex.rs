@@ -1,5 +1,5 @@
-//! `re.compile`, and methods of patterns with a function or an index-like count as argument: `sub`, `subn` and
-//! `split`. With known values, methods of patterns are folded.
+//! `re.compile`, `finditer`, and methods of patterns with a function or an index-like count as argument: `sub`, `subn`
+//! and `split`. With known values, methods of patterns are folded.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -8,17 +8,62 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{Rebuild, VarId};
 
 use super::{cannot, fresh, required};
 use crate::containers::sequence;
 use crate::functions::function::guard_identity;
+use crate::iterators::sentinel::callable_iterator_type;
+use crate::iterators::{library, produce, IteratorState};
 
 builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
 builtin! { SUBN = "re:Pattern.subn" => |cx, args| substitute(cx, args, true) }
 builtin! { SPLIT = "re:Pattern.split" => |cx, args| split(cx, args) }
+builtin! { FINDITER = "re:Pattern.finditer" => |cx, args| {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else {
+        return Err(cannot("a search in a text that is not known while tracing"));
+    };
+    let function = library(cx.py, "re", "Pattern")?.bind(cx.py).getattr("finditer")?;
+    let matches = cx.fold(|_| function.call(positional, Some(&keywords)))?;
+    Ok(produce(cx, MatchIterator { matches }))
+} }
 builtin! { COMPILE = "re:compile" => |cx, args| compile(cx, "compile", args) }
 builtin! { COMPILE_CACHED = "re:_compile" => |cx, args| compile(cx, "_compile", args) }
+
+sot_core::variable_kind! { "match_iterator" }
+
+/// State of the iterator that `finditer` returns.
+#[derive(Clone)]
+struct MatchIterator {
+    /// An iterator over the matches, all of which have been found.
+    matches: VarId,
+}
+
+impl IteratorState for MatchIterator {
+    const KIND: &'static str = "match_iterator";
+
+    /// CPython's iterator calls a method of a scanner.
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callable_iterator_type(py)
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        cx.next(self.matches)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.matches]
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let (iter, no_match) = (library(cg.py(), "builtins", "iter")?, cg.py().get_type::<PyAny>().call0()?.unbind());
+        cg.begin_call(|cg| cg.load_const(iter))?;
+        cg.load(self.matches)?;
+        cg.load_attr("__next__")?;
+        cg.load_const(no_match)?;
+        cg.end_call(2)
+    }
+}
 
 fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Flow<VarId> {
     let name = if counted { "subn" } else { "sub" };

@@ -258,14 +258,19 @@ fn has_now_other_keys(object: &Bound<'_, PyAny>, dict: &dict::DictVariable) -> P
     Ok(entries.next().is_some())
 }
 
+impl DictIterator {
+    /// The view of an empty dict that has iterators of the same type.
+    fn empty_view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dict = if self.ordered { dict::ordered_type(py)?.call0()? } else { PyDict::new(py).into_any() };
+        dict.call_method0(self.view.method())
+    }
+}
+
 impl IteratorState for DictIterator {
     const KIND: &'static str = "dict_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.ordered {
-            return Ok(dict::ordered_type(py)?.call0()?.try_iter()?.get_type().into_any());
-        }
-        let view = PyDict::new(py).call_method0(self.view.method())?;
+        let view = self.empty_view(py)?;
         if self.backwards {
             return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());
         }
@@ -318,7 +323,8 @@ impl IteratorState for DictIterator {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.exhausted {
-            return rebuild::emit_exhausted(cg, self.view.method(), self.backwards);
+            let empty = self.empty_view(cg.py())?;
+            return rebuild::emit_exhausted(cg, empty, self.backwards);
         }
         let make = if self.backwards { rebuild::reversed_skipping } else { rebuild::skipping };
         let make = make(cg.py())?;

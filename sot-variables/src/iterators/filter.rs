@@ -1,13 +1,13 @@
 //! `filter`, `itertools.filterfalse`, `takewhile` and `dropwhile`: items selected by a predicate.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::variable::Rebuild;
-use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild, VarId};
 
-use super::{emit_call, library, rebuild, IteratorState};
+use super::{emit_call, library, IteratorState};
 
 sot_core::variable_kind! { "filter" }
 
@@ -95,13 +95,17 @@ impl IteratorState for Filter {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        match (self.rule, self.turned) {
-            (FilterRule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple", false),
-            (FilterRule::DropWhile, true) => cg.load(self.inner),
-            _ => {
-                let (module, name) = self.path();
-                emit_call(cg, |py| library(py, module, name), self.children())
-            }
-        }
+        let (module, name) = self.path();
+        let args = match (self.rule, self.turned) {
+            (FilterRule::TakeWhile, true) => [false_for_all(cg.py())?, Argument::tuple::<VarId>([])],
+            (FilterRule::DropWhile, true) => [false_for_all(cg.py())?, self.inner.into()],
+            _ => [self.predicate.into(), self.inner.into()],
+        };
+        emit_call(cg, |py| library(py, module, name), args)
     }
+}
+
+/// A predicate that is false for each item, and looks at none.
+fn false_for_all(py: Python<'_>) -> PyResult<Argument> {
+    Ok(Argument::Constant(PyTuple::empty(py).getattr("__contains__")?.unbind()))
 }

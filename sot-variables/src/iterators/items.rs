@@ -4,12 +4,12 @@ use pyo3::exceptions::{PyIndexError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 use sot_core::variable::{Argument, Rebuild};
 
+use super::sequence_kind::SequenceKind;
 use super::{emit_call, produce, rebuild, IteratorState};
 
 sot_core::variable_kind! { "item_iterator" }
@@ -21,17 +21,20 @@ pub struct ItemIterator {
     /// The next index; `None` when exhausted.
     position: Option<i64>,
     backwards: bool,
+    over: SequenceKind,
 }
 
 impl ItemIterator {
     /// Makes `iter(object)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, object: VarId) -> VarId {
-        produce(cx, ItemIterator { object, position: Some(0), backwards: false })
+        let over = SequenceKind::by_position(cx, object);
+        produce(cx, ItemIterator { object, position: Some(0), backwards: false, over })
     }
 
     /// Makes `reversed(object)`, for an object of `len` items.
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, object: VarId, len: i64) -> VarId {
-        let iterator = produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true });
+        let over = SequenceKind::by_position(cx, object);
+        let iterator = produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true, over });
         cx.note_step(iterator);
         iterator
     }
@@ -41,11 +44,7 @@ impl IteratorState for ItemIterator {
     const KIND: &'static str = "item_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.backwards {
-            return cpython::import(py, "builtins")?.getattr("reversed");
-        }
-        // The type has no public name; it is the type of an iterator over any such object.
-        Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())
+        self.over.iterator_type(py, self.backwards)
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
@@ -85,7 +84,10 @@ impl IteratorState for ItemIterator {
                 let position = Argument::int(cg.py(), position)?;
                 emit_call(cg, rebuild::sequence_at, [self.object.into(), position])
             }
-            _ => rebuild::emit_exhausted(cg, "tuple", self.backwards),
+            _ => {
+                let empty = self.over.empty(cg.py())?;
+                rebuild::emit_exhausted(cg, empty, self.backwards)
+            }
         }
     }
 }

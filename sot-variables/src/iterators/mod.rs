@@ -13,6 +13,7 @@ pub mod outside;
 pub mod rebuild;
 pub mod sentinel;
 pub mod sequence;
+mod sequence_kind;
 pub mod tee;
 mod view_operators;
 pub mod zip;

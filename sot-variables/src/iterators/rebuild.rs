@@ -1,12 +1,10 @@
 //! C functions that new code calls to make an iterator in the state of the traced one.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::variable::{Argument, Rebuild};
-
-use super::emit_call;
 
 /// Defines a function that returns a `#[pyfunction]` below as a callable.
 macro_rules! callables {
@@ -49,8 +47,6 @@ callables! {
     copied = copy_kept;
     /// Fills an `OrderedDict` without calling `__setitem__` of its subclass.
     ordered = fill_ordered;
-    /// An iterator that is exhausted.
-    exhausted = make_exhausted;
     /// A finished generator with a name and a qualified name.
     finished_generator = make_finished_generator;
     /// A generator that has not started.
@@ -67,9 +63,13 @@ fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound
     } else {
         sequence.try_iter()?.into_any()
     };
-    if position > 0 {
-        with_room(sequence, position, || iterator.call_method1("__setstate__", (position,)))?;
+    if position == 0 {
+        return Ok(iterator);
     }
+    if !iterator.hasattr("__setstate__")? {
+        return skip(iterator.try_iter()?, position);
+    }
+    with_room(sequence, position, || iterator.call_method1("__setstate__", (position,)))?;
     Ok(iterator)
 }
 
@@ -193,11 +193,14 @@ fn call_packed<'py>(
     callable.call(args, Some(keywords))
 }
 
-/// Emits an exhausted iterator of the type that iterators over such a collection have. The few observable types are
-/// covered; `tuple` stands for the rest.
-pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bool) -> Flow<()> {
-    let args = [Argument::string(cg.py(), over), Argument::boolean(cg.py(), backwards)];
-    emit_call(cg, exhausted, args)
+/// Emits an exhausted iterator, of the type that `iter(empty)` or `reversed(empty)` has. `empty` has at most one item.
+pub(super) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, empty: Bound<'_, PyAny>, backwards: bool) -> Flow<()> {
+    let make = if backwards { reversed_skipping } else { skipping };
+    let (make, empty, past_the_end) = (make(cg.py())?, empty.unbind(), Argument::int(cg.py(), 2)?);
+    cg.begin_call(|cg| cg.load_const(make))?;
+    cg.load_const(empty)?;
+    cg.load_argument(past_the_end)?;
+    cg.end_call(2)
 }
 
 #[pyfunction]
@@ -213,30 +216,6 @@ fn fill_ordered<'py>(dict: &Bound<'py, PyAny>, items: &Bound<'py, PyAny>) -> PyR
         set.call1((dict, key, value))?;
     }
     Ok(())
-}
-
-#[pyfunction]
-fn make_exhausted<'py>(py: Python<'py>, over: &str, backwards: bool) -> PyResult<Bound<'py, PyAny>> {
-    if over == "generator" {
-        let generator = py.eval(c"(None for _ in ())", None, None)?;
-        generator.call_method0("close")?;
-        return Ok(generator);
-    }
-    let empty = match over {
-        "list" => PyList::empty(py).into_any(),
-        "range" => PyRange::new(py, 0, 0)?.into_any(),
-        "set" => PySet::empty(py)?.into_any(),
-        "keys" | "values" | "items" => PyDict::new(py).call_method0(over)?,
-        "ascii" => PyString::new(py, "").into_any(),
-        "text" if !backwards => return skip(PyString::new(py, "\u{e9}").try_iter()?, 2),
-        "bytes" => PyBytes::new(py, b"").into_any(),
-        "deque" => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
-        _ => PyTuple::empty(py).into_any(),
-    };
-    if backwards {
-        return reversed(&empty);
-    }
-    Ok(empty.try_iter()?.into_any())
 }
 
 #[pyfunction]

@@ -4,10 +4,9 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -23,12 +22,17 @@ pub struct CallableIterator {
     pub sentinel: VarId,
 }
 
+/// The type of `iter(callable, sentinel)`.
+pub(crate) fn callable_iterator_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let iter = library(py, "builtins", "iter")?;
+    Ok(iter.bind(py).call1((py.get_type::<PyAny>(), 0))?.get_type().into_any())
+}
+
 impl IteratorState for CallableIterator {
     const KIND: &'static str = "callable_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let iter = cpython::import(py, "builtins")?.getattr("iter")?;
-        Ok(iter.call1((py.get_type::<PyAny>(), 0))?.get_type().into_any())
+        callable_iterator_type(py)
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
@@ -60,7 +64,16 @@ impl IteratorState for CallableIterator {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match self.callable {
             Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), [callable, self.sentinel]),
-            None => rebuild::emit_exhausted(cg, "tuple", false),
+            None => {
+                let (skipping, iter) = (rebuild::skipping(cg.py())?, library(cg.py(), "builtins", "iter")?);
+                let (int, zero) = (Argument::Constant(library(cg.py(), "builtins", "int")?), Argument::int(cg.py(), 0)?);
+                // `int()` is 0, so the iterator ends at once.
+                cg.begin_call(|cg| cg.load_const(skipping))?;
+                cg.call(|cg| cg.load_const(iter), [int, zero])?;
+                let one = Argument::int(cg.py(), 1)?;
+                cg.load_argument(one)?;
+                cg.end_call(2)
+            }
         }
     }
 }

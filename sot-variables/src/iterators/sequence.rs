@@ -4,14 +4,13 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 
-use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
-use sot_core::variable::{Argument, Form, Rebuild};
+use sot_core::variable::{Argument, Rebuild};
 
+use super::sequence_kind::SequenceKind;
 use super::{emit_call, produce, rebuild, IteratorState, IteratorVariable};
 use crate::classes::subclass;
 use crate::containers::deque::DequeVariable;
@@ -37,19 +36,6 @@ pub struct SequenceIterator {
     set: Option<(VarId, usize)>,
     /// The payload of the set at the start.
     begun: Option<Rc<SetVariable>>,
-}
-
-/// The kind of sequence that the iterator's type reveals.
-#[derive(Clone, Copy)]
-enum SequenceKind {
-    List,
-    Tuple,
-    Range,
-    Set,
-    Ascii,
-    Text,
-    Bytes,
-    Deque,
 }
 
 impl SequenceIterator {
@@ -164,52 +150,6 @@ impl SequenceIterator {
     }
 }
 
-impl SequenceKind {
-    fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> SequenceKind {
-        let payload = cx.vars.get(sequence);
-        let constant = payload.constant().map(|constant| constant.bind(cx.py));
-        match payload.form() {
-            Form::List => SequenceKind::List,
-            _ if cx.vars.as_kind::<ShapeVariable>(sequence).is_some() => SequenceKind::List,
-            Form::Range => SequenceKind::Range,
-            _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => SequenceKind::Bytes,
-            _ => match constant.map(PyAnyMethods::extract::<String>) {
-                Some(Ok(text)) if text.is_ascii() => SequenceKind::Ascii,
-                Some(_) => SequenceKind::Text,
-                None => SequenceKind::Tuple,
-            },
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            SequenceKind::List => "list",
-            SequenceKind::Tuple => "tuple",
-            SequenceKind::Range => "range",
-            SequenceKind::Set => "set",
-            SequenceKind::Ascii => "ascii",
-            SequenceKind::Text => "text",
-            SequenceKind::Bytes => "bytes",
-            SequenceKind::Deque => "deque",
-        }
-    }
-
-    /// Returns an empty sequence of the kind.
-    fn empty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        Ok(match self {
-            SequenceKind::List => PyList::empty(py).into_any(),
-            SequenceKind::Tuple => PyTuple::empty(py).into_any(),
-            SequenceKind::Range => PyRange::new(py, 0, 0)?.into_any(),
-            SequenceKind::Set => PySet::empty(py)?.into_any(),
-            SequenceKind::Ascii => PyString::new(py, "").into_any(),
-            // Iterators over strings beyond ASCII can have a type of their own.
-            SequenceKind::Text => PyString::new(py, "\u{e9}").into_any(),
-            SequenceKind::Bytes => PyBytes::new(py, b"").into_any(),
-            SequenceKind::Deque => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
-        })
-    }
-}
-
 /// Returns the item at a position of a list, deque, tuple, range or constant string; `None` past the end.
 fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flow<Option<VarId>> {
     if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
@@ -242,11 +182,7 @@ impl IteratorState for SequenceIterator {
     const KIND: &'static str = "sequence_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let empty = self.over.empty(py)?;
-        if self.backwards {
-            return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((empty,))?.get_type().into_any());
-        }
-        Ok(empty.try_iter()?.get_type().into_any())
+        self.over.iterator_type(py, self.backwards)
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
@@ -295,7 +231,8 @@ impl IteratorState for SequenceIterator {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
-            return rebuild::emit_exhausted(cg, self.over.name(), self.backwards);
+            let empty = self.over.empty(cg.py())?;
+            return rebuild::emit_exhausted(cg, empty, self.backwards);
         }
         if let (SequenceKind::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
