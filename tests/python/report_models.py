@@ -81,7 +81,7 @@ def calls():
 def with_needed_size():
     """Return report data of a function that is translated anew for each size, as it needs the size."""
     sot.reset()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     sot._sot.report_details(True)
     try:
         fast = sot.symbolic_translate(row_by_row)
@@ -99,7 +99,7 @@ def no_longer_translated():
         return paddle.tanh(x * options.factor + 1) + x
 
     sot.reset()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     sot._sot.report_details(True)
     try:
         fast = sot.symbolic_translate(scaled)

@@ -78,7 +78,7 @@ def test_statements_know_their_layers():
 def test_a_recompile_names_the_guard_with_both_values(tmp_path):
     target, calls, _ = reported("recompiling")
     sot.reset()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     sot._sot.report_details(True)
     try:
         for arguments in calls:
@@ -110,7 +110,7 @@ def test_hits_are_those_of_stats():
     target, calls, _ = reported("whole")
     sot.reset()
     sot._sot.report_forget()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     fast = sot.symbolic_translate(target)
     before = sot.stats().hits
     for _ in range(3):
@@ -149,7 +149,7 @@ def test_recompiles_are_counted_without_details():
 def test_a_call_that_is_verified_is_counted_once():
     target, calls, _ = reported("breaking")
     sot.reset()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     with sot.config.patch(verify=True):
         fast = sot.symbolic_translate(target)
         for _ in range(3):
@@ -268,7 +268,7 @@ def test_the_rank_of_a_process_is_told(monkeypatch):
             monkeypatch.delenv(name, raising=False)
         for name, rank in variables.items():
             monkeypatch.setenv(name, rank)
-        data = sot._report_files.data(sot._sot.report_kept())
+        data = sot._report_files.data(sot._sot.report_upcoming())
         report_schema.check(data)
         ranks.append(data["process"]["rank"])
     assert ranks == [None, "2", "1"]
@@ -276,7 +276,7 @@ def test_the_rank_of_a_process_is_told(monkeypatch):
 
 def test_the_timeline_can_be_exported(tmp_path):
     """In the Trace Event Format: slices of translations enclose those of their phases, and breaks are moments."""
-    since = sot._sot.report_kept()
+    kept = sot._sot.report_kept()
 
     def breaks(x):
         y = paddle.tanh(x * 2)
@@ -299,7 +299,7 @@ def test_the_timeline_can_be_exported(tmp_path):
     moments = [event["args"] for event in trace["traceEvents"] if event["name"] == "graph break"]
     assert [moment["id"] for moment in moments] == [record.reason_id for record in explanation.breaks]
     assert abs(outer[0]["ts"] / 1e6 - time.time()) < 3600
-    assert sot._sot.report_kept() == since
+    assert sot._sot.report_kept() == kept
 
 
 def summary_of(*calls):
@@ -311,7 +311,7 @@ def summary_of(*calls):
         return x + 1
 
     sot.reset()
-    before, since = sot._report_files.collect(True), sot._sot.report_kept()
+    before, since = sot._report_files.collect(True), sot._sot.report_upcoming()
     try:
         for call in calls:
             sot.symbolic_translate(f)(*call)

@@ -147,7 +147,7 @@ def test_what_is_left_alone_without_a_look_is_on_the_overview(chromium, tmp_path
         return paddle.tanh(x * 2)
 
     sot.reset()
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     fast = sot.symbolic_translate(traced)
     before = sys.gettrace()
     sys.settrace(lambda *_: None)
@@ -302,7 +302,7 @@ def test_ten_thousand_statements_are_readable_and_quick(chromium, tmp_path):
 
 def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
     target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == "recompiling")
-    kept = sot._sot.report_kept()
+    kept = sot._sot.report_upcoming()
     sot._sot.report_details(True)
     try:
         for arguments in calls:

@@ -61,7 +61,8 @@ impl EntryCounts {
 
 #[derive(Default)]
 struct Store {
-    kept: Vec<KeptReport>,
+    // Boxed, because reports are large, and are removed from the middle.
+    kept: Vec<Box<KeptReport>>,
     failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
     dropped: u64,
 }
@@ -69,7 +70,7 @@ struct Store {
 impl Store {
     /// Removes the translations for which `is_gone` holds, with their failed guards. Dropping what is returned may run
     /// the program's code, so no lock may be held then.
-    fn remove(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<KeptReport> {
+    fn remove(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<Box<KeptReport>> {
         let (gone, kept) = std::mem::take(&mut self.kept).into_iter().partition(|kept| is_gone(kept.translation.id));
         self.kept = kept;
         self.failures.retain(|(id, _), _| !is_gone(*id));
@@ -77,7 +78,7 @@ impl Store {
     }
 
     /// Removes the translation that is needed least, if there is no room for another one.
-    fn make_room(&mut self) -> Vec<KeptReport> {
+    fn make_room(&mut self) -> Vec<Box<KeptReport>> {
         if has_details() || self.kept.len() < MAX_KEPT {
             return Vec::new();
         }
@@ -129,7 +130,7 @@ pub fn upcoming_id() -> u64 {
 pub fn add(translation: TranslationReport) {
     let gone = with(|store| {
         let gone = store.make_room();
-        store.kept.push(KeptReport { translation, entry: None, uncounted: EntryCounts::default() });
+        store.kept.push(Box::new(KeptReport { translation, entry: None, uncounted: EntryCounts::default() }));
         gone
     });
     // Without the lock: see `Store::remove`.
@@ -274,9 +275,9 @@ mod tests {
         }
     }
 
-    fn report(id: u64, entry: &Arc<dyn CountsUses>) -> KeptReport {
+    fn report(id: u64, entry: &Arc<dyn CountsUses>) -> Box<KeptReport> {
         let translation = TranslationReport { id, ..TranslationReport::default() };
-        KeptReport { translation, entry: Some(Arc::downgrade(entry)), uncounted: EntryCounts::default() }
+        Box::new(KeptReport { translation, entry: Some(Arc::downgrade(entry)), uncounted: EntryCounts::default() })
     }
 
     #[test]

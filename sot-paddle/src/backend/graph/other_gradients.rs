@@ -1,6 +1,7 @@
 //! Refuses calls through which a program's backward pass sends other gradients than eager mode does.
 
 use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 
@@ -63,11 +64,43 @@ fn may_be_one_element(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<boo
 }
 
 /// Refuses a new operation, whose operands are `sources`.
-pub(crate) fn refuse_operation(name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
-    match sources.get(2).filter(|_| FILLING.contains(&name)) {
-        Some(value) if !stops(value)? => Err(refused()),
-        _ => Ok(()),
+pub(crate) fn refuse_operation(
+    paddle: &Paddle,
+    operation: &Bound<'_, PyAny>,
+    name: &str,
+    sources: &[Bound<'_, PyAny>],
+) -> PyResult<()> {
+    let py = operation.py();
+    let flows_to = |at: usize| sources.get(at).map_or(Ok(false), |value| Ok::<_, PyErr>(exists(value)? && !stops(value)?));
+    if FILLING.contains(&name) && flows_to(2)? {
+        return Err(refused());
     }
+    let is_alone = |at, other: usize| Ok::<_, PyErr>(flows_to(at)? && !exists(&sources[other])?);
+    let attribute = |attribute: &str| -> PyResult<bool> {
+        let attributes = operation.call_method0(intern!(py, "attrs"))?;
+        attributes.get_item(attribute).map_or(Ok(false), |value| value.is_truthy())
+    };
+    let why = match name {
+        "pd_op.embedding" if flows_to(1)? && attribute("sparse")? => {
+            "eager mode computes the gradient of the used rows only (sparse=True)"
+        }
+        "pd_op.hsigmoid_loss" if flows_to(2)? && attribute("is_sparse")? => {
+            "eager mode computes the gradient of the used rows only (is_sparse=True)"
+        }
+        "pd_op.batch_norm_" | "pd_op.sync_batch_norm_" if is_alone(3, 4)? || is_alone(4, 3)? => {
+            "eager mode computes no gradient of a weight without a bias, nor of a bias without a weight"
+        }
+        _ => return Ok(()),
+    };
+    if paddle.grad_enabled(py)? {
+        return Err(PyNotImplementedError::new_err(why));
+    }
+    Ok(())
+}
+
+/// False for an operand that is left out.
+fn exists(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.call_method0(intern!(value.py(), "initialized"))?.is_truthy()
 }
 
 fn refused() -> PyErr {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -21,7 +22,9 @@ use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::Twin;
 use crate::backend::numbers::where_op;
+use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
+use crate::backend::paddle::Paddle;
 
 use super::{node, PaddleBuilder};
 
@@ -194,6 +197,7 @@ impl PaddleBuilder {
                     self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
                 }
             }?;
+            refuse_missing_results(&self.paddle, &result)?;
             let built = matches!(kind, CallKind::Api | CallKind::Method);
             if built && given_back::is_given_back(&self.paddle, callee, args, kwargs)? {
                 return args.get_item(0);
@@ -243,4 +247,14 @@ impl PaddleBuilder {
         }
         Ok(value)
     }
+}
+
+/// Refuses a call with a result that its kernel leaves out. In eager mode such a result is a tensor without numbers.
+fn refuse_missing_results(paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
+    for value in meta::values_in(paddle, result)? {
+        if !value.call_method0(intern!(value.py(), "initialized"))?.is_truthy()? {
+            return Err(PyNotImplementedError::new_err("one of its results is a tensor that is not initialized"));
+        }
+    }
+    Ok(())
 }
