@@ -520,3 +520,81 @@ def candidates(area, name, function, method):
     if not method:
         yield lambda: ((), {})
         yield lambda: (([3, 4],), {})
+
+
+# Values of optional arguments, by the name of the parameter; functions make tensors. What eager mode does not take is left out.
+OTHER_VALUES = {
+    "alpha": [0.5, 2.0],
+    "append": [lambda: floats(3, 1)],
+    "attn_mask": [lambda: floats(3, 3)],
+    "aweights": [lambda: floats(4)],
+    "axis": [0, -1, [0, 1]],
+    "bias": [lambda: floats(4), lambda: floats(3)],
+    "data_format": ["NHWC", "NLC", "NDHWC"],
+    "dim": [0, -1],
+    "driver": ["gels", "gelsd"],
+    "dtype": ["float64", "int64", "float32"],
+    "fweights": [lambda: ints(4) + 1],
+    "ignore_index": [1, 0],
+    "indexing": ["xy", "ij"],
+    "interpolation": ["lower", "higher", "midpoint", "nearest"],
+    "mask": [lambda: bools(3, 4)],
+    "max": [0.6],
+    "min": [0.3],
+    "mode": "reflect bilinear nearest bicubic area linear trilinear replicate circular clip wrap valid same full".split(),
+    "name": [],
+    "norm": ["ortho", "forward"],
+    "normalizer": [lambda: paddle.to_tensor([2.0])],
+    "ord": [1, 2, "fro", "nuc"],
+    "order": ["F"],
+    "out": [],
+    "output_size": [[8, 8]],
+    "p": [1, 2.0, "fro", float("inf")],
+    "padding_mode": ["reflection", "border"],
+    "place": [],
+    "pos_weight": [lambda: floats(4)],
+    "prepend": [lambda: floats(3, 1)],
+    "prior_dist": [lambda: floats(1, 4)],
+    "reduce": ["add", "multiply", "amin", "amax", "mean"],
+    "reduction": ["sum", "none", "mean"],
+    "rounding_mode": ["trunc", "floor"],
+    "scale_factor": [2, [2, 2], 0.5],
+    "side": ["right"],
+    "size": [[8, 8], 8],
+    "UPLO": ["U"],
+    "weight": [lambda: floats(4), lambda: floats(3, 4), lambda: floats(3), lambda: floats(1)],
+    "weights": [lambda: floats(3), lambda: ints(3)],
+}
+# Values for parameters of other names whose default is `None`.
+FOR_NONE = [0, 1, 2, True, 0.5, lambda: floats(4), lambda: floats(3, 4), lambda: ints(3)]
+
+
+def variations(function, make):
+    """Arguments like those that `make` gives, with one optional argument more: `(text, make)`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return
+    args, kwargs = make()
+    for at, parameter in enumerate(parameters):
+        default, name = parameter.default, parameter.name
+        if default is parameter.empty or at < len(args) or name in kwargs:
+            continue
+        if name in OTHER_VALUES:
+            values = OTHER_VALUES[name]
+        elif isinstance(default, bool):
+            values = [not default]
+        elif isinstance(default, int):
+            values = [default + 1, 0, -1, 2]
+        elif isinstance(default, float):
+            values = [0.5, 2.0]
+        else:
+            values = FOR_NONE if default is None else []
+        for value in values:
+            text = f"{name}={'a tensor' if callable(value) else repr(value)}"
+            yield text, lambda name=name, value=value: _with(make, name, value)
+
+
+def _with(make, name, value):
+    args, kwargs = make()
+    return args, dict(kwargs, **{name: value() if callable(value) else value})

@@ -1,10 +1,14 @@
 """Calls every public function of Paddle in eager mode and translated, and says what became of it.
 
     python tests/api_table/probe.py [--only NAME] [--write docs/paddle-api.md | --check docs/paddle-api.md] [--dtype TYPE]
+    python tests/api_table/probe.py --options [--only NAME] [--part 3/8] [--dtype TYPE]
 
 Each is called in a small function with the arguments of `arguments.py`, tensors of floating numbers brought to another type
 with `--dtype`. Results, what the function sees of them, arguments afterwards, what shares memory with what, and gradients
 must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
+
+With `--options`, each is also called with each of its optional arguments at other values, and with gradients of each tensor
+alone; `--part 3/8` takes every eighth function, from the third on.
 """
 
 import argparse
@@ -21,7 +25,7 @@ os.environ.setdefault("MIN_GRAPH_SIZE", "0")  # programs, not the operations one
 os.environ.setdefault("GLOG_minloglevel", "3")
 
 import paddle
-from arguments import candidates
+from arguments import candidates, variations
 
 import sot
 
@@ -76,6 +80,31 @@ INCOMPARABLE_INTEGERS = {
 
 # Eager mode crashes in the backward pass.
 NO_BACKWARD = {"pca_lowrank", "svd_lowrank"}
+
+# Eager mode crashes in the backward pass if only one of the tensors wants a gradient.
+NO_BACKWARD_ALONE = {
+    "broadcast_tensors",
+    "cartesian_prod",
+    "cholesky_solve",
+    "cross",
+    "grid_sample",
+    "meshgrid",
+    "prelu",
+    "solve",
+    "triangular_solve",
+}
+
+# Eager mode crashes with most values of optional arguments.
+NO_OPTIONS = {"hsigmoid_loss"}
+
+# Functions and arguments: the kernel reads or writes past the end of what it is given here, or its result is one of several.
+UNDEFINED = {
+    ("batch_norm", "weight"),
+    ("batch_norm", "bias"),
+    ("lstsq", "rcond"),
+    ("searchsorted", "sorter"),
+    ("set_", "source"),
+}
 
 Outcome = collections.namedtuple("Outcome", "kind text")
 CAPTURED, BREAKS, FALLBACK, NO_TENSORS, UNCALLED, WRONG = (
@@ -154,12 +183,14 @@ def shares_memory(result, tensor):
 class Run:
     """One call with fresh arguments: what it gave or raised, its arguments afterwards, their gradients."""
 
-    def __init__(self, function, make, with_gradient):
+    def __init__(self, function, make, with_gradient, alone=None):
+        """`alone` is the number of the only tensor with a gradient; without it, all have one."""
         paddle.seed(7)
         args, kwargs = make()
         self.inputs = list(tensors([list(args), kwargs]))
-        for tensor in self.inputs:
-            tensor.stop_gradient = not (with_gradient and tensor.dtype in (paddle.float32, paddle.float64))
+        for number, tensor in enumerate(self.inputs):
+            wanted = with_gradient and alone in (None, number)
+            tensor.stop_gradient = not (wanted and tensor.dtype in (paddle.float32, paddle.float64))
         self.error = self.result = None
         self.gradients = []
         self.sharing = []
@@ -278,6 +309,51 @@ def probe(area, owner, name, method, dtype=None):
     return outcome
 
 
+def probe_options(area, owner, name, method, dtype=None):
+    """Yield what differs from eager mode with optional arguments at other values, and with gradients of one tensor."""
+    function = getattr(owner, name)
+    left_out = set(NEVER) | set(INCOMPARABLE) | NO_BACKWARD | NO_OPTIONS
+    if name in left_out or isinstance(function, type):
+        return
+    call = wrapper(owner, name, method)
+    for make in arguments(area, name, function, method, dtype):
+        eager = attempt(call, make, False)
+        if eager is not None:
+            break
+    else:
+        return
+    if not list(tensors(eager.result)) and not eager.inputs:
+        return
+    for label, made in [("", make), *variations(function, make)]:
+        eager = None if (name, label.split("=")[0]) in UNDEFINED else attempt(call, made, True)
+        if eager is None:
+            continue
+        wanting = [(False, None), (True, None)]
+        if len(eager.inputs) > 1 and name not in NO_BACKWARD_ALONE:
+            wanting += [(True, at) for at, tensor in enumerate(eager.inputs) if not tensor.stop_gradient]
+        for want in wanting:
+            eager = attempt(call, made, *want)
+            if eager is None:
+                continue
+            sot.reset()
+            translated = sot.symbolic_translate(call)
+            differences = [eager.differs(Run(translated, made, *want)) for _ in range(2)]
+            internal = [reason for reason in sot.stats().fallbacks if reason.startswith("internal-error")]
+            for wrong in differences + internal:
+                if wrong:
+                    yield f"{area}.{name}({label}), gradients: {want[0] and (want[1] is None or want[1])}: {wrong}"
+                    break
+
+
+def attempt(call, make, *want):
+    """A run in eager mode; `None` if it raises."""
+    try:
+        run = Run(call, make, *want)
+    except Exception:  # the arguments themselves are not to be had here
+        return None
+    return run if run.error is None else None
+
+
 def judge(stats):
     if not stats.translations:
         return Outcome(WRONG, "nothing was translated")
@@ -352,13 +428,38 @@ def page(areas):
     return INTRODUCTION + "".join(rows) + "".join(sections)
 
 
+def sweep_options(options):
+    """Probe the options of functions, print what is wrong, and return the exit status."""
+    warnings.simplefilter("ignore")
+    first, step = map(int, options.part.split("/"))
+    names = [(area, owner, name, method) for area, owner, method in AREAS for name in public(owner)]
+    names = [one for one in names if options.only in f"{one[0]}.{one[2]}"][first - 1 :: step]
+    wrong = 0
+    for area, owner, name, method in names:
+        print(f"\r\033[K{area}.{name}", end="", file=sys.stderr, flush=True)
+        stdout, sys.stdout = sys.stdout, io.StringIO()
+        try:
+            found = list(probe_options(area, owner, name, method, options.dtype))
+        finally:
+            sys.stdout = stdout
+        for one in found:
+            print(one, flush=True)
+        wrong += len(found)
+    print(f"{len(names)} functions, {wrong} differences")
+    return 1 if wrong else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", help="only functions with this in their full name", default="")
     parser.add_argument("--write", type=Path, help="write the page")
     parser.add_argument("--check", type=Path, help="compare with the page")
     parser.add_argument("--dtype", help="the element type of tensors that are float32 otherwise")
+    parser.add_argument("--options", action="store_true", help="vary optional arguments, and which tensors want a gradient")
+    parser.add_argument("--part", help="with --options, a part of the functions: 3/8", default="1/1")
     options = parser.parse_args()
+    if options.options:
+        sys.exit(sweep_options(options))
     if options.dtype and (options.write or options.check):
         parser.error("the page is about float32")
     warnings.simplefilter("ignore")

@@ -38,3 +38,12 @@ def test_other_element_types(dtype):
     if dtype != taken:
         pytest.skip(f"this interpreter takes {taken}; CPython 3.12, with the same Paddle, takes both")
     assert " captured" in probe("--dtype", dtype)
+
+
+# The sweep of options takes minutes, so each interpreter takes a part of it.
+PARTS = 12
+
+
+def test_options():
+    part = (sys.version_info[1] * 2) % PARTS + 1
+    assert " 0 differences" in probe("--options", "--part", f"{part}/{PARTS}")

@@ -12,5 +12,5 @@ pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod origin;
 pub(crate) mod originals;
-pub(crate) mod output_argument;
+pub(crate) mod ignored_arguments;
 pub(crate) mod stand_in;

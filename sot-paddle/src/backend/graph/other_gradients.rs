@@ -13,6 +13,8 @@ use crate::backend::paddle::Paddle;
 /// Operations with a tensor of values as third operand, whose gradient the kernels of eager mode compute differently.
 const FILLING: [&str; 2] = ["pd_op.masked_fill", "pd_op.masked_fill_"];
 
+const OF_PAIRS: &str = "eager mode computes no gradient of a weight without a bias, nor of a bias without a weight";
+
 /// Refuses a call by the name of its function, before it is built.
 pub(crate) fn refuse_call(
     paddle: &Paddle,
@@ -87,9 +89,8 @@ pub(crate) fn refuse_operation(
         "pd_op.hsigmoid_loss" if flows_to(2)? && attribute("is_sparse")? => {
             "eager mode computes the gradient of the used rows only (is_sparse=True)"
         }
-        "pd_op.batch_norm_" | "pd_op.sync_batch_norm_" if is_alone(3, 4)? || is_alone(4, 3)? => {
-            "eager mode computes no gradient of a weight without a bias, nor of a bias without a weight"
-        }
+        "pd_op.batch_norm_" | "pd_op.sync_batch_norm_" if is_alone(3, 4)? || is_alone(4, 3)? => OF_PAIRS,
+        "pd_op.instance_norm" if is_alone(1, 2)? || is_alone(2, 1)? => OF_PAIRS,
         _ => return Ok(()),
     };
     if paddle.grad_enabled(py)? {

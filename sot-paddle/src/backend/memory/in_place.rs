@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::backend::calls::output_argument;
+use crate::backend::calls::ignored_arguments;
 use crate::backend::graph::builder::identity;
 use crate::backend::memory::views::{Views, VIEWS};
 use crate::backend::numbers::scalar;
@@ -73,7 +73,7 @@ pub(crate) fn asked_by(
     if !ASKED.contains(&name) {
         return Ok(None);
     }
-    Ok(output_argument::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
+    Ok(ignored_arguments::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
 }
 
 /// Number of writes to a tensor, as autograd counts them, by the identity of the value that the tensor has.
@@ -332,7 +332,7 @@ fn unasked<'py>(
     let py = function.py();
     // Dropout of whole dimensions raises if it is asked to write in place.
     let by_name = kwargs.map(|kwargs| kwargs.get_item("axis")).transpose()?.flatten();
-    let axis = output_argument::position(paddle, function, "axis", args.len())?.and_then(|at| args.get_item(at).ok());
+    let axis = ignored_arguments::position(paddle, function, "axis", args.len())?.and_then(|at| args.get_item(at).ok());
     if by_name.or(axis).is_some_and(|axis| !axis.is_none()) {
         return refuse("it is given an axis");
     }

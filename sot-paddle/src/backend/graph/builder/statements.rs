@@ -11,7 +11,7 @@ use sot_core::cpython;
 use sot_core::registered;
 
 use crate::backend::calls::given_back;
-use crate::backend::calls::output_argument;
+use crate::backend::calls::ignored_arguments;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::data;
 use crate::backend::graph::other_gradients;
@@ -38,7 +38,7 @@ impl PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !matches!(kind, CallKind::Object(_)) {
-            output_argument::refuse(&self.paddle, callee, args, kwargs)?;
+            ignored_arguments::refuse(&self.paddle, callee, args, kwargs)?;
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;

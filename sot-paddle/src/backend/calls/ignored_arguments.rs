@@ -1,18 +1,23 @@
-//! Arguments `out` and `output`. Eager functions write to them; static functions ignore them, or write without the
-//! tracer's knowledge. `embedding` writes to its weight in the same way: it scales rows down to `max_norm`.
+//! Arguments that static functions ignore, or act on without the tracer's knowledge.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use crate::backend::calls::layer::code_of;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::Paddle;
 
-const NAMES: [&str; 2] = ["out", "output"];
-const OF_EMBEDDING: &str = "max_norm";
+const WRITES: &str = "writes into an existing tensor, which a graph cannot do";
 
-/// Refuses calls that are given a tensor to write to, by name or by position.
+/// The parameters, with what eager functions do with them.
+const IGNORED: [(&str, &str); 3] =
+    [("out", WRITES), ("output", WRITES), ("requires_grad", "makes a tensor that collects a gradient")];
+
+/// `embedding` writes to its weight: it scales rows down to `max_norm`.
+const OF_EMBEDDING: (&str, &str) = ("max_norm", WRITES);
+
+/// Refuses calls that give such an argument, by name or by position.
 pub(crate) fn refuse(
     paddle: &Paddle,
     callee: &Bound<'_, PyAny>,
@@ -20,16 +25,14 @@ pub(crate) fn refuse(
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let is_embedding = scalar::name(callee)?.as_deref() == Some("embedding");
-    for name in NAMES.into_iter().chain(is_embedding.then_some(OF_EMBEDDING)) {
+    for (name, what) in IGNORED.into_iter().chain(is_embedding.then_some(OF_EMBEDDING)) {
         let by_name = kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten();
         let given = match by_name {
-            Some(out) => Some(out),
+            Some(given) => Some(given),
             None => position(paddle, callee, name, args.len())?.and_then(|at| args.get_item(at).ok()),
         };
-        if given.is_some_and(|out| !out.is_none()) {
-            return Err(PyNotImplementedError::new_err(format!(
-                "argument `{name}` writes into an existing tensor, which a graph cannot do"
-            )));
+        if given.is_some_and(|given| !given.is_none() && !given.is(PyBool::new(callee.py(), false))) {
+            return Err(PyNotImplementedError::new_err(format!("argument `{name}` {what}")));
         }
     }
     Ok(())
