@@ -392,6 +392,8 @@ AREAS = [
     ("paddle.signal", paddle.signal, False),
     ("paddle.sparse", paddle.sparse, False),
 ]
+# Areas that older releases do not have.
+AREAS += [(f"paddle.{name}", getattr(paddle, name), False) for name in ("compat", "special") if hasattr(paddle, name)]
 
 INTRODUCTION = f"""\
 # Paddle's functions

@@ -36,6 +36,8 @@ LAYERS = {
     "SpectralNorm": (nn.SpectralNorm, {"weight_shape": [3, 4]}, [3, 4]),
     "TransformerEncoderLayer": (nn.TransformerEncoderLayer, {"d_model": 4, "nhead": 2, "dim_feedforward": 8}, [2, 3, 4]),
 }
+if hasattr(paddle, "compat"):
+    LAYERS["compat.Linear"] = (paddle.compat.nn.Linear, {"in_features": 4, "out_features": 3}, [2, 4])
 OPTIONS = {
     "nothing": {},
     "no weight": {"weight_attr": False},

@@ -28,6 +28,7 @@ const GRAPH_BUILDING: &[&str] = &[
     "paddle.incubate.operators.",
     "paddle.incubate.tensor.",
     "paddle.audio.functional.window",
+    "paddle.compat.nn.functional",
     "paddle.base.dygraph.generated_tensor_methods_patch",
     "paddle.base.dygraph.math_op_patch",
     "paddle.base.libpaddle.pir.ops",
@@ -56,7 +57,7 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.sparse", "sparse tensors are not part of graphs yet"),
     ("paddle.utils.dlpack", "hands memory to other libraries"),
     ("paddle.utils.cpp_extension", "builds or loads native code"),
-    ("paddle.compat", "changes what Paddle's names mean"),
+    ("paddle.compat.proxy", "changes what Paddle's names mean"),
 ];
 
 /// Functions whose result is known while tracing, because it depends on the global state that is guarded; by module
