@@ -199,10 +199,10 @@ def _writing_first(leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn
             if not _is_written and (os.getpid() == process or _sot.report_kept()):
                 _write_run()
                 sys.stderr.flush()
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             sys.excepthook(type(error), error, error.__traceback__)
-        finally:
-            leave(status)
+        # Verify mode ends a run on copies by an exception of its own, before the first file is written.
+        leave(status)
 
     return _exit
 
@@ -236,11 +236,11 @@ def _write_run() -> None:
     global _is_written
     if _run_folder is None:
         return
-    _is_written = True
     said = "nothing was translated, so there is no report"
     if _sot.report_kept() or stats().misses:
         try:
             _write_process(_run_folder)
+            _is_written = True
             said = f"report: {_run_folder / _INDEX}"
         except OSError as error:
             print(f"{__package__}: the report in {os.fspath(_run_folder)} cannot be written: {error}", file=sys.stderr)

@@ -20,7 +20,10 @@ def sot_reset(monkeypatch):
     monkeypatch.setenv("STRICT_MODE", "0")
     paddle.seed(2024)
     sot.reset()
+    details = sot._sot.report_details(False)
+    sot._sot.report_details(details)
     yield
+    sot._sot.report_details(details)
     sot.reset()
 
 

@@ -772,6 +772,7 @@ def test_a_long_call_without_tensors_runs_natively():
     assert reason.startswith("trace-too-long") and "without a tensor" in reason and reason.endswith("in _table")
 
 
+@pytest.mark.alone("verify mode makes system calls of its own")
 def test_c_code_that_calls_back_keeps_its_errno():
     """C code may look at `errno` behind a call of Python's: a translation that is made meanwhile leaves it."""
     location = ctypes.CDLL(None).__errno_location

@@ -274,6 +274,7 @@ def test_the_rank_of_a_process_is_told(monkeypatch):
     assert ranks == [None, "2", "1"]
 
 
+@pytest.mark.alone("verify mode collects details")
 def test_the_timeline_can_be_exported(tmp_path):
     """In the Trace Event Format: slices of translations enclose those of their phases, and breaks are moments."""
     kept = sot._sot.report_kept()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import os
 import random
 import signal
 import sys
 import threading
 import warnings
-from typing import Any, Iterator, List, Optional, Set
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Set
 
 import numpy
 import paddle
@@ -60,6 +62,17 @@ def keep_watch() -> None:
     if not _is_hooked:
         _is_hooked = True
         sys.addaudithook(_on_event)
+        # It raises no audit event.
+        setattr(os, "_exit", _unless_watched(os._exit))
+
+
+def _unless_watched(leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    @functools.wraps(leave)
+    def _exit(status: int) -> NoReturn:
+        refuse_if_watched("it ends the process")
+        leave(status)
+
+    return _exit
 
 
 def _on_event(event: str, args: Any) -> None:
