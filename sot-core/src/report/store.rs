@@ -61,31 +61,31 @@ impl EntryCounts {
 
 #[derive(Default)]
 struct Store {
-    // Boxed, because reports are large, and are removed from the middle.
-    kept: Vec<Box<KeptReport>>,
+    /// By the number of the translation.
+    kept: BTreeMap<u64, KeptReport>,
     failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
     dropped: u64,
 }
 
 impl Store {
-    /// Removes the translations for which `is_gone` holds, with their failed guards. Dropping what is returned may run
-    /// the program's code, so no lock may be held then.
-    fn remove(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<Box<KeptReport>> {
-        let (gone, kept) = std::mem::take(&mut self.kept).into_iter().partition(|kept| is_gone(kept.translation.id));
-        self.kept = kept;
-        self.failures.retain(|(id, _), _| !is_gone(*id));
-        gone
+    /// Removes the translations numbered `since` and above. Dropping what is returned may run the program's code, so no
+    /// lock may be held then.
+    fn split_off(&mut self, since: u64) -> BTreeMap<u64, KeptReport> {
+        self.failures.retain(|(id, _), _| *id < since);
+        self.kept.split_off(&since)
     }
 
-    /// Removes the translation that is needed least, if there is no room for another one.
-    fn make_room(&mut self) -> Vec<Box<KeptReport>> {
+    /// Removes the translation that is needed least, if there is no room for another one. What is returned must not be
+    /// dropped while a lock is held, either.
+    fn make_room(&mut self) -> Option<KeptReport> {
         if has_details() || self.kept.len() < MAX_KEPT {
-            return Vec::new();
+            return None;
         }
-        let Some(least) = self.kept.iter().find(|kept| !kept.can_run()).or(self.kept.first()) else { return Vec::new() };
-        let id = least.translation.id;
+        let gone = self.kept.iter().find(|(_, kept)| !kept.can_run()).or(self.kept.first_key_value());
+        let id = gone.map(|(id, _)| *id)?;
         self.dropped += 1;
-        self.remove(|other| other == id)
+        self.failures.retain(|(failed, _), _| *failed != id);
+        self.kept.remove(&id)
     }
 }
 
@@ -130,10 +130,11 @@ pub fn upcoming_id() -> u64 {
 pub fn add(translation: TranslationReport) {
     let gone = with(|store| {
         let gone = store.make_room();
-        store.kept.push(Box::new(KeptReport { translation, entry: None, uncounted: EntryCounts::default() }));
+        let kept = KeptReport { translation, entry: None, uncounted: EntryCounts::default() };
+        store.kept.insert(kept.translation.id, kept);
         gone
     });
-    // Without the lock: see `Store::remove`.
+    // Without the lock: see `Store::make_room`.
     drop(gone);
 }
 
@@ -141,7 +142,7 @@ pub fn add(translation: TranslationReport) {
 /// if it was measured.
 pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
     with(|store| {
-        if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
+        if let Some(kept) = store.kept.get_mut(&id) {
             kept.entry = Some(entry);
             kept.translation.times =
                 guards.map(|taken| TimesReport { guards: taken.as_secs_f64(), ..Default::default() });
@@ -152,7 +153,7 @@ pub fn attach(id: u64, entry: Weak<dyn CountsUses>, guards: Option<Duration>) {
 /// Notes that a graph of a translation was compiled after its first runs.
 pub fn compiled_later(id: u64, later: LaterReport) {
     with(|store| {
-        if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
+        if let Some(kept) = store.kept.get_mut(&id) {
             kept.translation.compiled_later.push(later);
         }
     });
@@ -176,12 +177,12 @@ pub fn misses(failed: &[FailedGuard]) {
 /// Runs the closure without counting its calls, because they repeat calls that were made before and undone.
 pub fn keep_counts<T>(work: impl FnOnce() -> T) -> T {
     let before: HashMap<u64, EntryCounts> =
-        with(|store| store.kept.iter().filter_map(|kept| Some((kept.translation.id, kept.counted()?))).collect());
+        with(|store| store.kept.iter().filter_map(|(id, kept)| Some((*id, kept.counted()?))).collect());
     let done = work();
     with(|store| {
-        for kept in &mut store.kept {
+        for (id, kept) in &mut store.kept {
             let Some(now) = kept.counted() else { continue };
-            let more = now.since(before.get(&kept.translation.id).copied().unwrap_or_default());
+            let more = now.since(before.get(id).copied().unwrap_or_default());
             kept.uncounted.uses += more.uses;
             kept.uncounted.times.calls += more.times.calls;
             kept.uncounted.times.taken += more.times.taken;
@@ -197,8 +198,8 @@ pub fn number_kept() -> usize {
 
 /// Removes the stored translations numbered `since` and above.
 pub fn truncate(since: u64) {
-    // Dropped without the lock: see `Store::remove`.
-    drop(with(|store| store.remove(|id| id >= since)));
+    // Dropped without the lock: see `Store::split_off`.
+    drop(with(|store| store.split_off(since)));
 }
 
 /// Removes everything: for the child of a fork, which has its own report.
@@ -228,7 +229,7 @@ struct All<'a> {
 /// the present time on the clock of the translations.
 pub fn json(since: u64) -> Result<String, serde_json::Error> {
     with(|store| {
-        for kept in &mut store.kept {
+        for kept in store.kept.values_mut() {
             if let Some(counted) = kept.counted() {
                 let EntryCounts { uses, times: CallTimes { calls, taken } } = counted.since(kept.uncounted);
                 kept.translation.hits = Some(uses);
@@ -237,8 +238,7 @@ pub fn json(since: u64) -> Result<String, serde_json::Error> {
                 }
             }
         }
-        let translations: Vec<_> =
-            store.kept.iter().map(|kept| &kept.translation).filter(|translation| translation.id >= since).collect();
+        let translations: Vec<_> = store.kept.range(since..).map(|(_, kept)| &kept.translation).collect();
         let failures = store.failures.iter().map(|((translation, guard), (last, times))| FrequentFailure {
             translation: *translation,
             guard,
@@ -275,27 +275,26 @@ mod tests {
         }
     }
 
-    fn report(id: u64, entry: &Arc<dyn CountsUses>) -> Box<KeptReport> {
-        let translation = TranslationReport { id, ..TranslationReport::default() };
-        Box::new(KeptReport { translation, entry: Some(Arc::downgrade(entry)), uncounted: EntryCounts::default() })
+    fn report(entry: &Arc<dyn CountsUses>) -> KeptReport {
+        let translation = TranslationReport::default();
+        KeptReport { translation, entry: Some(Arc::downgrade(entry)), uncounted: EntryCounts::default() }
     }
 
     #[test]
     fn translations_that_cannot_run_make_room_first() {
-        let entries: Vec<Arc<dyn CountsUses>> = (0..MAX_KEPT).map(|_| Arc::new(Entry) as _).collect();
-        let mut store = Store::default();
-        store.kept.extend((0..).zip(&entries).map(|(id, entry)| report(id, entry)));
+        let alive: Arc<dyn CountsUses> = Arc::new(Entry);
         let gone: Arc<dyn CountsUses> = Arc::new(Entry);
-        store.kept[7] = report(7, &gone);
+        let mut store = Store::default();
+        store.kept.extend((0..MAX_KEPT as u64).map(|id| (id, report(if id == 7 { &gone } else { &alive }))));
         drop(gone);
 
-        let removed = |store: &mut Store| -> Vec<u64> {
-            let gone = store.make_room();
-            let room = MAX_KEPT - store.kept.len();
-            store.kept.extend((0..room as u64).map(|more| report(10_000 + more, &entries[0])));
-            gone.iter().map(|gone| gone.translation.id).collect()
-        };
-        assert_eq!([removed(&mut store), removed(&mut store), removed(&mut store)], [[7], [0], [1]]);
-        assert_eq!(store.dropped, 3);
+        let mut removed = Vec::new();
+        for id in MAX_KEPT as u64..MAX_KEPT as u64 + 3 {
+            let before: Vec<u64> = store.kept.keys().copied().collect();
+            assert!(store.make_room().is_some());
+            removed.extend(before.into_iter().filter(|id| !store.kept.contains_key(id)));
+            store.kept.insert(id, report(&alive));
+        }
+        assert_eq!((removed, store.dropped), (vec![7, 0, 1], 3));
     }
 }

@@ -6,8 +6,8 @@ use pyo3::types::PyType;
 
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
-use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::VarId;
+use sot_core::variable::{Argument, Rebuild};
 
 use super::{emit_call, library, rebuild, IteratorState};
 
@@ -66,7 +66,8 @@ impl IteratorState for CallableIterator {
             Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), [callable, self.sentinel]),
             None => {
                 let (skipping, iter) = (rebuild::skipping(cg.py())?, library(cg.py(), "builtins", "iter")?);
-                let (int, zero) = (Argument::Constant(library(cg.py(), "builtins", "int")?), Argument::int(cg.py(), 0)?);
+                let (int, zero) =
+                    (Argument::Constant(library(cg.py(), "builtins", "int")?), Argument::int(cg.py(), 0)?);
                 // `int()` is 0, so the iterator ends at once.
                 cg.begin_call(|cg| cg.load_const(skipping))?;
                 cg.call(|cg| cg.load_const(iter), [int, zero])?;

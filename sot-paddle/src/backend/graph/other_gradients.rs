@@ -73,7 +73,8 @@ pub(crate) fn refuse_operation(
     sources: &[Bound<'_, PyAny>],
 ) -> PyResult<()> {
     let py = operation.py();
-    let flows_to = |at: usize| sources.get(at).map_or(Ok(false), |value| Ok::<_, PyErr>(exists(value)? && !stops(value)?));
+    let flows_to =
+        |at: usize| sources.get(at).map_or(Ok(false), |value| Ok::<_, PyErr>(exists(value)? && !stops(value)?));
     if FILLING.contains(&name) && flows_to(2)? {
         return Err(refused());
     }
