@@ -312,7 +312,7 @@ def probe(area, owner, name, method, dtype=None):
 def probe_options(area, owner, name, method, dtype=None):
     """Yield what differs from eager mode with optional arguments at other values, and with gradients of one tensor."""
     function = getattr(owner, name)
-    left_out = set(NEVER) | set(INCOMPARABLE) | NO_BACKWARD | NO_OPTIONS
+    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NO_OPTIONS, *(INCOMPARABLE_INTEGERS if dtype else ())}
     if name in left_out or isinstance(function, type):
         return
     call = wrapper(owner, name, method)

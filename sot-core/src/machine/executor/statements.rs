@@ -46,6 +46,14 @@ impl StatementInProgress {
     }
 }
 
+/// The arguments of a statement: values of the graph and constants, and their texts in the StatementIR.
+struct StatementArguments<'py> {
+    positional: Bound<'py, PyTuple>,
+    keywords: Option<Bound<'py, PyDict>>,
+    texts: Vec<String>,
+    keyword_texts: Vec<String>,
+}
+
 impl<'py> OpcodeExecutor<'py> {
     /// Returns the symbol of a tensor from outside: a parameter of the graph, or an input passed at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
@@ -127,25 +135,10 @@ impl<'py> OpcodeExecutor<'py> {
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
         self.statement.begin(&*self.runtime.backend, kind, callee);
-        let mut texts = Vec::new();
-        let mut positional = Vec::new();
-        for &arg in &args.positional {
-            let argument = self.graph_argument(arg)?;
-            positional.push(argument.value);
-            texts.push(argument.text);
-        }
-        let keywords = PyDict::new(self.py);
-        let mut keyword_texts = Vec::new();
-        for (keyword, arg) in &args.keywords {
-            let argument = self.graph_argument(*arg)?;
-            keywords.set_item(&**keyword, argument.value)?;
-            keyword_texts.push(format!("{keyword}: {}", argument.text));
-        }
-        let positional = PyTuple::new(self.py, positional)?;
-        let keywords = (!keywords.is_empty()).then_some(&keywords);
+        let given = graph_arguments(self, args)?;
         let before = self.graph.builder()?.operations()?;
         let result = self.graph.make_statement(|builder| {
-            let result = builder.call(kind, callee, &positional, keywords)?;
+            let result = builder.call(kind, callee, &given.positional, given.keywords.as_ref())?;
             if result.is(PyNotImplemented::get(callee.py())) {
                 return Err(PyTypeError::new_err("it does not know its operands"));
             }
@@ -153,19 +146,7 @@ impl<'py> OpcodeExecutor<'py> {
         });
         let result = match result {
             Ok(result) => result,
-            Err(error) => {
-                let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
-                let text = match error.value(self.py) {
-                    said if for_sizes => format!("{name}: {said}"),
-                    _ => format!("{name} cannot be put into the graph: {error}"),
-                };
-                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
-                return Ok(Err(Refused {
-                    unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
-                    by_callee: lacks_what_tensors_have(self.py, &error),
-                    leaves_operations: self.graph.builder()?.operations()? != before,
-                }));
-            }
+            Err(error) => return refusal(self, name, &error, before).map(Err),
         };
         if let Some((object, test)) = self.runtime.backend.own_code().foundation(kind, callee)? {
             let tracker = self.trackers.constant(object);
@@ -174,35 +155,82 @@ impl<'py> OpcodeExecutor<'py> {
         for (object, tracker) in std::mem::take(&mut self.statement.assumed_objects) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }
-        if let Some(at) = given_back(kind, callee, &positional, &result) {
+        if let Some(at) = given_back(kind, callee, &given.positional, &result) {
             return Ok(Ok(args.positional[at]));
         }
         if kind == CallKind::Api && registered::is_statement(callee) {
             refuse_other_results(self, &result)?;
         }
-        let mut outputs = Vec::new();
-        let variable = wrap_result(self, &result, &mut outputs)?;
-        self.graph.record((kind, callee), (&positional, keywords), &result)?;
-        self.graph.note_target(&result, &outputs)?;
-        self.graph.ir.statements.push(Statement {
-            kind: StatementKind::from(kind),
-            callee: name.to_owned(),
-            args: texts,
-            kwargs: keyword_texts,
-            outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
-        });
-        if let Some(place) = source_record::place_of_statement(self) {
-            let object =
-                if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(self, callee) } else { None };
-            self.graph.note_place(StatementPlace { place, object });
-        }
-        if self.graph.writes_outside() && !self.graph.can_be_called() {
-            let text =
-                format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
-        }
-        Ok(Ok(variable))
+        record(self, (kind, callee), name, given, &result).map(Ok)
     }
+}
+
+/// The values and texts of a statement's arguments.
+fn graph_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<StatementArguments<'py>> {
+    let (mut positional, mut texts) = (Vec::new(), Vec::new());
+    for &arg in &args.positional {
+        let argument = cx.graph_argument(arg)?;
+        positional.push(argument.value);
+        texts.push(argument.text);
+    }
+    let (keywords, mut keyword_texts) = (PyDict::new(cx.py), Vec::new());
+    for (keyword, arg) in &args.keywords {
+        let argument = cx.graph_argument(*arg)?;
+        keywords.set_item(&**keyword, argument.value)?;
+        keyword_texts.push(format!("{keyword}: {}", argument.text));
+    }
+    Ok(StatementArguments {
+        positional: PyTuple::new(cx.py, positional)?,
+        keywords: (!keywords.is_empty()).then_some(keywords),
+        texts,
+        keyword_texts,
+    })
+}
+
+/// The refusal of a call by the backend, whose builder had `before` operations.
+fn refusal(cx: &mut OpcodeExecutor<'_>, name: &str, error: &PyErr, before: usize) -> Flow<Refused> {
+    let for_sizes = error.is_instance_of::<SizesMatter>(cx.py);
+    let text = match error.value(cx.py) {
+        said if for_sizes => format!("{name}: {said}"),
+        _ => format!("{name} cannot be put into the graph: {error}"),
+    };
+    let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
+    Ok(Refused {
+        unwind: if for_sizes { cx.settle_sizes(refused) } else { refused },
+        by_callee: lacks_what_tensors_have(cx.py, error),
+        leaves_operations: cx.graph.builder()?.operations()? != before,
+    })
+}
+
+/// Appends the statement of a call to the StatementIR and returns the variable of its result.
+fn record<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    name: &str,
+    given: StatementArguments<'py>,
+    result: &Bound<'py, PyAny>,
+) -> Flow<VarId> {
+    let mut outputs = Vec::new();
+    let variable = wrap_result(cx, result, &mut outputs)?;
+    cx.graph.record((kind, callee), (&given.positional, given.keywords.as_ref()), result)?;
+    cx.graph.note_target(result, &outputs)?;
+    cx.graph.ir.statements.push(Statement {
+        kind: StatementKind::from(kind),
+        callee: name.to_owned(),
+        args: given.texts,
+        kwargs: given.keyword_texts,
+        outputs: outputs.iter().map(|symbol| cx.graph.name(*symbol).to_owned()).collect(),
+    });
+    if let Some(place) = source_record::place_of_statement(cx) {
+        let object = if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(cx, callee) } else { None };
+        cx.graph.note_place(StatementPlace { place, object });
+    }
+    if cx.graph.writes_outside() && !cx.graph.can_be_called() {
+        let text =
+            format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+    }
+    Ok(variable)
 }
 
 fn new_array_input<'py>(

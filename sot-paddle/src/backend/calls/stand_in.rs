@@ -44,7 +44,7 @@ const METHODS: &[(&str, MakeStandIn)] = &[
 ];
 
 /// Functions of `paddle.tensor.manipulation` that exist as methods, too.
-const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
+const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold", "view", "view_as"];
 
 /// True if the function has a stand-in.
 pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
