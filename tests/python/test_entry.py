@@ -457,3 +457,30 @@ def test_functools_wraps(check):
         return x + k
 
     check(f, paddle.ones([2]), k=3.0)
+
+
+def test_layers_below_library_code_that_seldom_calls_them():
+    """Most calls of `Layer.__call__` here find nothing to translate. Those that do are not passed over."""
+
+    class Block(nn.Layer):
+        def forward(self, x):
+            return paddle.tanh(x * 2 + 1).exp() * x
+
+    block, others = Block(), [nn.Linear(2, 2) for _ in range(100)]
+
+    @sot.disable(recursive=False)
+    def outer(x):
+        for other in others:
+            other(x)
+        return block(x)
+
+    def forward(x):
+        return outer(x)
+
+    fast, x = sot.symbolic_translate(forward), paddle.ones([1, 2])
+    for _ in range(100):
+        fast(x)
+    before = sot.stats().hits
+    for _ in range(50):
+        fast(x)
+    assert sot.stats().hits - before == 150, sot.stats()

@@ -87,7 +87,7 @@ fn test_one(python: &Interpreter, kind: Build, options: &Options) -> Vec<Cell> {
     if options.only == Some(Half::Python) {
         return vec![built, left_out(), python_tests(&venv, options)];
     }
-    // Both halves run at once, because each uses only one core most of the time.
+    // Both halves run at once, because the Rust tests use only one core most of the time.
     let (rust, python) = thread::scope(|scope| {
         let rust = scope.spawn(|| rust_cell(&venv, beside, &[]));
         let python = python_tests(&venv, options);
@@ -114,9 +114,9 @@ fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>,
 fn python_tests(venv: &Venv, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
     pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
-    // Files or tests named by arguments replace the default, which is all tests.
+    // Files or tests named by arguments replace the default, which is all tests, shared by two processes.
     if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
-        pytest.arg("tests/python");
+        pytest.args(["tests/python", "-n", "2", "--dist", "loadfile"]);
     }
     pytest.args(&options.passed_on);
     if options.verify {

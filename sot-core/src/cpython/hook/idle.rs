@@ -19,8 +19,12 @@ const IDLE: IdleLimits = IdleLimits { after: 64, again: 64, frames: 1 };
 /// worthwhile.
 const IDLE_THOUGH_ASKED: IdleLimits = IdleLimits { after: 2, again: 8, frames: 10_000 };
 
+/// How often the number of frames is doubled at most.
+const MAX_DOUBLINGS: u8 = 10;
+
 /// When code is idle, so that the slot is CPython's while its frames run: after `after` frames in a row below which
-/// the evaluator found nothing to do.
+/// the evaluator found nothing to do, and twice as many for each time that it did find something: library code that
+/// calls the program's objects calls some with new code and many without.
 struct IdleLimits {
     after: u32,
     /// Every frame whose count is a multiple of this number is checked again.
@@ -34,18 +38,25 @@ struct IdleLimits {
 pub(in crate::cpython) struct IdleCode {
     /// Number of its frames in a row below which the evaluator found nothing to do.
     idle_frames: Cell<u32>,
+    /// Number of its frames below which the evaluator found something to do; at most [`MAX_DOUBLINGS`] are counted.
+    busy_frames: Cell<u8>,
 }
 
 impl IdleCode {
     #[inline]
     fn is_idle(&self, limits: &IdleLimits) -> bool {
         let frames = self.idle_frames.get();
-        frames >= limits.after && frames % limits.again != 0
+        frames >= limits.after << self.busy_frames.get() && frames % limits.again != 0
     }
 
     #[inline]
     fn note(&self, is_idle: bool) {
-        self.idle_frames.set(if is_idle { self.idle_frames.get().wrapping_add(1) } else { 0 });
+        if is_idle {
+            self.idle_frames.set(self.idle_frames.get().wrapping_add(1));
+        } else {
+            self.idle_frames.set(0);
+            self.busy_frames.set(MAX_DOUBLINGS.min(self.busy_frames.get() + 1));
+        }
     }
 }
 

@@ -11,8 +11,12 @@ use crate::backend::paddle::Paddle;
 const WRITES: &str = "writes into an existing tensor, which a graph cannot do";
 
 /// The parameters, with what eager functions do with them.
-const IGNORED: [(&str, &str); 3] =
-    [("out", WRITES), ("output", WRITES), ("requires_grad", "makes a tensor that collects a gradient")];
+const IGNORED: [(&str, &str); 4] = [
+    ("out", WRITES),
+    ("output", WRITES),
+    ("pin_memory", "asks for pinned memory, which the tensors of a graph do not have"),
+    ("requires_grad", "makes a tensor that collects a gradient"),
+];
 
 /// `embedding` writes to its weight: it scales rows down to `max_norm`.
 const OF_EMBEDDING: (&str, &str) = ("max_norm", WRITES);
