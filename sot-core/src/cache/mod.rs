@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods};
 
 use crate::bytecode::{BytecodeError, Code};
-use crate::cpython::CodeState;
+use crate::cpython::{self, CodeState};
 use crate::error::Forbidden;
 use crate::forgetting::{self, Forgotten};
 use crate::guard::FrameView;
@@ -108,6 +108,9 @@ impl CodeCache {
 
     /// Requests the translation of the code, also if its file is on the skip list.
     pub fn request(&self) {
+        if !self.directives.is_root() {
+            cpython::forget_idle_code();
+        }
         self.usage.leave_shared_account();
         self.directives.request();
     }

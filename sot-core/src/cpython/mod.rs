@@ -21,6 +21,7 @@ pub(crate) use hook::errno::KeptErrno;
 pub use hook::fresh_frame::FreshFrame;
 pub use hook::graph_call::{graph_function, take_graph_error};
 pub(crate) use hook::graph_call::{graph_function_of, is_graph_function, GraphFailure};
+pub use hook::idle::forget_idle_code;
 pub use hook::recursion::forget_overflow;
 pub use hook::refused::{refusing, RefusedCode};
 pub use hook::replace::use_reference_method;

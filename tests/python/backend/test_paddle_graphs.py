@@ -372,13 +372,17 @@ def test_many_calls_do_not_grow(train):
                     out.backward()
                     model.clear_gradients()
 
+        def growth(times):
+            gc.collect()
+            objects, memory = len(gc.get_objects()), resident()
+            run(times)
+            gc.collect()
+            return len(gc.get_objects()) - objects, resident() - memory
+
         run(2000)
-        gc.collect()
-        objects, memory = len(gc.get_objects()), resident()
-        run(20000)
-        gc.collect()
-        assert len(gc.get_objects()) - objects < 50
-        assert resident() - memory < 4 << 20
+        # Other threads of the process, such as those that pytest talks with, make objects now and then.
+        objects, memory = zip(*(growth(7000) for _ in range(3)))
+        assert min(objects) < 15 and min(memory) < 1 << 20
 
 
 def test_parameters_die_with_the_model():

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::ffi;
 
@@ -33,9 +34,20 @@ struct IdleLimits {
     frames: u64,
 }
 
+/// Raised when code that was idle may have come to call something new. Counts of earlier epochs are void.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// Lets no code count as idle until that is found out again: the program has asked for the translation of new code,
+/// which code that was idle may call.
+pub fn forget_idle_code() {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Knowledge about the frames that frames of one code object call.
 #[derive(Default)]
 pub(in crate::cpython) struct IdleCode {
+    /// The epoch of `idle_frames`.
+    epoch: Cell<u32>,
     /// Number of its frames in a row below which the evaluator found nothing to do.
     idle_frames: Cell<u32>,
     /// Number of its frames below which the evaluator found something to do; at most [`MAX_DOUBLINGS`] are counted.
@@ -45,6 +57,10 @@ pub(in crate::cpython) struct IdleCode {
 impl IdleCode {
     #[inline]
     fn is_idle(&self, limits: &IdleLimits) -> bool {
+        let epoch = EPOCH.load(Ordering::Relaxed);
+        if self.epoch.replace(epoch) != epoch {
+            self.idle_frames.set(0);
+        }
         let frames = self.idle_frames.get();
         frames >= limits.after << self.busy_frames.get() && frames % limits.again != 0
     }

@@ -1,6 +1,7 @@
 //! What holds a value of the trace: the frames, and the writes that leave it in objects which outlive the frame. What
 //! was found is kept as chains, which are cheap to check again at each instruction.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,11 +16,20 @@ use crate::tracker::TrackerId;
 #[derive(Default)]
 pub(super) struct Chains {
     pub(super) all: Vec<Chain>,
+    /// For each chain, the local variable in which its first value was found last.
+    locals: Vec<Cell<LocalPlace>>,
     places: FxHashMap<Chain, usize>,
     /// The place of each watched value's chain. `None` if no chain is known to hold it.
     pub(super) of: Vec<Option<usize>>,
     /// Number of watched values that have a place.
     pub(super) placed: usize,
+}
+
+/// A local variable: the numbers of its frame and of its slot.
+#[derive(Clone, Copy, Default)]
+struct LocalPlace {
+    frame: usize,
+    slot: usize,
 }
 
 /// What holds a value: each value of the chain holds the next one.
@@ -50,17 +60,24 @@ impl Chains {
         let place = *self.places.entry(chain.clone()).or_insert(next);
         if place == next {
             self.all.push(chain);
+            self.locals.push(Cell::default());
         }
         self.of.push(Some(place));
         self.placed += 1;
     }
 }
 
-/// True if the chain still holds its last value.
-pub(super) fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain) -> bool {
+impl Chains {
+    /// For each chain, whether it still holds its last value.
+    pub(super) fn still_hold(&self, cx: &OpcodeExecutor<'_>) -> Vec<bool> {
+        self.all.iter().zip(&self.locals).map(|(chain, local)| still_holds(cx, chain, local)).collect()
+    }
+}
+
+fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>) -> bool {
     let first = chain.values[0];
     let begins = match &chain.held_by {
-        HeldBy::Frame => is_in_a_frame(cx, first),
+        HeldBy::Frame => is_in_local(cx, first, local) || is_in_a_frame(cx, first),
         HeldBy::Write => lasting::outlives(cx, first),
         HeldBy::Global(globals, name) => is_global(cx, *globals, name, first),
         HeldBy::Call(place) => matches!(cx.effects.log().get(*place), Some(Effect::Call { .. })),
@@ -74,6 +91,17 @@ pub(super) fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain) -> bool {
             };
             next.contains(&pair[1])
         })
+}
+
+/// True if a local variable of a frame holds the value. `local` is looked at first, and is where it was found.
+fn is_in_local(cx: &OpcodeExecutor<'_>, value: VarId, local: &Cell<LocalPlace>) -> bool {
+    let LocalPlace { frame, slot } = local.get();
+    let holds = |frame: &Frame| frame.locals.iter().position(|local| *local == Some(value));
+    if cx.stack.get(frame).is_some_and(|frame| frame.locals.get(slot) == Some(&Some(value))) {
+        return true;
+    }
+    let found = cx.stack.iter().enumerate().find_map(|(frame, held)| Some(LocalPlace { frame, slot: holds(held)? }));
+    found.map(|found| local.set(found)).is_some()
 }
 
 /// True if a frame or an exception that is being handled holds the value itself.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 use rustc_hash::FxHashSet;
 
-use super::holders::{is_held, still_holds, Chains, Holders};
+use super::holders::{is_held, Chains, Holders};
 use super::observable::{DestructionSearch, Path};
 use super::stores::Reversible;
 use super::{Name, OpcodeExecutor};
@@ -217,7 +217,7 @@ pub(super) fn dropped(cx: &OpcodeExecutor<'_>) -> Option<VarId> {
 fn unheld(cx: &OpcodeExecutor<'_>) -> Vec<usize> {
     let watched = &cx.watched_drops.all;
     let mut chains = cx.watched_drops.chains.borrow_mut();
-    let holds: Vec<bool> = chains.all.iter().map(|chain| still_holds(cx, chain)).collect();
+    let holds = chains.still_hold(cx);
     if chains.placed == watched.len() && !holds.contains(&false) {
         return Vec::new();
     }
