@@ -40,7 +40,7 @@ def test_other_element_types(dtype):
     assert " captured" in probe("--dtype", dtype)
 
 
-# The sweep of options takes minutes, so each interpreter takes a part of it.
+# The sweep of options takes minutes, so each interpreter takes another twelfth of the functions: half of them in all.
 PARTS = 12
 
 

@@ -53,6 +53,7 @@ def test_memory_is_not_pinned_without_a_device(name):
     for function in (forward, sot.symbolic_translate(forward)):
         with pytest.raises(RuntimeError, match="[Pp]in"):
             function(paddle.ones([2]))
+    assert any("argument `pin_memory` asks" in reason for reason in sot.stats().breaks), sot.stats()
 
 
 @pytest.mark.parametrize("function", [paddle.unique, paddle.unique_consecutive])

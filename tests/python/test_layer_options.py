@@ -1,5 +1,5 @@
 """Gradients of layers with each of their options, beside eager mode: without a weight, without a bias, with a sparse gradient, frozen, in
-both modes. Every graph is a program.
+both modes. Graphs of every size become programs.
 """
 
 import inspect

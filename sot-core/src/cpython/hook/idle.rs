@@ -20,7 +20,7 @@ const IDLE: IdleLimits = IdleLimits { after: 64, again: 64, frames: 1 };
 /// worthwhile.
 const IDLE_THOUGH_ASKED: IdleLimits = IdleLimits { after: 2, again: 8, frames: 10_000 };
 
-/// How often the number of frames is doubled at most.
+/// Maximum number of times that `after` is doubled for a code object.
 const MAX_DOUBLINGS: u8 = 10;
 
 /// When code is idle, so that the slot is CPython's while its frames run: after `after` frames in a row below which
@@ -34,11 +34,11 @@ struct IdleLimits {
     frames: u64,
 }
 
-/// Raised when code that was idle may have come to call something new. Counts of earlier epochs are void.
+/// Incremented when idle code may have come to call code that is to be translated. Counts of earlier epochs are void.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
-/// Lets no code count as idle until that is found out again: the program has asked for the translation of new code,
-/// which code that was idle may call.
+/// Makes the counts of all code objects begin anew. To be called when the translation of further code is requested,
+/// which idle code may call.
 pub fn forget_idle_code() {
     EPOCH.fetch_add(1, Ordering::Relaxed);
 }

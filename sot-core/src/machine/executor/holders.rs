@@ -65,9 +65,7 @@ impl Chains {
         self.of.push(Some(place));
         self.placed += 1;
     }
-}
 
-impl Chains {
     /// For each chain, whether it still holds its last value.
     pub(super) fn still_hold(&self, cx: &OpcodeExecutor<'_>) -> Vec<bool> {
         self.all.iter().zip(&self.locals).map(|(chain, local)| still_holds(cx, chain, local)).collect()
@@ -93,14 +91,16 @@ fn still_holds(cx: &OpcodeExecutor<'_>, chain: &Chain, local: &Cell<LocalPlace>)
         })
 }
 
-/// True if a local variable of a frame holds the value. `local` is looked at first, and is where it was found.
+/// True if a local variable of a frame holds the value. The variable where it was found last is looked at first, and
+/// is remembered in `local`.
 fn is_in_local(cx: &OpcodeExecutor<'_>, value: VarId, local: &Cell<LocalPlace>) -> bool {
     let LocalPlace { frame, slot } = local.get();
-    let holds = |frame: &Frame| frame.locals.iter().position(|local| *local == Some(value));
     if cx.stack.get(frame).is_some_and(|frame| frame.locals.get(slot) == Some(&Some(value))) {
         return true;
     }
-    let found = cx.stack.iter().enumerate().find_map(|(frame, held)| Some(LocalPlace { frame, slot: holds(held)? }));
+    let slot_in = |frame: &Frame| frame.locals.iter().position(|local| *local == Some(value));
+    let found =
+        cx.stack.iter().enumerate().find_map(|(at, frame)| Some(LocalPlace { frame: at, slot: slot_in(frame)? }));
     found.map(|found| local.set(found)).is_some()
 }
 
