@@ -14,20 +14,29 @@ pub(crate) struct StatementPlace {
     pub(crate) object: Option<String>,
 }
 
+/// What reports show of a graph. It is empty unless the user asked for details.
+#[derive(Default)]
+pub(super) struct Drawing {
+    /// Where each statement was made.
+    pub(super) places: Vec<StatementPlace>,
+    /// The report of the finished graph.
+    graph: Option<GraphReport>,
+}
+
 impl FunctionGraph<'_> {
     /// Notes the place of the last statement.
     pub(crate) fn note_place(&mut self, place: StatementPlace) {
-        self.places.push(place);
+        self.drawing.places.push(place);
     }
 
     /// Keeps the report of the graph, if the places of its statements were noted. An error does not reach the
     /// program.
     pub(super) fn draw(&mut self, ir: &StatementIR) {
-        if self.places.is_empty() || self.places.len() != ir.statements.len() {
+        if self.drawing.places.is_empty() || self.drawing.places.len() != ir.statements.len() {
             return;
         }
         match self.drawn(ir) {
-            Ok(graph) => self.drawn = Some(graph),
+            Ok(graph) => self.drawing.graph = Some(graph),
             Err(error) => error.write_unraisable(self.py, None),
         }
     }
@@ -35,13 +44,13 @@ impl FunctionGraph<'_> {
     /// Takes the report of the finished graph.
     pub(crate) fn take_drawn(&mut self, ir: &StatementIR) -> Option<GraphReport> {
         let folded = (!ir.parts.is_empty()).then(|| ir.to_string());
-        Some(GraphReport { name: ir.name.clone(), replayed: ir.replayed, folded, ..self.drawn.take()? })
+        Some(GraphReport { name: ir.name.clone(), replayed: ir.replayed, folded, ..self.drawing.graph.take()? })
     }
 
     fn drawn(&mut self, ir: &StatementIR) -> PyResult<GraphReport> {
         let symbols: HashMap<String, SymbolId> =
-            self.symbols.iter().enumerate().map(|(at, symbol)| (symbol.name.clone(), SymbolId(at as u32))).collect();
-        let places = std::mem::take(&mut self.places);
+            self.symbols.by_name().map(|(name, symbol)| (name.to_owned(), symbol)).collect();
+        let places = std::mem::take(&mut self.drawing.places);
         let statements: Vec<StatementReport> = ir
             .statements
             .iter()
@@ -77,7 +86,7 @@ impl FunctionGraph<'_> {
         let meta = match symbol {
             Some(&symbol) => {
                 let value = self.value(symbol);
-                self.value_meta(&value)?
+                self.building.value_meta(&value)?
             }
             None => None,
         };

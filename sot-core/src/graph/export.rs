@@ -14,15 +14,34 @@ pub fn folder() -> Option<PathBuf> {
     std::env::var_os("SOT_EXPORT").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
+/// The export of one graph.
+pub(super) struct Exporting {
+    /// The folder, unless graphs are not exported, or this one has been.
+    folder: Option<PathBuf>,
+    /// The target that each statement's result is assigned to.
+    targets: Vec<String>,
+}
+
+impl Exporting {
+    pub(super) fn new() -> Self {
+        Exporting { folder: folder(), targets: Vec::new() }
+    }
+
+    /// Removes the targets of the statements behind the first `statements`.
+    pub(super) fn roll_back(&mut self, statements: usize) {
+        self.targets.truncate(statements);
+    }
+}
+
 /// Symbol names with their metas.
 type Described = Vec<(String, TensorMeta)>;
 
 impl<'py> FunctionGraph<'py> {
     /// Notes the target that the result of a statement is assigned to in an exported graph.
     pub(crate) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
-        if self.export_to.is_some() {
+        if self.exporting.folder.is_some() {
             let target = self.target(result, &mut outputs.iter())?;
-            self.targets.push(target);
+            self.exporting.targets.push(target);
         }
         Ok(())
     }
@@ -32,7 +51,7 @@ impl<'py> FunctionGraph<'py> {
         result: &Bound<'py, PyAny>,
         outputs: &mut impl Iterator<Item = &'a SymbolId>,
     ) -> PyResult<String> {
-        if self.value_meta(result)?.is_some() {
+        if self.building.value_meta(result)?.is_some() {
             return Ok(outputs.next().map_or_else(|| "_".to_owned(), |symbol| self.name(*symbol).to_owned()));
         }
         if !(result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>()) {
@@ -45,10 +64,10 @@ impl<'py> FunctionGraph<'py> {
 
     /// Exports the graph. An error does not reach the program.
     pub(super) fn export(&mut self, ir: &StatementIR) {
-        let Some(folder) = self.export_to.take() else { return };
+        let Some(folder) = self.exporting.folder.take() else { return };
         let exported = self.with_metas().and_then(|(inputs, parameters)| {
-            let graph = Exported { ir, targets: &self.targets, inputs, parameters };
-            self.backend.user_interface().export(self.py, &folder, &graph)
+            let graph = Exported { ir, targets: &self.exporting.targets, inputs, parameters };
+            self.building.backend().user_interface().export(self.py, &folder, &graph)
         });
         if let Err(error) = exported {
             error.write_unraisable(self.py, None);
@@ -57,15 +76,15 @@ impl<'py> FunctionGraph<'py> {
 
     /// The described inputs, and the described parameters.
     fn with_metas(&mut self) -> PyResult<(Described, Described)> {
-        let inputs: Vec<SymbolId> = self.inputs.iter().map(|(symbol, _)| *symbol).collect();
+        let inputs: Vec<SymbolId> = self.inputs.passed_symbols().collect();
         let mut parameters: Vec<SymbolId> =
-            self.external.values().copied().filter(|symbol| !inputs.contains(symbol)).collect();
+            self.inputs.entered().map(|(_, symbol)| symbol).filter(|symbol| !inputs.contains(symbol)).collect();
         parameters.sort_unstable();
         let mut described = |symbols: &[SymbolId]| -> PyResult<Described> {
             let mut all = Vec::with_capacity(symbols.len());
             for &symbol in symbols {
                 let value = self.value(symbol);
-                if let Some(meta) = self.value_meta(&value)? {
+                if let Some(meta) = self.building.value_meta(&value)? {
                     all.push((self.name(symbol).to_owned(), meta));
                 }
             }

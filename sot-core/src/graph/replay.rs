@@ -1,15 +1,13 @@
 //! The calls of a graph, kept for replay on eager tensors. A graph of a few statements runs that way, because a run
 //! of a program costs more than the calls. Objects of the user's are held by weak references only.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
-use rustc_hash::FxHashMap;
 
-use super::SymbolId;
+use super::{SymbolId, Symbols};
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
 
@@ -57,26 +55,51 @@ impl MinSize {
     }
 }
 
-/// First symbol of each value of the backend, by address. The graph keeps the values alive.
-#[derive(Default)]
-pub(super) struct Values {
-    symbols: FxHashMap<usize, SymbolId>,
+/// The statements of a graph so far, kept for replay.
+pub(super) struct Recording {
+    /// For each statement the call that replays it; `None` for a statement that cannot be replayed.
+    calls: Vec<Option<Call>>,
+    min_size: MinSize,
 }
 
-impl Values {
-    /// Adds a value. Returns whether no earlier symbol has this value.
-    pub(super) fn insert(&mut self, value: &Py<PyAny>, symbol: SymbolId) -> bool {
-        match self.symbols.entry(value.as_ptr() as usize) {
-            Entry::Vacant(entry) => {
-                entry.insert(symbol);
-                true
-            }
-            Entry::Occupied(_) => false,
-        }
+impl Recording {
+    pub(super) fn new() -> Self {
+        Recording { calls: Vec::new(), min_size: MinSize::now() }
     }
 
-    pub(super) fn get(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
-        self.symbols.get(&(value.as_ptr() as usize)).copied()
+    /// Keeps the call of the next statement; `None` if the statement cannot be replayed.
+    pub(super) fn push(&mut self, call: Option<Call>) {
+        self.calls.push(call);
+    }
+
+    /// Removes the calls of the statements behind the first `statements`.
+    pub(super) fn roll_back(&mut self, statements: usize) {
+        self.calls.truncate(statements);
+    }
+
+    /// True if all statements can be replayed.
+    pub(super) fn is_whole(&self) -> bool {
+        self.calls.iter().all(Option::is_some)
+    }
+
+    /// True if some statement writes in place.
+    pub(super) fn writes_in_place(&self) -> bool {
+        self.calls.iter().flatten().any(|call| call.in_place)
+    }
+
+    /// Takes the calls of all `statements`, with their weight; `None` if one was not kept or cannot be replayed.
+    pub(super) fn take(&mut self, statements: usize) -> Option<(Vec<Call>, usize)> {
+        if self.calls.len() < statements {
+            return None;
+        }
+        let calls: Vec<Call> = std::mem::take(&mut self.calls).into_iter().collect::<Option<_>>()?;
+        let weight = calls.iter().map(|call| call.weight).sum();
+        Some((calls, weight))
+    }
+
+    /// Minimum weights of a graph that is made into a program.
+    pub(super) fn min_size(&self) -> MinSize {
+        self.min_size
     }
 }
 
@@ -127,7 +150,7 @@ impl Call {
     pub(super) fn new(
         backend: &dyn Backend,
         builder: &dyn GraphBuilder,
-        values: &Values,
+        symbols: &Symbols,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
         (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
         result: &Bound<'_, PyAny>,
@@ -153,7 +176,7 @@ impl Call {
             }
             None => None,
         };
-        let Some(arguments) = templates(backend, values, given) else { return Ok(None) };
+        let Some(arguments) = templates(backend, symbols, given) else { return Ok(None) };
         if holds_dict(result) {
             return Ok(None);
         }
@@ -162,7 +185,7 @@ impl Call {
             callee,
             arguments,
             keywords,
-            result: pattern(values, result),
+            result: pattern(symbols, result),
             in_place: kind == CallKind::InPlace,
             weight,
         }))
@@ -190,27 +213,27 @@ impl Call {
 
 fn templates<'py>(
     backend: &dyn Backend,
-    values: &Values,
+    symbols: &Symbols,
     items: impl IntoIterator<Item = Bound<'py, PyAny>>,
 ) -> Option<Vec<ReplayArgument>> {
-    items.into_iter().map(|item| template(backend, values, &item)).collect()
+    items.into_iter().map(|item| template(backend, symbols, &item)).collect()
 }
 
-fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -> Option<ReplayArgument> {
-    if let Some(symbol) = values.get(object) {
+fn template(backend: &dyn Backend, symbols: &Symbols, object: &Bound<'_, PyAny>) -> Option<ReplayArgument> {
+    if let Some(symbol) = symbols.first_of(object) {
         return Some(ReplayArgument::Symbol(symbol));
     }
     if cpython::is_atom(object) || backend.constants().is_unchanging(object) {
         return Some(ReplayArgument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return templates(backend, values, tuple.iter()).map(ReplayArgument::Tuple);
+        return templates(backend, symbols, tuple.iter()).map(ReplayArgument::Tuple);
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        return templates(backend, values, list.iter()).map(ReplayArgument::List);
+        return templates(backend, symbols, list.iter()).map(ReplayArgument::List);
     }
     if let Ok(slice) = object.cast_exact::<PySlice>() {
-        let parts = ["start", "stop", "step"].map(|name| template(backend, values, &slice.getattr(name).ok()?));
+        let parts = ["start", "stop", "step"].map(|name| template(backend, symbols, &slice.getattr(name).ok()?));
         let [Some(start), Some(end), Some(step)] = parts else { return None };
         return Some(ReplayArgument::Slice(Box::new([start, end, step])));
     }
@@ -228,15 +251,15 @@ fn holds_dict(result: &Bound<'_, PyAny>) -> bool {
     result.is_instance_of::<PyDict>()
 }
 
-fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
-    if let Some(symbol) = values.get(result) {
+fn pattern(symbols: &Symbols, result: &Bound<'_, PyAny>) -> Pattern {
+    if let Some(symbol) = symbols.first_of(result) {
         return Pattern::Symbol(symbol);
     }
     if let Ok(tuple) = result.cast::<PyTuple>() {
-        return Pattern::Items(tuple.iter().map(|item| pattern(values, &item)).collect());
+        return Pattern::Items(tuple.iter().map(|item| pattern(symbols, &item)).collect());
     }
     if let Ok(list) = result.cast::<PyList>() {
-        return Pattern::Items(list.iter().map(|item| pattern(values, &item)).collect());
+        return Pattern::Items(list.iter().map(|item| pattern(symbols, &item)).collect());
     }
     Pattern::Ignored
 }

@@ -9,7 +9,7 @@ mod reach;
 use crate::backend::SizesMatter;
 use crate::compiler;
 use crate::error::Flow;
-use crate::graph::{StatementIR, SymbolId};
+use crate::graph::{CompiledGraph, GraphForCompiler, StatementIR, SymbolId};
 use crate::guard::Test;
 use crate::machine::executor::{BreakPoint, Frame, OpcodeExecutor};
 use crate::machine::variable::VarId;
@@ -119,11 +119,11 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
         return Ok(None);
     }
     assume_sharing(cx)?;
-    let inputs = cx.graph.inputs();
+    let inputs: Vec<VarId> = cx.graph.inputs.passed().collect();
     let has_effects = cx.graph.has_effects();
     match cx.graph.finish(name, &symbols) {
-        Ok((callable, ir)) => {
-            let callable = compiled(cx, callable, &ir, (&inputs, has_effects))?;
+        Ok(graph) => {
+            let (callable, ir) = compiled(cx, graph, (&inputs, has_effects))?;
             Ok(Some(FinishedGraph { callable, inputs, outputs, ir }))
         }
         Err(error) if error.is_instance_of::<SizesMatter>(cx.py) => Err(cx.settle_sizes(error.into())),
@@ -134,9 +134,8 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
 /// Guards that the tensors which enter a graph that writes in place share memory as they do now.
 fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let Some(memory) = cx.runtime.backend.value_memory().filter(|_| cx.graph.has_effects()) else { return Ok(()) };
-    let parameters = cx.graph.parameters.iter().map(|(_, variable, _)| *variable);
     let (mut tensors, mut trackers) = (Vec::new(), Vec::new());
-    for variable in cx.graph.inputs().into_iter().chain(parameters) {
+    for variable in cx.graph.inputs.passed().chain(cx.graph.inputs.parameters()) {
         if let Some(object) = cx.vars.get(variable).object() {
             tensors.push(object.bind(cx.py).clone());
             trackers.push(cx.vars.tracker(variable));
@@ -151,20 +150,23 @@ fn assume_sharing(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 /// Compiles the finished graph with the program's own compiler, if one is registered. A graph that writes in place
 /// keeps the backend's callable.
 fn compiled(
-    cx: &mut OpcodeExecutor<'_>,
-    callable: Py<PyAny>,
-    ir: &StatementIR,
+    cx: &OpcodeExecutor<'_>,
+    graph: CompiledGraph,
     (inputs, has_effects): (&[VarId], bool),
-) -> Flow<Py<PyAny>> {
+) -> Flow<(Py<PyAny>, StatementIR)> {
     let py = cx.py;
-    if !compiler::is_any() || has_effects {
-        return Ok(callable);
-    }
-    let Some(check) = cx.graph.check.take() else { return Ok(callable) };
-    let program = cx.graph.program.take().map(|program| program.into_bound(py));
+    let CompiledGraph { callable, ir, for_compiler } = graph;
+    let Some(GraphForCompiler { program, check }) = for_compiler.filter(|_| !has_effects) else {
+        return Ok((callable, ir));
+    };
     let given = |input: &VarId| cx.vars.get(*input).object().map(|object| object.bind(py).clone());
-    let graph =
-        compiler::CompilerInput { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable, check };
-    let made = compiler::compile(py, graph)?;
-    Ok(made.unwrap_or(callable))
+    let input = compiler::CompilerInput {
+        ir: &ir,
+        program: program.map(|program| program.into_bound(py)),
+        inputs: inputs.iter().map(given).collect(),
+        callable: &callable,
+        check,
+    };
+    let made = compiler::compile(py, input)?;
+    Ok((made.unwrap_or(callable), ir))
 }

@@ -168,7 +168,7 @@ fn make_entry<'py>(
         _ => {}
     }
     progress::phase(cx.py, "compile");
-    let (simulated, building) = (start.at.elapsed(), cx.graph.building());
+    let (simulated, building) = (start.at.elapsed(), cx.graph.building.time());
     let (result, reason) = write_code(cx, unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {
         return Ok(Attempt::Again(plan));

@@ -109,7 +109,7 @@ fn add_details(collected: &mut TranslationReport, cx: &mut OpcodeExecutor<'_>, f
 
 /// Notes where the inputs and parameters of the graphs come from.
 fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [GraphReport]) {
-    for (&variable, &symbol) in &cx.graph.external {
+    for (variable, symbol) in cx.graph.inputs.entered() {
         let (name, tracker) = (cx.graph.name(symbol), cx.vars.tracker(variable));
         let values = graphs.iter_mut().flat_map(|graph| &mut graph.values).filter(|value| value.name == name);
         for value in values {

@@ -245,7 +245,7 @@ impl OpcodeExecutor<'_> {
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
         leave_what_cannot_resume(self, reason);
         let saved = self.checkpoints.last()?;
-        let left_behind = !self.graph.has_memory() && self.graph.mark() != saved.marks.graph;
+        let left_behind = !self.graph.building.has_memory() && self.graph.mark() != saved.marks.graph;
         left_behind.then(|| self.checkpoints.stop_at(saved.step, reason.clone()))
     }
 

@@ -26,14 +26,14 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(refuse("a tensor that is not its first argument"));
         };
         let payload = self.see(tensor)?;
-        if self.graph.has_memory() {
+        if self.graph.building.has_memory() {
             return change_in_memory(self, callee, name, args, &refuse);
         }
         let symbol = match payload.symbol() {
             Some(symbol) => symbol,
             None => outside(self, tensor, &*payload, &refuse)?,
         };
-        let input = self.graph.external.get(&tensor).copied();
+        let input = self.graph.inputs.symbol_of(tensor);
         refuse_sharing(self, tensor, symbol, &refuse)?;
         let before = meta(self, symbol)?;
         let at = self.graph.mark().statements;
@@ -43,7 +43,7 @@ impl<'py> OpcodeExecutor<'py> {
         let keeps_gradient = match payload.symbol() {
             Some(symbol) if input.is_some() => {
                 let value = self.graph.value(symbol);
-                self.graph.builder()?.keeps_gradient(&value)?
+                self.graph.building.builder()?.keeps_gradient(&value)?
             }
             _ => false,
         };
@@ -91,14 +91,14 @@ fn change_in_memory<'py>(
     let tensor = args.positional[0];
     let payload = cx.see(tensor)?;
     if let Some(object) = payload.object().map(|object| object.bind(cx.py).clone()) {
-        if !cx.graph.builder()?.may_write_to(&object) {
+        if !cx.graph.building.builder()?.may_write_to(&object) {
             return Err(refuse("a tensor in place that is there outside the graph"));
         }
     }
     let value = payload.graph_argument(cx, tensor)?.value.into_bound(cx.py);
-    let before = cx.graph.value_meta(&value)?;
+    let before = cx.graph.building.value_meta(&value)?;
     cx.call_graph(CallKind::InPlace, callee, name, args)?;
-    if before.is_none() || cx.graph.value_meta(&value)? != before {
+    if before.is_none() || cx.graph.building.value_meta(&value)? != before {
         return Err(refuse("what the tensor is, not only its numbers"));
     }
     Ok(tensor)
@@ -120,21 +120,21 @@ fn outside(
     let tracker = cx.vars.tracker(tensor);
     let object = payload.object().filter(|_| payload.form() == Form::Tensor && cx.trackers.is_sourced(tracker));
     let Some(object) = object.map(|object| object.bind(cx.py).clone()) else { return Err(refuse(there)) };
-    if !cx.graph.builder()?.may_write_to(&object) || !cx.graph.can_be_called() {
+    if !cx.graph.building.builder()?.may_write_to(&object) || !cx.graph.can_be_called() {
         return Err(refuse(there));
     }
     payload.graph_argument(cx, tensor)?;
-    if cx.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
+    if cx.graph.inputs.is_parameter(tensor) {
         let path = cx.trackers.path(tracker);
         cx.note_abandoned(&format!("{path} is changed in place, so it becomes an input of the graph"));
         return Err(cx.sizes.note_written(path));
     }
-    cx.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
+    cx.graph.inputs.symbol_of(tensor).ok_or_else(|| refuse(there))
 }
 
 fn meta(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
     let value = cx.graph.value(symbol);
-    Ok(cx.graph.value_meta(&value)?)
+    Ok(cx.graph.building.value_meta(&value)?)
 }
 
 /// Breaks the graph if another tensor may show the change, or if a replayed effect would show the change too early.
@@ -145,8 +145,8 @@ fn refuse_sharing(
     refuse: &dyn Fn(&str) -> Unwind,
 ) -> Flow<()> {
     let memory = memory_of(cx, symbol)?;
-    let others = cx.graph.external.iter().filter(|(variable, _)| **variable != tensor);
-    let outside: Vec<SymbolId> = others.map(|(_, symbol)| *symbol).collect();
+    let others = cx.graph.inputs.entered().filter(|(variable, _)| *variable != tensor);
+    let outside: Vec<SymbolId> = others.map(|(_, symbol)| symbol).collect();
     for other in outside {
         if memory_of(cx, other)? == memory {
             return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
@@ -183,12 +183,12 @@ fn refuse_sharing(
 }
 
 fn memory_of(cx: &mut OpcodeExecutor<'_>, symbol: SymbolId) -> Flow<u64> {
-    if let Some(known) = cx.graph.symbols[symbol.0 as usize].memory {
+    if let Some(known) = cx.graph.symbols.memory(symbol) {
         return Ok(known);
     }
     let value = cx.graph.value(symbol);
-    let memory = cx.graph.builder()?.memory(&value)?;
-    cx.graph.symbols[symbol.0 as usize].memory = Some(memory);
+    let memory = cx.graph.building.builder()?.memory(&value)?;
+    cx.graph.symbols.note_memory(symbol, memory);
     Ok(memory)
 }
 

@@ -121,19 +121,19 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
     let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
         return if changing::lazy_integer(cx, id).is_some() { number_value(cx, id) } else { Ok(id) };
     };
-    cx.graph.note_size_taken();
+    cx.graph.inputs.note_size_taken();
     let assumed_objects = std::mem::take(&mut cx.statement.assumed_objects);
     let value = match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
             let of = cx.see(*tensor)?.graph_argument(cx, *tensor)?.text;
-            if let Some(known) = cx.graph.known_size(&of, *axis) {
+            if let Some(known) = cx.graph.inputs.known_size(&of, *axis) {
                 cx.statement.assumed_objects = assumed_objects;
                 return Ok(known);
             }
             let Some(size) = cx.runtime.backend.open_values().size_function(cx.py)? else { return Err(needs(cx, id)) };
             let at = cx.integer(*axis as i64)?;
             let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
-            cx.graph.note_size(of, *axis, value);
+            cx.graph.inputs.note_size(of, *axis, value);
             value
         }
         OpenNumberOrigin::Binary(op, lhs, rhs) => {

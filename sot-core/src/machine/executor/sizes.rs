@@ -32,7 +32,7 @@ impl OpcodeExecutor<'_> {
             if wanted && !self.sizes.is_closed(path.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
-                    self.graph.note_size_taken();
+                    self.graph.inputs.note_size_taken();
                 }
                 self.sizes.left_open.push(path);
             }

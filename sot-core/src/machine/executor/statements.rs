@@ -57,7 +57,7 @@ struct StatementArguments<'py> {
 impl<'py> OpcodeExecutor<'py> {
     /// Returns the symbol of a tensor from outside: a parameter of the graph, or an input passed at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
-        if let Some(&symbol) = self.graph.external.get(&variable) {
+        if let Some(symbol) = self.graph.inputs.symbol_of(variable) {
             return Ok(symbol);
         }
         let tracker = self.vars.tracker(variable);
@@ -67,7 +67,7 @@ impl<'py> OpcodeExecutor<'py> {
         let is_parameter = self.runtime.backend.is_parameter(tensor)
             && !in_place::is_written(self, tracker)
             && !self.history.is_short_lived(&self.trackers, tracker);
-        let name = format!("var_{}", self.graph.symbols.len());
+        let name = self.graph.symbols.next_name();
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
                 builder.parameter(tensor)
@@ -75,29 +75,26 @@ impl<'py> OpcodeExecutor<'py> {
                 builder.input(&name, tensor, meta)
             }
         };
-        let value = self.graph.build(make).map_err(refuse)?;
-        let symbol = self.graph.add_input(value);
-        self.graph.external.insert(variable, symbol);
+        let value = self.graph.building.build(make).map_err(refuse)?;
+        let symbol = self.graph.symbols.add_input(value);
         if is_parameter {
-            self.graph.parameters.push((symbol, variable, WeakRef::new(tensor, None).ok()));
+            self.graph.inputs.add_parameter(symbol, variable, WeakRef::new(tensor, None).ok());
             self.guards.add(tracker, Test::Is(Identity::of(tensor)));
         } else {
-            self.graph.inputs.push((symbol, variable));
+            self.graph.inputs.pass(symbol, variable);
         }
         Ok(symbol)
     }
 
     /// Returns the symbol of a number that is passed at each call.
     pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
-        if let Some(&symbol) = self.graph.external.get(&variable) {
+        if let Some(symbol) = self.graph.inputs.symbol_of(variable) {
             return Ok(symbol);
         }
-        let name = format!("var_{}", self.graph.symbols.len());
-        let value = self.graph.build(|builder| builder.number(&name, number))?;
-        let symbol = self.graph.add_input(value);
-        self.graph.numbers += 1;
-        self.graph.external.insert(variable, symbol);
-        self.graph.inputs.push((symbol, variable));
+        let name = self.graph.symbols.next_name();
+        let value = self.graph.building.build(|builder| builder.number(&name, number))?;
+        let symbol = self.graph.symbols.add_input(value);
+        self.graph.inputs.pass_number(symbol, variable);
         Ok(symbol)
     }
 
@@ -107,7 +104,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.statement.takes_arrays {
             return Ok(None);
         }
-        let known = self.graph.external.get(&variable).copied();
+        let known = self.graph.inputs.symbol_of(variable);
         let symbol = if known.is_some() { known } else { new_array_input(self, variable, array)? };
         Ok(symbol.map(|symbol| {
             let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
@@ -136,8 +133,8 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<Result<VarId, Refused>> {
         self.statement.begin(&*self.runtime.backend, kind, callee);
         let given = graph_arguments(self, args)?;
-        let before = self.graph.builder()?.operations()?;
-        let result = self.graph.make_statement(|builder| {
+        let before = self.graph.building.builder()?.operations()?;
+        let result = self.graph.building.make_statement(|builder| {
             let result = builder.call(kind, callee, &given.positional, given.keywords.as_ref())?;
             if result.is(PyNotImplemented::get(callee.py())) {
                 return Err(PyTypeError::new_err("it does not know its operands"));
@@ -198,7 +195,7 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, name: &str, error: &PyErr, before: usize
     Ok(Refused {
         unwind: if for_sizes { cx.settle_sizes(refused) } else { refused },
         by_callee: lacks_what_tensors_have(cx.py, error),
-        leaves_operations: cx.graph.builder()?.operations()? != before,
+        leaves_operations: cx.graph.building.builder()?.operations()? != before,
     })
 }
 
@@ -238,11 +235,10 @@ fn new_array_input<'py>(
     variable: VarId,
     array: &Bound<'py, PyAny>,
 ) -> PyResult<Option<SymbolId>> {
-    let name = format!("var_{}", cx.graph.symbols.len());
-    let Some(value) = cx.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
-    let symbol = cx.graph.add_input(value);
-    cx.graph.external.insert(variable, symbol);
-    cx.graph.inputs.push((symbol, variable));
+    let name = cx.graph.symbols.next_name();
+    let Some(value) = cx.graph.building.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+    let symbol = cx.graph.symbols.add_input(value);
+    cx.graph.inputs.pass(symbol, variable);
     Ok(Some(symbol))
 }
 
@@ -252,7 +248,7 @@ fn wrap_result<'py>(
     result: &Bound<'py, PyAny>,
     outputs: &mut Vec<SymbolId>,
 ) -> Flow<VarId> {
-    if let Some(meta) = cx.graph.value_meta(result)? {
+    if let Some(meta) = cx.graph.building.value_meta(result)? {
         return Ok(wrap_value(cx, result, meta, outputs));
     }
     if let Ok(items) = result.cast::<PyTuple>() {
@@ -287,7 +283,7 @@ fn wrap_result<'py>(
 /// Breaks the graph at results of a function that is one statement if they may hold values of the graph elsewhere than
 /// in tuples, lists and dicts, such as in the closure of a function.
 fn refuse_other_results<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>) -> Flow<()> {
-    if cx.runtime.is_constant(result) || cx.graph.value_meta(result)?.is_some() {
+    if cx.runtime.is_constant(result) || cx.graph.building.value_meta(result)?.is_some() {
         return Ok(());
     }
     if let Ok(items) = result.cast::<PyTuple>() {
@@ -318,7 +314,7 @@ fn wrap_value<'py>(
     meta: TensorMeta,
     outputs: &mut Vec<SymbolId>,
 ) -> VarId {
-    let symbol = cx.graph.add_result(value.clone().unbind());
+    let symbol = cx.graph.symbols.add_result(value.clone().unbind());
     outputs.push(symbol);
     let payload = (cx.runtime.factories.tensor)(symbol, meta);
     cx.produce(payload)
