@@ -798,3 +798,44 @@ def test_a_size_made_of_a_number_is_taken_apart(take_apart, same):
     for k in (2, 3, 4, 6, 5):
         same(fast(x, k), f(x, k))
     assert sot.stats().graphs and not sot.stats().breaks
+
+
+def product_with_one_batch(x):
+    m = x.reshape([x.shape[0], -1, 2]) @ paddle.ones([1, 2, 3])
+    return m.reshape([m.shape[0], -1])
+
+
+def one_batch_with_product(x):
+    m = paddle.ones([1, 3, x.shape[1]]) @ x
+    return m.reshape([len(m), -1]), paddle.zeros([m.shape[0]])
+
+
+def chosen_product(x):
+    m = x[x[:, 0, 0] > 0] @ paddle.ones([1, 4, 3])
+    return paddle.zeros([m.shape[0]])
+
+
+def chosen_transform(x):
+    m = paddle.fft.rfft(x[x[:, 0, 0] > 0], axis=0)
+    return paddle.zeros([m.shape[0]]), paddle.zeros([paddle.fft.irfft(m, axis=0).shape[0]])
+
+
+def flat_sum(x):
+    return paddle.zeros([x.reshape([x.shape[0], -1]).cumsum().shape[0]])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [product_with_one_batch, one_batch_with_product, chosen_product, chosen_transform, flat_sum],
+    ids=lambda fn: fn.__name__,
+)
+def test_sizes_that_static_mode_takes_for_others(fn, monkeypatch):
+    """Static mode broadcasts an unknown size with one, and transforms it, as if it were the number -1."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+    fast = sot.symbolic_translate(fn)
+    for size in (2, 3, 4, 5, 3):
+        x = paddle.arange(size * 24, dtype="float32").reshape([size, 6, 4]) - 25.0
+        expected, given = fn(x), fast(x)
+        for one, other in zip(*((part if isinstance(part, tuple) else (part,)) for part in (expected, given))):
+            assert other.shape == one.shape and abs(other - one).sum() < 1e-3
+    assert sot.stats().graphs and not sot.stats().graph_errors

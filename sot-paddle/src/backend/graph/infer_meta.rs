@@ -12,6 +12,7 @@ use crate::backend::graph::builder::identity;
 use crate::backend::graph::kernels;
 use crate::backend::graph::other_gradients;
 use crate::backend::graph::overwritten;
+use crate::backend::graph::unknown_sizes;
 use crate::backend::numbers::exact::OperandReplacer;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::where_op;
@@ -79,7 +80,9 @@ impl CheckedOperations {
         let mut new = HashSet::new();
         let replacer = OperandReplacer { paddle, target, py: result.py() };
         let values = meta::values_in(paddle, result)?;
-        let checked = values.iter().try_for_each(|value| self.check_value(&replacer, numbers, value, &mut new));
+        let finals = values.iter().map(|value| identity(paddle, value)).collect::<PyResult<HashSet<_>>>()?;
+        let checked =
+            values.iter().try_for_each(|value| self.check_value(&replacer, numbers, (value, &finals), &mut new));
         if checked.is_err() {
             remove(paddle, target, result.py(), &new)?;
         } else {
@@ -88,12 +91,12 @@ impl CheckedOperations {
         checked
     }
 
-    /// Checks all operations that lead to a value. The first wrong description is the error.
+    /// Checks all operations that lead to a value. `finals` are the values that the statement gives. The first wrong description is the error.
     fn check_value(
         &self,
         replacer: &OperandReplacer<'_, '_>,
         numbers: &CallNumbers,
-        value: &Bound<'_, PyAny>,
+        (value, finals): (&Bound<'_, PyAny>, &HashSet<u64>),
         new: &mut HashSet<u64>,
     ) -> PyResult<()> {
         let py = value.py();
@@ -115,6 +118,8 @@ impl CheckedOperations {
                 let text = format!("static mode takes the result of {name} of {types} for another tensor than it is");
                 wrong = Err(PyNotImplementedError::new_err(text));
             }
+            let is_final = |result: &Bound<'_, PyAny>| Ok(finals.contains(&identity(replacer.paddle, result)?));
+            wrong = wrong.and_then(|()| unknown_sizes::correct(&operation, name, &sources, is_final));
             wrong = wrong.and_then(|()| kernels::refuse_missing(replacer.paddle, name, &sources));
             wrong = wrong.and_then(|()| other_gradients::refuse_operation(replacer.paddle, &operation, name, &sources));
             wrong = wrong.and_then(|()| numbers.check(replacer, &operation, name));

@@ -14,4 +14,5 @@ pub(crate) mod overwritten;
 pub(crate) mod pieces;
 pub(crate) mod planned;
 pub(crate) mod program_structure;
+pub(crate) mod unknown_sizes;
 pub(crate) mod weight;
