@@ -82,6 +82,10 @@ pub struct SideEffects {
     log: Vec<Effect>,
     attributes: FxHashMap<(VarId, Name), Option<VarId>>,
     written: FxHashMap<VarId, WrittenAttributes>,
+    /// The classes that were written to, also by writes that were forgotten since.
+    classes: Vec<VarId>,
+    /// True if the `__dict__` of a class was read: the trace has its items as they were then.
+    has_read_class_dict: bool,
     globals: FxHashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
     globals_dicts: FxHashMap<TrackerId, Py<PyDict>>,
@@ -136,6 +140,35 @@ impl SideEffects {
     pub fn set_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {
         self.apply_attribute(object, name, value);
         self.log.push(Effect::Attribute { object, name: Rc::clone(name), value });
+    }
+
+    /// Records a write to an attribute of a class from outside the trace.
+    pub fn set_class_attribute(&mut self, class: VarId, name: &Name, value: VarId) {
+        if !self.classes.contains(&class) {
+            self.classes.push(class);
+        }
+        self.set_attribute(class, name, Some(value));
+    }
+
+    /// Notes that the `__dict__` of a class was read.
+    pub fn note_class_dict_read(&mut self) {
+        self.has_read_class_dict = true;
+    }
+
+    /// True if the `__dict__` of a class was read.
+    pub fn has_read_class_dict(&self) -> bool {
+        self.has_read_class_dict
+    }
+
+    /// True if an attribute of a class was written.
+    pub fn has_written_class(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// The classes from outside the trace whose attribute of this name was written.
+    pub fn classes_with_written(&self, name: &Name) -> impl Iterator<Item = VarId> + '_ {
+        let name = Rc::clone(name);
+        self.classes.iter().copied().filter(move |class| self.attribute(*class, &name).is_some())
     }
 
     fn apply_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {

@@ -45,8 +45,10 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<R
         let yielded = object_model::call_special(cx, iterator, "__next__", &[]);
         return generator::resumed(cx, yielded);
     }
-    if let Some(item) = cx.next(iterator)? {
-        return Ok(Resumed::Yielded(item));
+    match cx.next_or_raise(iterator) {
+        Ok(Some(item)) => return Ok(Resumed::Yielded(item)),
+        Ok(None) => {}
+        Err(unwind) => return generator::resumed(cx, Err(unwind)),
     }
     if matches!(cx.see(iterator)?.form(), Form::Object | Form::Instance) {
         return Err(refuse("the result of `yield from` an iterator of C code"));

@@ -174,7 +174,7 @@ impl ConstantVariable {
     /// method returns `NotImplemented`.
     #[allow(clippy::option_option, reason = "not asked and no answer are two things")]
     fn ask(&self, cx: &mut OpcodeExecutor<'_>, method: &str, other: VarId) -> Flow<Option<Option<VarId>>> {
-        let seen = subclass::value_of(cx, other)?;
+        let (operand, seen) = (other, subclass::value_of(cx, other)?);
         let value = self.value.bind(cx.py).clone();
         let repeats = matches!(method, "__mul__" | "__rmul__")
             && (value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>());
@@ -186,6 +186,12 @@ impl ConstantVariable {
             (None, Some(seen)) => seen,
             (None, None) => return Ok(None),
         };
+        // A string is concatenated after the other operand's reflected method was asked.
+        let is_string = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+        let is_concatenated = method == "__add__" && is_string && !other.is_instance(&value.get_type())?;
+        if is_concatenated && cx.has_special(operand, "__radd__")? {
+            return Ok(Some(None));
+        }
         // Looked up in the type alone: if the value is a class, it has operators of its own.
         let found = cpython::type_lookup(&value.get_type(), &PyString::intern(cx.py, method));
         let Some(method) = found.filter(|_| !repeats || is_counted) else { return Ok(Some(None)) };

@@ -40,7 +40,8 @@ pub use objects::callable::{
 };
 pub use objects::dict::{dict_get, dict_lacks, proxied_dict};
 pub use objects::embedded::{
-    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, ThreadFlag, ThreadNumber,
+    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, SharedNumber, SharedValue, ThreadFlag,
+    ThreadNumber,
 };
 pub use objects::function::{
     bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
@@ -57,9 +58,9 @@ pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made,
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};
 pub use objects::type_::{
-    builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_finalizer,
-    is_data_descriptor, is_descriptor, is_heap_type, is_subtype, qualified_name, special_method, type_lookup,
-    type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
+    builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_buffer,
+    has_finalizer, has_items_by_number, is_data_descriptor, is_descriptor, is_heap_type, is_made_by_c, is_subtype,
+    qualified_name, special_method, type_lookup, type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
 };
 pub use objects::upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use objects::weak::{has_weakrefs, referents, supports_weakref, OnDeath, WeakRef};

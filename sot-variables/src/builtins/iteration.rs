@@ -50,12 +50,16 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
 builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
     [iterator] if args.keywords.is_empty() => {
         cx.claims.redirect(iterator);
-        match step(cx, iterator)? {
+        check_iterator(cx, iterator)?;
+        match cx.next_or_raise(iterator)? {
             Some(item) => Ok(item),
             None => Err(stop(cx, iterator)?),
         }
     }
-    [iterator, default] if args.keywords.is_empty() => Ok(step(cx, iterator)?.unwrap_or(default)),
+    [iterator, default] if args.keywords.is_empty() => {
+        check_iterator(cx, iterator)?;
+        Ok(cx.next(iterator)?.unwrap_or(default))
+    }
     _ => {
         let given = args.positional.len();
         Err(cx.raise(PyTypeError::new_err(format!("next expected at least 1 argument, got {given}"))))
@@ -248,15 +252,15 @@ pub(super) fn iterators(cx: &mut OpcodeExecutor<'_>, iterables: &[VarId]) -> Flo
     iterables.iter().map(|&iterable| cx.iter(iterable)).collect()
 }
 
-/// Simulates `next(iterator)`; raises a `TypeError` for a value that is not an iterator.
-fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
+/// Raises a `TypeError` for a value that is not an iterator.
+fn check_iterator(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<()> {
     let payload = cx.see(iterator)?;
     let is_iterator = payload.python_type(cx).hasattr("__next__")?;
     if !is_iterator {
         let name = cx.type_name(iterator)?;
         return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not an iterator"))));
     }
-    cx.next(iterator)
+    Ok(())
 }
 
 /// Makes a `StopIteration`, with the return value of a generator.
@@ -304,7 +308,7 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
     }
     let refused =
         object_model::lookup(cx, sequence, &Rc::from("__reversed__"))?.is_some_and(|(found, _)| found.is_none());
-    if !refused && cx.has_special(sequence, "__getitem__")? {
+    if !refused && cx.has_special(sequence, "__getitem__")? && object_model::is_sequence(cx, sequence)? {
         let len = cx.len(sequence)?;
         return match cx.known_int(len)? {
             Some(len) => Ok(ItemIterator::reversed(cx, sequence, len)),

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{VarId, Variable};
 
 use super::iteration::sort;
 use super::{builtin_object, cannot, known_index, receive, required};
@@ -160,11 +160,12 @@ builtin! { ITER = "list.__iter__" => |cx, args| {
 builtin! { ADD = "list.__add__" => |cx, args| {
     let (this, [other]) = receive(cx, args, "list", "__add__", 1)?;
     let other = required(other)?;
-    let (left, right) = (expect(cx, this)?, cx.see_as::<list::ListVariable>(other)?);
-    if left.items.is_empty() && right.is_none() {
-        return Err(cannot("list.__add__() of something that is no list"));
+    let list = expect(cx, this)?;
+    // Not as the operator, which may ask the other operand first.
+    match list.binary(cx, BinaryOp::Add, this, other, false)? {
+        Some(sum) => Ok(sum),
+        None => Err(cx.misfit("__add__", &[this, other])?),
     }
-    cx.binary(BinaryOp::Add, this, other)
 } }
 
 /// Returns the `ValueError` of `list.index`, with CPython's message if the item is known.

@@ -147,6 +147,35 @@ impl ClassVariable {
         self.made.clone()
     }
 
+    /// True if a write to an attribute of the class, which was not made in the trace, only puts the value there: neither
+    /// the old nor the new value is a descriptor, and the name is none that the interpreter looks up by itself.
+    fn takes_write(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<bool> {
+        if cx.effects.has_read_class_dict() {
+            return Ok(false);
+        }
+        let class = self.class(cx)?;
+        let Some(value) = value.filter(|_| !name.starts_with("__") && !cpython::is_made_by_c(&class).unwrap_or(true))
+        else {
+            return Ok(false);
+        };
+        if object_model::lookup(cx, this, name)?.is_some() {
+            return Ok(false);
+        }
+        if cx.effects.attribute(this, name).is_none() {
+            let of = cx.vars.tracker(this);
+            if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
+                object_model::guard_descriptor(cx, &found, tracker)?;
+                if cpython::is_descriptor(&found) {
+                    return Ok(false);
+                }
+            }
+        }
+        let ty = cx.type_of(value)?;
+        let binds =
+            ty.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__get__")).is_some());
+        Ok(!binds)
+    }
+
     fn class<'py>(&self, cx: &OpcodeExecutor<'py>) -> Flow<Bound<'py, PyType>> {
         Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
     }
@@ -397,6 +426,12 @@ impl Variable for ClassVariable {
         let plain = found.is_some_and(|found| !found.is_instance_of::<PyFunction>());
         match &self.made {
             Some(made) if plain => class_statement::set_attr(cx, this, made, name, value),
+            None if plain && self.takes_write(cx, this, name, value)? => {
+                if let Some(value) = value {
+                    cx.effects.set_class_attribute(this, name, value);
+                }
+                Ok(())
+            }
             _ => object_model::set_attr(cx, this, name, value),
         }
     }

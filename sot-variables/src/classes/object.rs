@@ -29,12 +29,14 @@ sot_core::variable_kind! { "object", of any class, rank: 0, when: |_| true, wrap
 /// A real object.
 pub struct ObjectVariable {
     object: Py<PyAny>,
+    /// True if it is a value, but another one at each call. What it is asked is then asked by CPython.
+    differs: bool,
 }
 
 impl ObjectVariable {
     /// Returns the variable of `object`.
     pub fn new(object: Py<PyAny>) -> Self {
-        ObjectVariable { object }
+        ObjectVariable { object, differs: false }
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -46,7 +48,9 @@ impl ObjectVariable {
         if decimal::is_decimal(object.get_type().as_any()) {
             decimal::assume_context(cx)?;
         }
-        Ok(Rc::new(ObjectVariable::new(object.clone().unbind())))
+        let is_guarded_by_identity = is_c_value(object) && !is_compared_value(object);
+        let differs = is_guarded_by_identity && cx.history.is_short_lived(&cx.trackers, tracker);
+        Ok(Rc::new(ObjectVariable { object: object.clone().unbind(), differs }))
     }
 }
 
@@ -160,8 +164,8 @@ impl Variable for ObjectVariable {
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let object = self.object.bind(cx.py);
-        (is_c_value(object) || is_type_hint(object) || registered_value::is_one(object))
-            .then(|| self.object.clone_ref(cx.py))
+        let is_value = is_c_value(object) || is_type_hint(object) || registered_value::is_one(object);
+        (is_value && !self.differs).then(|| self.object.clone_ref(cx.py))
     }
 
     /// Guards a value: by `==` for types whose equal instances are interchangeable, by identity for other values,
@@ -176,7 +180,7 @@ impl Variable for ObjectVariable {
             cx.guards.add(tracker, Test::Object(Box::new(EqualValue { value, registration })));
         } else if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
-        } else if is_c_value(&object) || is_type_hint(&object) {
+        } else if (is_c_value(&object) || is_type_hint(&object)) && !self.differs {
             cx.guards.add(tracker, Test::Is(Identity::of(&object)));
         } else {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));

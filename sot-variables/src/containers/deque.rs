@@ -343,9 +343,13 @@ impl Variable for DequeVariable {
             deque.store(cx, this);
             return Ok(Some(this));
         }
-        if op != BinaryOp::Add {
+        if op != BinaryOp::Add || cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
             return Ok(None);
         }
+        self.concat_in_place(cx, this, other)
+    }
+
+    fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         cx.each(other, |cx, item| append(cx, this, &[item]).map(drop))?;
         Ok(Some(this))
     }

@@ -80,6 +80,11 @@ impl MappingProxyVariable {
             let mapping = cx.wrap(dict.as_any(), tracker);
             return Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }));
         }
+        if cx.effects.has_written_class() {
+            let text = "the __dict__ of a class, in a function that has written attributes of classes";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+        cx.effects.note_class_dict_read();
         let payload = DictVariable::behind(cx, &dict, &object, of)?;
         let mapping = cx.vars.add(Rc::new(payload), of);
         Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }))

@@ -3,7 +3,7 @@
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyString, PyType};
 
 use sot_core::cpython;
 use sot_core::error::Flow;
@@ -51,7 +51,7 @@ fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Opti
             let truth = cx.truth(this)?;
             cx.boolean(truth)
         }
-        "__next__" => match cx.next(this)? {
+        "__next__" => match cx.next_or_raise(this)? {
             Some(item) => item,
             None => return Err(cx.raise(PyStopIteration::new_err(()))),
         },
@@ -68,6 +68,13 @@ fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     Ok(of_letters || matches!(payload.form(), Form::List | Form::Tuple | Form::Deque))
 }
 
+/// True if a sequence may be concatenated with the other operand: one of its own type, or another one with bytes.
+fn is_concatenated(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<bool> {
+    let (own, ty) = (cx.type_of(this)?, cx.type_of(other)?);
+    let (Ok(own), Ok(ty)) = (own.cast::<PyType>(), ty.cast::<PyType>()) else { return Ok(true) };
+    Ok(cpython::is_subtype(ty, own) || own.is(cx.py.get_type::<PyBytes>()) && cpython::has_buffer(ty))
+}
+
 fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarId) -> Flow<Option<VarId>> {
     match name {
         "__getitem__" => return cx.get_item(this, other).map(Some),
@@ -77,6 +84,10 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
             return Ok(Some(cx.none()));
         }
         _ => {}
+    }
+    // The sequences in C raise where other types return `NotImplemented`.
+    if name == "__add__" && is_sequence(cx, this)? && !is_concatenated(cx, this, other)? {
+        return Err(cx.misfit(name, &[this, other])?);
     }
     // C code accepts an instance of a subclass by its storage. Except for `__iadd__`: a list is extended by
     // iterating.
@@ -108,7 +119,10 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
     } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.reflected() == name) {
         payload.binary(cx, *op, this, operand, true)?
     } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.inplace() == name) {
-        payload.inplace(cx, *op, this, operand)?
+        match payload.inplace(cx, *op, this, operand)? {
+            None if *op == BinaryOp::Add => payload.concat_in_place(cx, this, operand)?,
+            result => result,
+        }
     } else {
         return Ok(None);
     };

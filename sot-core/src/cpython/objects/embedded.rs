@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::null;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -31,6 +32,25 @@ pub struct Embedded {
 pub struct EmbeddedNumber {
     offset: usize,
 }
+
+/// Position of a `std::shared_ptr` in the C++ object, to an object that begins with a 32-bit number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedNumber {
+    offset: usize,
+}
+
+/// A number that several C++ objects share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedValue {
+    /// The number.
+    pub number: c_int,
+    /// Number of objects that share it.
+    pub owners: c_int,
+}
+
+/// Offset of the number of owners in the control block of libstdc++ that the second word of a `std::shared_ptr` points
+/// to.
+const OWNERS: usize = size_of::<usize>();
 
 /// Accessor of a number.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +122,26 @@ impl Embedded {
         }
         match left[..] {
             [offset] => Some(EmbeddedNumber { offset }),
+            _ => None,
+        }
+    }
+
+    /// Finds the position of a shared number by its values in samples. `None` unless there is exactly one such
+    /// position.
+    pub fn shared_number(&self, samples: &[(&Bound<'_, PyAny>, SharedValue)]) -> Option<SharedNumber> {
+        let memory = ProcessMemory::open()?;
+        let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<usize>()).collect();
+        for (sample, expected) in samples {
+            let object = self.of(sample)?.address();
+            left.retain(|offset| {
+                let word = |at: usize| memory.word(object + offset + at);
+                let (Some(number), Some(control)) = (word(0), word(size_of::<usize>())) else { return false };
+                memory.number(number) == Some(expected.number)
+                    && memory.number(control.wrapping_add(OWNERS)) == Some(expected.owners)
+            });
+        }
+        match left[..] {
+            [offset] => Some(SharedNumber { offset }),
             _ => None,
         }
     }
@@ -191,6 +231,30 @@ impl EmbeddedObject<'_> {
     #[inline]
     pub fn number(self, field: NumberField) -> c_int {
         (field.0)(self.place)
+    }
+
+    /// Reads a shared number; `None` if the pointer is null.
+    #[inline]
+    pub fn shared(self, kept: SharedNumber) -> Option<SharedValue> {
+        let pointer = (self.address() + kept.offset) as *const [usize; 2];
+        // SAFETY: as samples have shown, the object has a `std::shared_ptr` there: a pointer to the number and one to
+        // the control block, both null or both valid. The object lives, and the GIL prevents that it is changed.
+        unsafe {
+            let [number, control] = *pointer;
+            if number == 0 || control == 0 {
+                return None;
+            }
+            let owners = &*((control + OWNERS) as *const AtomicI32);
+            Some(SharedValue { number: *(number as *const c_int), owners: owners.load(Ordering::Relaxed) })
+        }
+    }
+
+    /// Exchanges the shared numbers of two objects: each then shares what the other one has shared.
+    pub fn exchange_shared(self, other: EmbeddedObject<'_>, kept: SharedNumber) {
+        let [own, others] = [self, other].map(|object| (object.address() + kept.offset) as *mut [usize; 2]);
+        // SAFETY: as samples have shown, both objects have a `std::shared_ptr` of one type there. It may be moved
+        // bytewise, and each remains in one place. The objects live, and the GIL prevents that they are used meanwhile.
+        unsafe { std::ptr::swap(own, others) };
     }
 
     /// Returns the items of an array; `None` if the stored length is negative or greater than the capacity.

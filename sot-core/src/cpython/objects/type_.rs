@@ -187,6 +187,32 @@ pub fn is_descriptor(object: &Bound<'_, PyAny>) -> bool {
     unsafe { (*ffi::Py_TYPE(object.as_ptr())).tp_descr_get.is_some() }
 }
 
+/// True if objects of the type have the buffer protocol, as bytes have.
+pub fn has_buffer(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type; its table of functions lives as long, if there is one.
+    unsafe {
+        let functions = (*ty.as_type_ptr()).tp_as_buffer;
+        !functions.is_null() && (*functions).bf_getbuffer.is_some()
+    }
+}
+
+/// `Py_TPFLAGS_IMMUTABLETYPE`
+const IMMUTABLE: u64 = 1 << 8;
+
+/// True if the type is written in C, also if it is a heap type.
+pub fn is_made_by_c(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    Ok(!is_heap_type(ty) || ty.getattr("__flags__")?.extract::<u64>()? & IMMUTABLE != 0)
+}
+
+/// True if objects of the type have items by number, as C code asks (`PySequence_Check`).
+pub fn has_items_by_number(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type; its table of methods lives as long, if there is one.
+    unsafe {
+        let methods = (*ty.as_type_ptr()).tp_as_sequence;
+        !methods.is_null() && (*methods).sq_item.is_some()
+    }
+}
+
 /// True if the type was created at run time, for example by a class statement.
 #[inline]
 pub fn is_heap_type(ty: &Bound<'_, PyType>) -> bool {

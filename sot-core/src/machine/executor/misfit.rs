@@ -53,19 +53,11 @@ fn look_alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bo
     if ty.is(py.get_type::<PySlice>()) {
         return Ok(Some(PySlice::full(py).into_any()));
     }
-    if is_made_by_c(ty)? {
+    if cpython::is_made_by_c(ty)? {
         return Ok(ty.call0().ok());
     }
     let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
-    let base = bases.find(|base| is_made_by_c(base).unwrap_or(false));
+    let base = bases.find(|base| cpython::is_made_by_c(base).unwrap_or(false));
     let class = base.and_then(|base| like(cpython::full_type_name(ty), &base));
     Ok(class.and_then(|class| class.call0().ok()))
-}
-
-/// `Py_TPFLAGS_IMMUTABLETYPE`
-const IMMUTABLE: u64 = 1 << 8;
-
-/// True if the type is written in C, also a heap type.
-fn is_made_by_c(ty: &Bound<'_, PyType>) -> PyResult<bool> {
-    Ok(!cpython::is_heap_type(ty) || ty.getattr("__flags__")?.extract::<u64>()? & IMMUTABLE != 0)
 }

@@ -57,7 +57,13 @@ impl<'py> OpcodeExecutor<'py> {
             }
             self.claims.put_back(claim);
         }
-        if let Some(result) = try_binary(self, op, lhs, rhs)? {
+        if op == BinaryOp::Add && matches!(left.form(), Form::List | Form::Deque) && right_goes_first(self, lhs, rhs)? {
+            // The reflected method of a subclass is asked first, but then nothing new is made.
+            self.claims.take();
+            if let Some(result) = self.see(rhs)?.binary(self, op, rhs, lhs, true)? {
+                return Ok(result);
+            }
+        } else if let Some(result) = try_binary(self, op, lhs, rhs)? {
             return Ok(result);
         }
         if op == BinaryOp::Add {

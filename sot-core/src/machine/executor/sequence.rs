@@ -1,6 +1,6 @@
 //! Items, iteration and unpacking.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -49,8 +49,16 @@ impl OpcodeExecutor<'_> {
         self.see(object)?.iter(self, object)
     }
 
-    /// `next(iterator)`; `None` when exhausted
+    /// `next(iterator)`; `None` when exhausted, also by a `StopIteration` that code of the program raises.
     pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
+        match self.next_or_raise(iterator) {
+            Err(Unwind::Raise(exception)) if is_stop_iteration(self, exception)? => Ok(None),
+            next => next,
+        }
+    }
+
+    /// Like [`OpcodeExecutor::next`], but a `StopIteration` that code of the program raises is raised.
+    pub fn next_or_raise(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
         limits::count_step(self)?;
         self.see(iterator)?.next(self, iterator)
     }
@@ -164,6 +172,11 @@ impl OpcodeExecutor<'_> {
         items.extend(tail);
         Ok(items)
     }
+}
+
+fn is_stop_iteration(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let stop = cx.py.get_type::<PyStopIteration>();
+    Ok(cx.type_of(exception)?.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &stop)))
 }
 
 fn drain(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Vec<VarId>> {

@@ -2,13 +2,14 @@
 //! need these values at each call. Reading works if the installed Paddle keeps the values where they are expected. The
 //! values are compared with Paddle's attributes once at start; at the least doubt the attributes are used instead.
 
-use std::ffi::CStr;
+use std::ffi::{c_int, CStr};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use sot_core::cpython::{
-    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, Place, Recorder, ThreadFlag, ThreadNumber,
+    ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, Place, Recorder, SharedNumber, SharedValue,
+    ThreadFlag, ThreadNumber,
 };
 
 /// `phi::DDim::kMaxRank`
@@ -29,6 +30,7 @@ pub(crate) struct DenseTensorReader {
     dims: ArrayField<MAX_RANK>,
     dtype: NumberField,
     memory: Option<MetaMemory>,
+    version: Option<VersionCounter>,
 }
 
 /// The memory in which tensors keep their metas. As long as that memory stays the same, the metas are not read again.
@@ -57,6 +59,7 @@ impl DenseTensorReader {
         let native = DenseTensorReader {
             dims: tensors.array(&library, DIMS, first, shape)?,
             dtype: tensors.number(&library, DTYPE)?,
+            version: VersionCounter::find(&tensors, paddle),
             tensors,
             memory: None,
         };
@@ -123,6 +126,17 @@ impl DenseTensorReader {
         Some((held.array(self.dims)?, held.number(self.dtype)))
     }
 
+    /// Returns the tensor's in-place version, with the number of C++ tensors that share its counter; `None` if the
+    /// tensor is not dense, or the place of the counter is not known.
+    pub(crate) fn version(&self, tensor: &Bound<'_, PyAny>) -> Option<SharedValue> {
+        self.tensors.of(tensor)?.shared(self.version.as_ref()?.kept)
+    }
+
+    /// Gives a tensor an in-place version of its own, which is zero.
+    pub(crate) fn renew_version(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.version.as_ref().map_or(Ok(()), |version| version.renew(&self.tensors, tensor))
+    }
+
     /// Returns Paddle's number of the element type; `None` if the tensor is not dense.
     pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
         self.tensors.of(tensor).map(|held| held.number(self.dtype))
@@ -135,6 +149,53 @@ impl DenseTensorReader {
                     .iter()
                     .all(|(other, _, other_dtype)| (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype))
         })
+    }
+}
+
+/// The in-place versions of tensors: `phi::DenseTensor::inplace_version_counter_`.
+struct VersionCounter {
+    kept: SharedNumber,
+    /// The C++ tensor in objects of `class`.
+    bare_tensors: Embedded,
+    /// `paddle.base.core.DenseTensor`, whose objects are C++ tensors without autograd data.
+    class: Py<PyAny>,
+}
+
+impl VersionCounter {
+    /// Finds the place of the counter in tensors that were written to, and whose views share it.
+    fn find(tensors: &Embedded, paddle: &Bound<'_, PyModule>) -> Option<VersionCounter> {
+        let make = |number: c_int, owners: c_int| {
+            let tensor = paddle.call_method1("empty", ([3],))?;
+            for _ in 0..number {
+                tensor.call_method0("_bump_inplace_version")?;
+            }
+            let sharing =
+                (1..owners).map(|_| tensor.call_method1("reshape", ([1, 3],))).collect::<PyResult<Vec<_>>>()?;
+            Ok::<_, PyErr>((tensor, sharing, SharedValue { number, owners }))
+        };
+        let examples: Vec<_> =
+            [(0, 1), (1, 1), (2, 3), (5, 2)].into_iter().map(|(n, o)| make(n, o).ok()).collect::<Option<_>>()?;
+        let samples: Vec<_> = examples.iter().map(|(tensor, _, value)| (tensor, *value)).collect();
+        let kept = tensors.shared_number(&samples)?;
+        let class = paddle.getattr("base").and_then(|base| base.getattr("core")?.getattr("DenseTensor")).ok()?;
+        let bare_tensors = Embedded::find(class.cast().ok()?, &class.call0().ok()?, 0, CLASS)?;
+        let found = VersionCounter { kept, bare_tensors, class: class.unbind() };
+        // A written tensor that gets a new counter must say so.
+        let (written, ..) = examples.last()?;
+        found.renew(tensors, written).ok()?;
+        let version: c_int = written.getattr("inplace_version").and_then(|version| version.extract()).ok()?;
+        (version == 0).then_some(found)
+    }
+
+    /// Gives a tensor a new counter, at zero.
+    fn renew(&self, tensors: &Embedded, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bare = self.class.bind(tensor.py()).call0()?;
+        if let (Some(own), Some(new)) = (tensors.of(tensor), self.bare_tensors.of(&bare)) {
+            if new.shared(self.kept) == Some(SharedValue { number: 0, owners: 1 }) {
+                own.exchange_shared(new, self.kept);
+            }
+        }
+        Ok(())
     }
 }
 

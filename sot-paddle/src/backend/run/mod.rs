@@ -8,6 +8,7 @@ pub(crate) mod garbage;
 pub(crate) mod program_id;
 pub(crate) mod saved_tensors;
 pub(crate) mod second_passes;
+pub(crate) mod version_counters;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -28,6 +29,7 @@ use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
 use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ScopeTenancy};
+use crate::backend::run::version_counters::VersionCounters;
 
 /// Makes the Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -186,6 +188,11 @@ impl Graph {
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
+        let run = || {
+            let results = run()?;
+            scope.counters.separate(&self.paddle, &results)?;
+            Ok(results)
+        };
         if !program.training {
             let results = run();
             self.scopes.take_back(scope);
@@ -289,6 +296,7 @@ struct Scope {
     user: Weak<()>,
     is_new: bool,
     tenancy: Arc<ScopeTenancy>,
+    counters: VersionCounters,
 }
 
 thread_local! {
@@ -324,6 +332,7 @@ impl Scopes {
             user: Weak::new(),
             is_new: true,
             tenancy: Arc::new(ScopeTenancy::new()),
+            counters: VersionCounters::default(),
         })
     }
 

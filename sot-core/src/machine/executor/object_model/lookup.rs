@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
 use crate::cpython;
-use crate::error::Flow;
+use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::executor::{Name, OpcodeExecutor};
 use crate::machine::variable::VarId;
@@ -32,6 +32,7 @@ pub fn lookup_in_type<'py>(
     name: &Name,
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+    refuse_written(cx, ty, name)?;
     let key = cpython::interned(cx.py, name);
     if cx.trackers.is_made(of) && cpython::is_heap_type(ty) {
         return lookup_in_made(cx, ty, of, name);
@@ -54,6 +55,21 @@ pub fn lookup_in_type<'py>(
             Ok(None)
         }
     }
+}
+
+/// Breaks the graph before a lookup that would have to find what the trace has written to a class: the real class does
+/// not have it yet.
+fn refuse_written(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyType>, name: &Name) -> Flow<()> {
+    for class in cx.effects.classes_with_written(name) {
+        let class = cx.vars.get(class);
+        let class = class.object().and_then(|class| class.bind(cx.py).cast::<PyType>().ok());
+        if class.is_some_and(|class| cpython::is_subtype(ty, class)) {
+            let text =
+                format!("attribute '{name}', which the function has written to the class, of an object or subclass");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+    }
+    Ok(())
 }
 
 /// Looks a name up in the method resolution order of a class made in the trace. Its own part is known, and what its

@@ -17,6 +17,7 @@ pub use lookup::{
     type_tracker, type_variable,
 };
 pub use operations::{
-    binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, iter, len, next, truth,
+    binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, is_sequence, iter, len,
+    next, truth,
 };
 pub use special_methods::{call_special, checked, convert, find_special, has_special};

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyString, PyType};
 
@@ -27,18 +27,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<V
 
 /// `next(x)` through `type(x).__next__`.
 pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-    match call_special(cx, this, "__next__", &[]) {
-        Ok(value) => Ok(Some(value)),
-        Err(Unwind::Raise(exception)) => {
-            let stop = cx.py.get_type::<PyStopIteration>();
-            if cx.type_of(exception)?.is(&stop) {
-                Ok(None)
-            } else {
-                Err(Unwind::Raise(exception))
-            }
-        }
-        Err(other) => Err(other),
-    }
+    call_special(cx, this, "__next__", &[]).map(Some)
 }
 
 /// `bool(x)` through `__bool__`, then `__len__`, else true.
@@ -107,11 +96,21 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
 pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let refused = lookup(cx, this, &Rc::from("__iter__"))?.is_some_and(|(found, _)| found.is_none());
     if !refused && !has_special(cx, this, "__iter__")? && has_special(cx, this, "__getitem__")? {
+        if !is_sequence(cx, this)? {
+            let name = cx.type_name(this)?;
+            return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not iterable"))));
+        }
         return (cx.runtime.factories.item_iterator)(cx, this);
     }
     cx.claims.special_result(this, SpecialResult::Iterator);
     let iterator = call_special(cx, this, "__iter__", &[])?;
     checked(cx, SpecialResult::Iterator, iterator)
+}
+
+/// True if C code takes the object for a sequence: its type has items by number. Types in C may have items by other
+/// keys only, such as matches of regular expressions.
+pub fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    Ok(cx.type_of(this)?.cast::<PyType>().is_ok_and(cpython::has_items_by_number))
 }
 
 /// True if an item equals the sought one. The order of the operands depends on the version.
