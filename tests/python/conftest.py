@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import threading
 
 # Read when the tracer translates: one operation is enough for a program. With 1000 instead, most graphs are replayed.
 os.environ.setdefault("MIN_GRAPH_SIZE", "0")
@@ -12,6 +13,9 @@ import paddle
 import pytest
 
 import sot
+
+
+VERIFY_MODE = os.environ.get("SOT_VERIFY", "0") not in ("", "0")
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +34,11 @@ def sot_reset(monkeypatch):
 @pytest.fixture(autouse=True)
 def verified(request):
     """In verify mode (`SOT_VERIFY=1`), fail a test in which a call differs from the program's own run."""
+    if VERIFY_MODE:
+        # A call is not verified while a thread of an earlier test still runs.
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread():
+                thread.join(30)
     told = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())
@@ -48,7 +57,7 @@ def pytest_collection_finish():
 
 def pytest_collection_modifyitems(items):
     """In verify mode, let tests marked `alone` fail, but not by a difference that verify mode finds."""
-    if os.environ.get("SOT_VERIFY", "0") in ("", "0"):
+    if not VERIFY_MODE:
         return
     for item in items:
         for marker in item.iter_markers("alone"):

@@ -356,3 +356,13 @@ def test_layers_that_settle_at_their_first_call(depth, same):
     same([buffer for buffer in net.buffers()], [buffer for buffer in eager.buffers()])
     stats = sot.stats()
     assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 1)
+
+
+def test_lengths_of_sequences():
+    """The masks of recurrent layers are in the graph."""
+    net = paddle.nn.RNN(paddle.nn.GRUCell(3, 2))
+    fast, lengths = sot.symbolic_translate(lambda x: net(x, sequence_length=lengths)[0]), paddle.to_tensor([3, 5])
+    for _ in range(2):
+        x = paddle.randn([2, 5, 3])
+        assert abs(fast(x) - net(x, sequence_length=lengths)[0]).max() < 1e-5
+    assert (sot.stats().graphs, sot.stats().breaks) == (1, {})

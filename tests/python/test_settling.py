@@ -27,6 +27,7 @@ MORE = {
     "ten_classes": 13,
     "a_dict_that_grows": 16,
     "a_new_int_in_range": 14,
+    "texts_that_are_searched": 25,
     "object_that_dies_in_a_function_called": 25,
 }
 

@@ -7,6 +7,7 @@ import decimal
 import enum
 import fractions
 import functools
+import re
 import threading
 import types
 import weakref
@@ -430,6 +431,11 @@ each_time("a_new_string_as_key", lambda i: f"text {i}", lambda F, x, o: {o: work
 each_time("a_new_string_looked_up", lambda i: f"text {i}", lambda F, x, o: work(F, x, {"a": 1.0}.get(o, 2.0)))
 each_time("a_new_string_split", lambda i: f"text {i}", lambda F, x, o: work(F, x, float(len(o.split()))))
 each_time("a_new_string_prefix", lambda i: f"text {i}", lambda F, x, o: work(F, x) if o.startswith("t") else x)
+each_time(
+    "texts_that_are_searched",
+    lambda i: ("ab", "c", "d1", "efg")[i % 4] + str(i),
+    lambda F, x, o: (work(F, x), [match[0] for match in re.compile("[a-z]").finditer(o)]),
+)
 each_time("new_bytes", lambda i: b"%d" % i, lambda F, x, o: work(F, x) if o == b"a" else work(F, x, 2.0))
 each_time("a_new_int", lambda i: i + 1000, lambda F, x, o: work(F, x, o))
 each_time("a_new_int_compared", lambda i: i + 1000, lambda F, x, o: work(F, x) if o % 3 == 1 else work(F, x, 2.0))

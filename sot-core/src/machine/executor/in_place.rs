@@ -62,6 +62,9 @@ impl<'py> OpcodeExecutor<'py> {
                         ));
                     }
                     self.graph.writes.push(Write { input, after: symbol, at });
+                    if !self.graph.can_be_called() {
+                        return Err(refuse("a tensor from outside the graph by a call that cannot be repeated"));
+                    }
                     let gradient = after.gradient.with(keeps_gradient);
                     let known = TensorMeta { gradient, ..after };
                     payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));

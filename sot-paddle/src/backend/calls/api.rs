@@ -129,6 +129,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     ("paddle.static.amp.fp16_utils", &["fp16_guard"]),
     ("paddle.static.nn.control_flow", &["case", "cond"]),
+    ("paddle.static.nn.sequence_lod", &["sequence_mask"]),
     (
         "paddle.distributed.parallel",
         &[

@@ -2,7 +2,9 @@
 //! or end the graph.
 
 pub(crate) mod api;
+pub(crate) mod argument_types;
 pub(crate) mod attributes;
+pub(crate) mod empty_tensors;
 pub(crate) mod foundation;
 pub(crate) mod given_back;
 pub(crate) mod hints;

@@ -10,6 +10,8 @@ use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 use sot_core::registered;
 
+use crate::backend::calls::argument_types;
+use crate::backend::calls::empty_tensors;
 use crate::backend::calls::given_back;
 use crate::backend::calls::ignored_arguments;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
@@ -39,7 +41,9 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         if !matches!(kind, CallKind::Object(_)) {
             ignored_arguments::refuse(&self.paddle, callee, args, kwargs)?;
+            argument_types::refuse(&self.paddle, callee, args, kwargs)?;
         }
+        empty_tensors::refuse(&self.paddle, callee, args, kwargs)?;
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;

@@ -1,0 +1,78 @@
+//! Arguments of types that Paddle checks in eager mode only. Static functions take any sequence or mapping for an axis
+//! or a shape, read other objects as one, or crash.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+
+use crate::backend::numbers::scalar;
+use crate::backend::paddle::Paddle;
+
+use sot_core::cpython;
+
+/// Functions of Python code that take any sequence in eager mode, too.
+const TAKING_ANY: [&str; 3] = ["__getitem__", "as_tensor", "to_tensor"];
+
+/// Classes of numpy whose objects eager mode knows.
+const KNOWN_OF_NUMPY: [&str; 4] = ["bool_", "dtype", "ndarray", "number"];
+
+/// Refuses a call with an argument of such a type.
+pub(crate) fn refuse(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    if !callee.is_instance_of::<PyString>() && !is_frameworks(callee)? {
+        return Ok(());
+    }
+    for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+        if is_known(paddle, &argument)? {
+            continue;
+        }
+        if scalar::name(callee)?.is_some_and(|name| TAKING_ANY.contains(&&*name)) {
+            return Ok(());
+        }
+        let name = cpython::full_type_name(&argument.get_type());
+        return Err(PyNotImplementedError::new_err(format!("whether it takes a '{name}' is known in eager mode only")));
+    }
+    Ok(())
+}
+
+/// True if static mode treats the argument as eager mode does, as far as its type is concerned.
+fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let plain = argument.is_none()
+        || argument.is_exact_instance_of::<PyInt>()
+        || argument.is_exact_instance_of::<PyFloat>()
+        || argument.is_exact_instance_of::<PyString>()
+        || argument.is_instance_of::<PyList>()
+        || argument.is_instance_of::<PyTuple>()
+        || argument.is_instance_of::<PyDict>()
+        || argument.is_instance_of::<PyEllipsis>()
+        || argument.is_instance_of::<PyType>()
+        || paddle.is_value(argument);
+    if plain {
+        return Ok(true);
+    }
+    let ty = argument.get_type();
+    let numpy = cpython::import(argument.py(), "numpy")?;
+    for name in KNOWN_OF_NUMPY {
+        if argument.is_instance(&numpy.getattr(name)?)? {
+            return Ok(true);
+        }
+    }
+    if argument.is_instance(&numpy.getattr("generic")?)? {
+        return Ok(false);
+    }
+    if argument.is_instance_of::<PyString>() {
+        return Ok(true);
+    }
+    let has = |name: &str| cpython::type_lookup(&ty, &PyString::intern(argument.py(), name)).is_some();
+    Ok(!has("__getitem__") && !has("__len__") || is_frameworks(&ty)?)
+}
+
+/// True if the function or type is one of Paddle's.
+fn is_frameworks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module: Option<String> = object.getattr_opt("__module__")?.and_then(|module| module.extract().ok());
+    Ok(module.is_some_and(|module| module == "paddle" || module.starts_with("paddle.")))
+}

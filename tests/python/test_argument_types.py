@@ -1,0 +1,67 @@
+"""Arguments of types that eager mode checks and static mode does not: the result or the exception is eager mode's."""
+
+import collections
+
+import numpy as np
+import paddle
+import pytest
+
+import sot
+
+VALUES = {
+    "range": lambda: range(1),
+    "deque": lambda: collections.deque([1]),
+    "UserList": lambda: collections.UserList([1]),
+    "ChainMap": lambda: collections.ChainMap({"a": 1}),
+    "UserDict": lambda: collections.UserDict({0: 0}),
+    "bytes": lambda: b"\x01",
+    "set": lambda: {1},
+    "dict_values": lambda: {0: 1}.values(),
+    "np.str_": lambda: np.str_("ab"),
+    "np.int64": lambda: np.int64(1),
+    "np.float32": lambda: np.float32(1.5),
+    "np.array": lambda: np.array([1]),
+    "tuple": lambda: (1,),
+}
+
+CALLS = {
+    "sum": lambda x, a: x.sum(axis=a),
+    "mean": lambda x, a: paddle.mean(x, a),
+    "max": lambda x, a: x.max(axis=a),
+    "tile": lambda x, a: paddle.tile(x, a),
+    "squeeze": lambda x, a: paddle.squeeze(x, a),
+    "zeros": lambda x, a: x + paddle.zeros(a),
+    "clip": lambda x, a: paddle.clip(x, 0.0, a),
+    "scale": lambda x, a: x.scale(a),
+    "reshape": lambda x, a: x.reshape(a),
+}
+
+
+def outcome(run, *args):
+    try:
+        return [part.tolist() for part in run(*args)]
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_types_that_eager_mode_takes(call):
+    def f(x, a):
+        y = x * 2
+        return y, call(y, a)
+
+    fast, x = sot.symbolic_translate(f), paddle.arange(3, dtype="float32").reshape([1, 3])
+    for name, make in VALUES.items():
+        expected = outcome(f, x, make())
+        assert [outcome(fast, x, make()) for _ in range(2)] == [expected] * 2, name
+    assert sot.stats().graphs
+
+
+def test_an_index_that_is_no_list():
+    def f(x):
+        x[range(1)] = 5.0
+        return x + 1
+
+    for _ in range(3):
+        assert sot.symbolic_translate(f)(paddle.ones([2, 3])).tolist() == f(paddle.ones([2, 3])).tolist()
+    assert not sot.stats().fallbacks and sot.stats().graphs
