@@ -249,12 +249,25 @@ impl EmbeddedObject<'_> {
         }
     }
 
-    /// Exchanges the shared numbers of two objects: each then shares what the other one has shared.
-    pub fn exchange_shared(self, other: EmbeddedObject<'_>, kept: SharedNumber) {
+    /// Makes the object share the number of another one. Returns `false`, and does nothing, unless the number that it
+    /// has shared until now has other owners.
+    pub fn share(self, other: EmbeddedObject<'_>, kept: SharedNumber) -> bool {
+        let may_be_left = |value: SharedValue| value.owners > 1;
+        if !self.shared(kept).is_some_and(may_be_left) || other.shared(kept).is_none() {
+            return false;
+        }
         let [own, others] = [self, other].map(|object| (object.address() + kept.offset) as *mut [usize; 2]);
-        // SAFETY: as samples have shown, both objects have a `std::shared_ptr` of one type there. It may be moved
-        // bytewise, and each remains in one place. The objects live, and the GIL prevents that they are used meanwhile.
-        unsafe { std::ptr::swap(own, others) };
+        // SAFETY: as samples have shown, both objects have a `std::shared_ptr` of one type there, and neither is null.
+        // Its copy counts as one more owner of the new number, and as one less of the old one, which keeps an owner. The
+        // objects live, and the GIL prevents that they are used meanwhile.
+        unsafe {
+            let [_, before] = *own;
+            let [_, after] = *others;
+            (*((after + OWNERS) as *const AtomicI32)).fetch_add(1, Ordering::Relaxed);
+            (*((before + OWNERS) as *const AtomicI32)).fetch_sub(1, Ordering::AcqRel);
+            *own = *others;
+        }
+        true
     }
 
     /// Returns the items of an array; `None` if the stored length is negative or greater than the capacity.

@@ -132,9 +132,10 @@ impl DenseTensorReader {
         self.tensors.of(tensor)?.shared(self.version.as_ref()?.kept)
     }
 
-    /// Gives a tensor an in-place version of its own, which is zero.
-    pub(crate) fn renew_version(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.version.as_ref().map_or(Ok(()), |version| version.renew(&self.tensors, tensor))
+    /// Gives a tensor an in-place version of its own, which is zero. The counter is that of `spare`, which is replaced
+    /// if another tensor has its counter.
+    pub(crate) fn renew_version(&self, tensor: &Bound<'_, PyAny>, spare: &mut Option<Py<PyAny>>) -> PyResult<()> {
+        self.version.as_ref().map_or(Ok(()), |version| version.renew(&self.tensors, tensor, spare))
     }
 
     /// Returns Paddle's number of the element type; `None` if the tensor is not dense.
@@ -180,20 +181,30 @@ impl VersionCounter {
         let class = paddle.getattr("base").and_then(|base| base.getattr("core")?.getattr("DenseTensor")).ok()?;
         let bare_tensors = Embedded::find(class.cast().ok()?, &class.call0().ok()?, 0, CLASS)?;
         let found = VersionCounter { kept, bare_tensors, class: class.unbind() };
-        // A written tensor that gets a new counter must say so.
-        let (written, ..) = examples.last()?;
-        found.renew(tensors, written).ok()?;
-        let version: c_int = written.getattr("inplace_version").and_then(|version| version.extract()).ok()?;
-        (version == 0).then_some(found)
+        // A written tensor that gets a new counter must say so, and not be the only one when it is written to.
+        let (written, sharing, _) = examples.last()?;
+        let mut spare = None;
+        found.renew(tensors, written, &mut spare).ok()?;
+        let version = |tensor: &Bound<'_, PyAny>| tensor.getattr("inplace_version").ok()?.extract::<c_int>().ok();
+        let is_renewed = version(written)? == 0 && version(sharing.first()?)? == 5;
+        written.call_method0("_bump_inplace_version").ok()?;
+        let spare = spare.as_ref().and_then(|spare| found.bare_tensors.of(spare.bind(written.py()))?.shared(kept));
+        (is_renewed && spare == Some(SharedValue { number: 1, owners: 2 })).then_some(found)
     }
 
-    /// Gives a tensor a new counter, at zero.
-    fn renew(&self, tensors: &Embedded, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        let bare = self.class.bind(tensor.py()).call0()?;
-        if let (Some(own), Some(new)) = (tensors.of(tensor), self.bare_tensors.of(&bare)) {
-            if new.shared(self.kept) == Some(SharedValue { number: 0, owners: 1 }) {
-                own.exchange_shared(new, self.kept);
-            }
+    /// Gives a tensor the counter of `spare`, which is zero. `spare` is replaced if another tensor has its counter.
+    fn renew(&self, tensors: &Embedded, tensor: &Bound<'_, PyAny>, spare: &mut Option<Py<PyAny>>) -> PyResult<()> {
+        let py = tensor.py();
+        let is_unused = |spare: &Py<PyAny>| {
+            let shared = self.bare_tensors.of(spare.bind(py)).and_then(|spare| spare.shared(self.kept));
+            shared == Some(SharedValue { number: 0, owners: 1 })
+        };
+        if !spare.as_ref().is_some_and(is_unused) {
+            *spare = Some(self.class.bind(py).call0()?.unbind());
+        }
+        let spare = spare.as_ref().map(|spare| spare.bind(py));
+        if let (Some(own), Some(new)) = (tensors.of(tensor), spare.and_then(|spare| self.bare_tensors.of(spare))) {
+            own.share(new, self.kept);
         }
         Ok(())
     }

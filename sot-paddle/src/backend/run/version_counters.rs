@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use crate::backend::paddle::Paddle;
@@ -12,9 +13,16 @@ use crate::backend::paddle::Paddle;
 /// The counters that the executor gives the results of runs in one scope.
 #[derive(Default)]
 pub(crate) struct VersionCounters {
-    /// For each result, the number of tensors that have its counter when no result of an earlier run has it: the
-    /// result, the scope's variable, and those that the backward pass needs.
-    owners: OnceLock<Vec<i32>>,
+    results: OnceLock<Vec<ResultCounter>>,
+}
+
+/// The counter of one result.
+struct ResultCounter {
+    /// Number of tensors that have the counter when no result of an earlier run has it: the result, the scope's
+    /// variable, and those that the backward pass needs.
+    owners: i32,
+    /// A tensor whose counter a result may have instead. It is used again when that result is gone.
+    spare: Mutex<Option<Py<PyAny>>>,
 }
 
 impl VersionCounters {
@@ -22,15 +30,21 @@ impl VersionCounters {
     /// earlier ones.
     pub(crate) fn separate(&self, paddle: &Paddle, results: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(native) = &paddle.native else { return Ok(()) };
-        let Some(owners) = self.owners.get() else {
-            let owners = |result: PyResult<_>| Ok(native.version(&result?).map_or(i32::MAX, |version| version.owners));
-            let _ = self.owners.set(results.try_iter()?.map(owners).collect::<PyResult<_>>()?);
+        let Some(counters) = self.results.get() else {
+            let counter = |result: PyResult<_>| {
+                let owners = native.version(&result?).map_or(i32::MAX, |version| version.owners);
+                Ok(ResultCounter { owners, spare: Mutex::new(None) })
+            };
+            let _ = self.results.set(results.try_iter()?.map(counter).collect::<PyResult<_>>()?);
             return Ok(());
         };
-        for (result, owners) in results.try_iter()?.zip(owners) {
+        for (result, counter) in results.try_iter()?.zip(counters) {
             let result = result?;
-            if native.version(&result).is_some_and(|version| version.owners > *owners || version.number != 0) {
-                native.renew_version(&result)?;
+            if native.version(&result).is_some_and(|version| version.owners > counter.owners || version.number != 0) {
+                // The lock is not held while Python code may run.
+                let mut spare = counter.spare.lock().take();
+                native.renew_version(&result, &mut spare)?;
+                *counter.spare.lock() = spare;
             }
         }
         Ok(())
