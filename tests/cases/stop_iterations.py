@@ -81,7 +81,7 @@ READERS = [
     "list(o)",
     "tuple(o)",
     "[*o]",
-    "(lambda *given: given)(*o)",
+    "(lambda *given: list(given))(*o)",
     "sum(o)",
     "max(o)",
     "3 in o",
