@@ -40,6 +40,7 @@ def outcome(run, x):
     return [(result.shape, result.dtype, str(result.tolist())) for result in results]
 
 
+@pytest.mark.skipif(paddle.__version__.startswith("3.0"), reason="eager mode of Paddle 3.0 crashes on some")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_they_are_what_they_are_in_eager_mode(call, shape):
