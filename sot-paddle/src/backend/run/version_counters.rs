@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::backend::paddle::Paddle;
 
@@ -38,8 +39,12 @@ impl VersionCounters {
             let _ = self.results.set(results.try_iter()?.map(counter).collect::<PyResult<_>>()?);
             return Ok(());
         };
-        for (result, counter) in results.try_iter()?.zip(counters) {
-            let result = result?;
+        for (at, counter) in counters.iter().enumerate() {
+            let result = match (results.cast_exact::<PyTuple>(), results.cast_exact::<PyList>()) {
+                (Ok(tuple), _) => tuple.get_item(at)?,
+                (_, Ok(list)) => list.get_item(at)?,
+                _ => results.get_item(at)?,
+            };
             if native.version(&result).is_some_and(|version| version.owners > counter.owners || version.number != 0) {
                 // The lock is not held while Python code may run.
                 let mut spare = counter.spare.lock().take();
