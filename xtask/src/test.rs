@@ -116,7 +116,8 @@ fn python_tests(venv: &Venv, options: &Options) -> Cell {
     pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
     // Files or tests named by arguments replace the default, which is all tests, shared by two processes.
     if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
-        pytest.args(["tests/python", "-n", "2", "--dist", "loadfile"]);
+        // A process that dies is not replaced: its test fails, and the other process goes on.
+        pytest.args(["tests/python", "-n", "2", "--dist", "loadfile", "--max-worker-restart=0"]);
     }
     pytest.args(&options.passed_on);
     if options.verify {
