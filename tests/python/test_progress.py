@@ -100,6 +100,9 @@ def test_callbacks_are_told(replayed):
     told = []
     with sot.on_progress(told.append):
         translated_for_long()
+    # A shorter translation before the last one may have been long enough to be told of.
+    ends = [at for at, progress in enumerate(told) if progress.phase == "done"]
+    told = told[ends[-2] + 1 :] if len(ends) > 1 else told
     assert told and told[-1].phase == "done" and told[0].phase == "simulate"
     assert told[0].statements < told[-1].statements and told[0].seconds >= 0.5
     assert all(b.seconds - a.seconds > 0.499 for a, b in zip(told, told[1:-1]))  # 0.5, but for rounding
