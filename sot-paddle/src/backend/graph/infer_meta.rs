@@ -91,7 +91,8 @@ impl CheckedOperations {
         checked
     }
 
-    /// Checks all operations that lead to a value. `finals` are the values that the statement gives. The first wrong description is the error.
+    /// Checks all operations that lead to a value. `finals` are the values that the statement gives. The first wrong
+    /// description is the error.
     fn check_value(
         &self,
         replacer: &OperandReplacer<'_, '_>,

@@ -181,7 +181,8 @@ impl VersionCounter {
         let class = paddle.getattr("base").and_then(|base| base.getattr("core")?.getattr("DenseTensor")).ok()?;
         let bare_tensors = Embedded::find(class.cast().ok()?, &class.call0().ok()?, 0, CLASS)?;
         let found = VersionCounter { kept, bare_tensors, class: class.unbind() };
-        // A written tensor that gets a new counter must say so, and not be the only one when it is written to.
+        // The exchange is tried on a written tensor: it must then have the spare tensor's version, and its view the old
+        // one. A write to it must show in the spare tensor.
         let (written, sharing, _) = examples.last()?;
         let mut spare = None;
         found.renew(tensors, written, &mut spare).ok()?;
