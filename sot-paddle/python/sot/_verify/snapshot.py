@@ -184,6 +184,9 @@ def _kept(tensor: Any) -> Tuple[Any, Any]:
     if type(tensor) not in (paddle.Tensor, _parameter_type()):
         # The copy would have Paddle's class, not the subclass.
         raise NotVerifiable(f"an object cannot be copied: {type(tensor).__module__}.{type(tensor).__qualname__}")
+    if tensor.grad is not None and not tensor.grad.is_dense():
+        # Paddle's `clone` reads it as a dense tensor, past the end of its memory.
+        raise NotVerifiable("a gradient that is not dense")
     with paddle.no_grad():
         kept = copy.deepcopy(tensor) if isinstance(tensor, _parameter_type()) else _laid_out_alike(tensor.detach())
         grad = None if tensor.grad is None else tensor.grad.detach().clone()
