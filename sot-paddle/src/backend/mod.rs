@@ -90,13 +90,6 @@ impl PaddleBackend {
     pub(crate) fn layer_reads<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<LayerReads<'py>> {
         self.layers.reads(layer)
     }
-
-    /// Frees the executors that Paddle keeps for every program that ever ran, including programs of graphs that are
-    /// gone: 0.3 MB for a small forward, 1 MB with its backward. Paddle cannot free a single executor; living graphs
-    /// build theirs anew when they run next. No graph may be running, or between forward and backward, in any thread.
-    pub fn free_executors(&self, py: Python<'_>) -> PyResult<()> {
-        cpython::import(py, "paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
-    }
 }
 
 #[sot_core::linkme::distributed_slice(sot_core::origin::OWN_BACKENDS)]

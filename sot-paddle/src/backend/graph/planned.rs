@@ -17,6 +17,7 @@ use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::chain::{Chain, Link};
 use crate::backend::run::collector::Collector;
+use crate::backend::run::executors::{self, CountedProgram};
 use crate::backend::run::garbage;
 use crate::backend::run::program_id;
 use crate::backend::run::second_passes::{self, GradientFlow};
@@ -47,6 +48,7 @@ impl PlannedProgram {
 
     /// Compiles the graph.
     pub(crate) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
+        executors::free_if_many(py)?;
         let parameters = run::live_parameters(py, &self.parameters)?.to_list();
         let results = self.results.bind(py);
         let program =
@@ -75,7 +77,8 @@ impl PlannedProgram {
         // The program was made differentiable inside the trace, in a frame that begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
-        Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
+        let _counted = CountedProgram::new();
+        Ok(run::Program { runner, training, forces_grad, detached, numbers, collector, _counted })
     }
 
     /// True if several programs can replace this one. With gradients, hooks on a result must see the same as with one

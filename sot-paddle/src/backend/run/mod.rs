@@ -4,6 +4,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod collector;
+pub(crate) mod executors;
 pub(crate) mod garbage;
 pub(crate) mod program_id;
 pub(crate) mod saved_tensors;
@@ -28,6 +29,7 @@ use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
+use crate::backend::run::executors::{CountedProgram, Running};
 use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ScopeTenancy};
 use crate::backend::run::version_counters::VersionCounters;
 
@@ -77,6 +79,7 @@ pub(crate) struct Program {
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
+    pub(crate) _counted: CountedProgram,
 }
 
 /// The arguments of one run.
@@ -183,8 +186,9 @@ impl Graph {
         parameters: &Bound<'py, PyTuple>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
+        let _running = Running::begin(py);
         let scope = self.scopes.take_scope(py)?;
-        let run = || program.runner.run(&inputs.for_program, parameters, scope.as_list.bind(py));
+        let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
@@ -199,8 +203,8 @@ impl Graph {
             return results.map(|results| (results, None));
         }
         let done = self.flow.random.around(py, run).map(|(results, random_state)| {
-            let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
-            (results, PastRun::new(self, (inputs, parameters), scope, random_state, program.collector))
+            let tenancy = Arc::clone(&scope.tenancy);
+            (results, PastRun::new(self, (inputs, parameters), tenancy, random_state, program.collector))
         });
         self.scopes.take_back(scope);
         let (results, past) = done?;
@@ -217,6 +221,7 @@ impl Graph {
     ) -> PyResult<Py<PyAny>> {
         let py = inputs.py();
         let Some(program) = &self.program else { return Ok(py.None()) };
+        let _running = Running::begin(py);
         let run = || program.runner.run(inputs, parameters, scope);
         let results = if self.paddle.grad_enabled(py)? { run() } else { self.paddle.with_grad(py, run) };
         results.map(Bound::unbind)
@@ -292,10 +297,11 @@ struct Scopes {
 
 /// The scopes that one run takes: one for each program of the graph. Most graphs have one program.
 struct Scope {
-    as_list: Py<PyList>,
+    tenancy: Arc<ScopeTenancy>,
     user: Weak<()>,
     is_new: bool,
-    tenancy: Arc<ScopeTenancy>,
+    /// [`executors::generation`] when the scope was made.
+    generation: u64,
     counters: VersionCounters,
 }
 
@@ -318,20 +324,24 @@ impl Scopes {
         let candidates = self.with_idle(|idle| idle.len());
         for _ in 0..candidates {
             let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
-            if scope.tenancy.is_kept() {
+            if scope.tenancy.is_kept() || scope.generation != executors::generation() {
                 continue;
             }
-            if !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.is_reusable(py)?) {
+            if !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.tenancy.is_reusable(py)?) {
                 return Ok(scope);
             }
             self.with_idle(|idle| idle.push_back(scope));
         }
         let scopes = (0..self.each).map(|_| self.new_scope.bind(py).call0()).collect::<PyResult<Vec<_>>>()?;
+        let tenancy = Arc::new(ScopeTenancy::new(PyList::new(py, scopes)?.unbind()));
+        if self.awaits_backward {
+            executors::note_training_scope(&tenancy);
+        }
         Ok(Scope {
-            as_list: PyList::new(py, scopes)?.unbind(),
+            tenancy,
             user: Weak::new(),
             is_new: true,
-            tenancy: Arc::new(ScopeTenancy::new()),
+            generation: executors::generation(),
             counters: VersionCounters::default(),
         })
     }
@@ -356,15 +366,5 @@ impl Scope {
     fn is_of_this_or_an_ended_thread(&self) -> bool {
         let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
         ours || self.user.strong_count() == 0
-    }
-
-    /// True if Paddle says that no backward pass needs the scope any more.
-    fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
-        for scope in self.as_list.bind(py) {
-            if !scope.getattr(intern!(py, "_can_reused"))?.is_truthy()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }

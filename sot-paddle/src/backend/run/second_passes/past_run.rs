@@ -27,6 +27,8 @@ use crate::backend::run::{Graph, Inputs};
 /// Links a scope with the run that used it last.
 #[derive(Debug)]
 pub(crate) struct ScopeTenancy {
+    /// The scopes of the graph's programs.
+    pub(crate) scopes: Py<PyList>,
     /// The number of the run that uses the scope.
     run: AtomicU64,
     /// True if that run keeps the scope, so that no other run may use it.
@@ -36,8 +38,23 @@ pub(crate) struct ScopeTenancy {
 }
 
 impl ScopeTenancy {
-    pub(crate) fn new() -> Self {
-        ScopeTenancy { run: AtomicU64::new(0), kept: AtomicBool::new(false), makes_executor: AtomicBool::new(true) }
+    pub(crate) fn new(scopes: Py<PyList>) -> Self {
+        ScopeTenancy {
+            scopes,
+            run: AtomicU64::new(0),
+            kept: AtomicBool::new(false),
+            makes_executor: AtomicBool::new(true),
+        }
+    }
+
+    /// True if Paddle says that no backward pass needs the scopes any more.
+    pub(crate) fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
+        for scope in self.scopes.bind(py) {
+            if !scope.getattr(intern!(py, "_can_reused"))?.is_truthy()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     pub(crate) fn is_kept(&self) -> bool {
@@ -91,7 +108,7 @@ struct GivenValues {
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// True if there are runs that no pass has released.
-pub(super) fn are_alive() -> bool {
+pub(crate) fn are_alive() -> bool {
     ALIVE.load(Ordering::Relaxed) > 0
 }
 
@@ -116,7 +133,7 @@ impl PastRun {
     pub(crate) fn new(
         graph: &Arc<Graph>,
         (inputs, parameters): (&Inputs<'_>, &Bound<'_, PyTuple>),
-        (scope, tenancy): (Py<PyList>, Arc<ScopeTenancy>),
+        tenancy: Arc<ScopeTenancy>,
         random_state: Option<Py<PyAny>>,
         collector: Collector,
     ) -> Self {
@@ -128,7 +145,7 @@ impl PastRun {
             inputs: inputs.for_program.clone().unbind(),
             for_statements: inputs.for_statements.as_ref().map(|inputs| inputs.clone().unbind()),
             parameters: parameters.clone().unbind(),
-            scope,
+            scope: tenancy.scopes.clone_ref(inputs.for_program.py()),
             random_state,
             kept: None,
             saved: None,

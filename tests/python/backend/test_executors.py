@@ -1,0 +1,134 @@
+"""Paddle keeps the executors of all programs. They are freed when many programs are gone, and none is in use."""
+
+import gc
+import os
+import threading
+
+import numpy
+import paddle
+import pytest
+
+import sot
+
+# More than the number of programs that are gone before executors are freed.
+MANY = 80
+
+
+def threads():
+    """Return the number of threads of the process. Each executor has one."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def train(number):
+    """Train with a new function, which is gone afterwards."""
+    names = {}
+    exec(f"def f(x):\n    for _ in range(3):\n        x = x * 2 + {number}\n    return x.sum()", names)
+    fast = sot.symbolic_translate(names.pop("f"))
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    for _ in range(2):
+        fast(x).backward()
+    assert x.grad.tolist() == [16.0, 16.0]
+
+
+def make_garbage(first):
+    """Make more than enough programs that are gone afterwards, and one more."""
+    for number in range(first, first + MANY):
+        train(number)
+    gc.collect()
+    train(first + MANY)
+
+
+@pytest.fixture(autouse=True)
+def programs():
+    with sot.config.patch(min_graph_size=0):
+        gc.collect()
+        yield
+
+
+@pytest.fixture
+def layer():
+    paddle.seed(1)
+    return paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.Tanh(), paddle.nn.Linear(8, 4))
+
+
+def gradients(layer, run):
+    layer.clear_gradients()
+    x = paddle.arange(8, dtype="float32").reshape([2, 4])
+    run(x).sum().backward()
+    return [parameter.grad.numpy() for parameter in layer.parameters()]
+
+
+def same(one, other):
+    for left, right in zip(one, other):
+        numpy.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+
+
+def test_executors_of_programs_that_are_gone_are_freed(layer):
+    make_garbage(0)
+    before = threads()
+    for start in (1_000, 2_000, 3_000):
+        make_garbage(start)
+    assert threads() < before + 2 * MANY, (before, threads())
+
+
+def test_living_programs_run_on(layer):
+    fast = sot.symbolic_translate(lambda x: layer(x))
+    expected = gradients(layer, layer)
+    for start in (0, 1_000):
+        same(gradients(layer, fast), expected)
+        same(gradients(layer, fast), expected)
+        make_garbage(start)
+    same(gradients(layer, fast), expected)
+    assert sot.stats().graphs >= 2 * MANY
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["first pass", "second pass"])
+def test_a_pass_that_is_still_to_come(layer, kept):
+    fast = sot.symbolic_translate(lambda x: layer(x))
+    expected = gradients(layer, layer)
+    gradients(layer, fast)
+    gradients(layer, fast)
+    layer.clear_gradients()
+    result = fast(paddle.arange(8, dtype="float32").reshape([2, 4])).sum()
+    if kept:
+        result.backward(retain_graph=True)
+        layer.clear_gradients()
+    before = threads()
+    make_garbage(0)
+    assert kept or threads() > before + MANY, "executors were freed although a pass is still to come"
+    result.backward()
+    same([parameter.grad.numpy() for parameter in layer.parameters()], expected)
+
+
+def test_a_program_of_paddle_itself(layer):
+    static = paddle.jit.to_static(layer, full_graph=True)
+    expected = gradients(layer, static)
+    gradients(layer, static)
+    layer.clear_gradients()
+    result = static(paddle.arange(8, dtype="float32").reshape([2, 4])).sum()
+    make_garbage(0)
+    result.backward()
+    same([parameter.grad.numpy() for parameter in layer.parameters()], expected)
+
+
+def test_another_thread_that_runs_programs(layer):
+    fast = sot.symbolic_translate(lambda x: layer(x))
+    expected = gradients(layer, layer)
+    failed, ends = [], threading.Event()
+
+    def work():
+        try:
+            while not ends.is_set():
+                same(gradients(layer, fast), expected)
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for start in (0, 1_000):
+        make_garbage(start)
+    ends.set()
+    thread.join()
+    assert not failed, failed
+    same(gradients(layer, fast), expected)
