@@ -146,20 +146,20 @@ READ["position"] = (lambda x: x[x.shape[0] - 1] * 2, (None, 4))
 READ["beside nothing"] = (lambda x: x * 2 if x.shape[0] is not None else x, (None, 4))
 READ["made of it"] = (lambda x: x.sum() + paddle.to_tensor([x.shape[0], 2]), (None, 4))
 READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
+READ["slice of all"] = (lambda x: x[:4] * 2, (None, 4))
+READ["slices of all"] = (lambda x: (x[1:, :9] * 2)[..., -5:] + x[-9:, :1][1:9], (None, 4))
 READ["tile"] = (lambda x: (x.sum(0, keepdim=True) * 2).tile([x.shape[0], 1]) + x, (None, 4))
 
 
 # Functions that do something else for each size, or whose graph cannot be built without a known size.
 CLOSED = {
     "squeeze": (lambda x: x.squeeze(0) * 2, (None, 4)),
-    "slice of all": (lambda x: x[:4] * 2, (None, 4)),
     "taken apart": (lambda x: [part * 2 for part in paddle.unbind(x)], (None, 4)),
     "iteration": (lambda x: [row * 2 for row in x], (None, 4)),
     "repetition": (lambda x: [x * 2] * len(x), (None, 4)),
     "window": (lambda x: F.avg_pool1d(x.unsqueeze(0), x.shape[1]), (2, None)),
-    "size of a result": (lambda x: x * 2 if (x + 1).shape[0] > 3 else x * 3, (None, 4)),
     "range": (lambda x: [x * index for index in range(x.shape[0])], (None, 4)),
-    "same size": (lambda x: x * 2 if (x + 1).shape[0] == 3 else x, (None, 4)),
+    "size of a slice": (lambda x: x * 2 if (x + 1)[:4].shape[0] < 4 else x, (None, 4)),
 }
 
 
@@ -205,6 +205,12 @@ ASKED = {
     "least": (lambda x: x[: min(x.shape[0], 3)] * 2, (None, 4), [1, 1, 0, 1, 0, 0]),
     "greatest": (lambda x: x * max(x.shape[0], 4), (None, 4), [1, 1, 0, 1, 0, 0]),
     "elements": (lambda x: x * 2 if x.size > 12 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "size of a result": (lambda x: x * 2 if (x + 1).shape[0] > 3 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "same size": (lambda x: x * 2 if (x + 1).shape[0] == 3 else x, (None, 4), [1, 1, 1, 0, 0, 0]),
+    "size of a flat result": (lambda x: x * 2 if (x + 1).flatten().shape[0] > 12 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "size of a longer result": (lambda x: x * paddle.concat([x, x[:2]]).shape[0] ** 0.5, (None, 4), [1, 1, 0, 0, 0, 0]),
+    "size of a smaller result": (lambda x: x * 2 if (x + 1)[1:].shape[0] % 2 else x * 3, (None, 4), [1, 1, 1, 0, 0, 0]),
+    "elements of a result": (lambda x: x * 2 if (x + 1).size > 12 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
 }
 
 
@@ -218,6 +224,21 @@ def test_answers_are_assumed_and_not_sizes(differing, name):
     fn, shape, expected = ASKED[name]
     assert misses_for(fn, batches(*shape)) == expected
     assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_sizes_of_results_of_two_tensors(differing):
+    def masked(x, mask):
+        scores = x * 2 + mask
+        return scores.sum() if scores.shape[0] > 3 else scores / scores.shape[0]
+
+    def longer(x, y):
+        both = paddle.concat([x, y])
+        return both.sum() if both.shape[0] > 6 else both / both.shape[0]
+
+    alike = [(paddle.randn([n, 4]), paddle.randn([n, 1])) for n in SIZES]
+    assert misses_for(masked, alike) == [1, 1, 0, 1, 0, 0]
+    pairs = [(2, 3), (3, 2), (4, 7), (6, 6), (2, 4), (9, 9)]
+    assert misses_for(longer, [(paddle.randn([a, 4]), paddle.randn([b, 4])) for a, b in pairs]) == [1, 1, 1, 0, 0, 0]
 
 
 def test_sizes_of_two_tensors_are_compared(differing):

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{CallKind, SizesMatter, TensorMeta};
+use super::{CallKind, SizeFormula, SizesMatter, TensorMeta};
 use crate::guard::StateTest;
 
 /// A graph while it is built. Values are the backend's own Python objects, which may appear anywhere in arguments.
@@ -46,6 +46,13 @@ pub trait GraphBuilder {
     /// contents of the inputs.
     fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
         let _ = (value, method);
+        Ok(None)
+    }
+
+    /// Returns how an open size of a value follows from the inputs' open sizes, if the framework's rules for sizes
+    /// tell.
+    fn size_formula(&mut self, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<SizeFormula>> {
+        let _ = (value, axis);
         Ok(None)
     }
 

@@ -6,6 +6,7 @@ mod answers;
 mod builder;
 mod protocols;
 mod python;
+mod size_formula;
 
 use pyo3::prelude::*;
 
@@ -18,6 +19,7 @@ pub use self::answers::{
 pub use self::builder::GraphBuilder;
 pub use self::protocols::{Constants, EagerTensors, Models, OpenValues, OwnCode, UserInterface, ValueMemory};
 pub use self::python::{MetaOf, MetaTest, PythonGraph};
+pub use self::size_formula::{InputSize, SizeFormula, SizeProduct};
 pub use crate::guard::{ObjectTest, ObjectsTest, StateTest, TestKey};
 pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 

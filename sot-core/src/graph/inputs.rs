@@ -32,6 +32,8 @@ pub(crate) struct GraphInputs {
     parameters: Vec<Parameter>,
     /// Variables of the sizes that are values of the graph, by name of the tensor and axis.
     sizes: HashMap<(String, usize), VarId>,
+    /// Numbers that equal sizes of results and are computed from sizes of inputs, by name of the result and axis.
+    derived_sizes: HashMap<(String, usize), VarId>,
     /// Number of arguments of statements that are open sizes or computed from these, and one more for each tensor
     /// that enters with an open size.
     sizes_taken: usize,
@@ -84,6 +86,11 @@ impl GraphInputs {
         self.passed.iter().map(|input| input.variable)
     }
 
+    /// The variable of the input with a symbol.
+    pub(super) fn variable_of(&self, symbol: SymbolId) -> Option<VarId> {
+        self.passed.iter().find(|input| input.symbol == symbol).map(|input| input.variable)
+    }
+
     /// The symbols of the inputs, in the order in which the graph takes them.
     pub(super) fn passed_symbols(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.passed.iter().map(|input| input.symbol)
@@ -114,6 +121,16 @@ impl GraphInputs {
         self.sizes.insert((tensor, axis), variable);
     }
 
+    /// Returns the number that equals a result's size, if it was derived already.
+    pub(crate) fn derived_size(&self, result: &str, axis: usize) -> Option<VarId> {
+        self.derived_sizes.get(&(result.to_owned(), axis)).copied()
+    }
+
+    /// Notes the number that equals the size of a result.
+    pub(crate) fn note_derived_size(&mut self, result: String, axis: usize, number: VarId) {
+        self.derived_sizes.insert((result, axis), number);
+    }
+
     /// Counts an open size that is given to a statement, or a tensor that enters with an open size.
     pub(crate) fn note_size_taken(&mut self) {
         self.sizes_taken += 1;
@@ -130,5 +147,6 @@ impl GraphInputs {
         self.passed.retain(|input| input.variable < first_gone);
         self.parameters.retain(|parameter| parameter.variable < first_gone);
         self.sizes.retain(|_, variable| *variable < first_gone);
+        self.derived_sizes.retain(|_, number| *number < first_gone);
     }
 }

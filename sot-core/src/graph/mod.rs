@@ -122,6 +122,11 @@ impl<'py> FunctionGraph<'py> {
         self.symbols.first_of(&self.value(symbol)) == Some(symbol)
     }
 
+    /// The variable of the input that has a value of the builder.
+    pub(crate) fn passed_variable(&self, value: &Bound<'_, PyAny>) -> Option<VarId> {
+        self.inputs.variable_of(self.symbols.first_of(value)?)
+    }
+
     /// Returns the result of a method of the value, if it is known before the graph runs.
     pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<Py<PyAny>>> {
         let value = self.value(symbol);

@@ -11,6 +11,7 @@ mod checkpoint;
 mod claim;
 mod closing;
 mod constant;
+mod derived_size;
 mod frame;
 mod hidden_tensors;
 mod history;

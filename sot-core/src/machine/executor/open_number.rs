@@ -5,6 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
+use super::derived_size::derived_size;
 use super::{changing, sizes, BinaryOp, CompareOp, OpcodeExecutor};
 use crate::bytecode::Op;
 use crate::error::Flow;
@@ -181,7 +182,8 @@ fn size_now<'py>(cx: &mut OpcodeExecutor<'py>, id: VarId) -> Flow<Option<Current
         OpenNumberOrigin::Size(tensor, axis) => {
             let (tracker, payload) = (cx.vars.tracker(id), cx.vars.get(*tensor));
             let Some(tensor) = payload.object().filter(|_| cx.trackers.is_sourced(tracker)) else {
-                return Ok(None);
+                let derived = derived_size(cx, *tensor, *axis)?;
+                return derived.map_or(Ok(None), |derived| size_now(cx, derived));
             };
             let value = tensor.bind(cx.py).getattr("shape")?.get_item(axis)?;
             Ok(Some(CurrentValue { value, tracker }))
@@ -203,7 +205,7 @@ pub(super) fn in_python(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<V
     if !number.python_type(cx).is(cx.py.get_type::<PyInt>()) {
         return Ok(None);
     }
-    let (Some(now), Some(paths)) = (size_now(cx, id)?, paths_of(cx, id)) else { return Ok(None) };
+    let (Some(now), Some(paths)) = (size_now(cx, id)?, paths_of(cx, id)?) else { return Ok(None) };
     Ok(Some(changing::number_of_sizes(cx, &now.value, now.tracker, paths)))
 }
 
@@ -254,18 +256,21 @@ pub(super) fn is_natural(cx: &OpcodeExecutor<'_>, id: VarId) -> bool {
 
 /// Returns the sizes of tensors from outside that an open number is computed from; `None` if it is computed from
 /// others, too.
-pub(super) fn paths_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Option<Vec<ValuePath>> {
-    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Some(changing::sizes_of(cx, id).to_vec()) };
+pub(super) fn paths_of(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<Option<Vec<ValuePath>>> {
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else { return Ok(Some(changing::sizes_of(cx, id).to_vec())) };
     match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
             let tracker = cx.vars.tracker(*tensor);
-            let sourced = cx.trackers.is_sourced(tracker);
-            sourced.then(|| vec![cx.trackers.path(tracker).size(*axis)])
+            if cx.trackers.is_sourced(tracker) {
+                return Ok(Some(vec![cx.trackers.path(tracker).size(*axis)]));
+            }
+            let derived = derived_size(cx, *tensor, *axis)?;
+            derived.map_or(Ok(None), |derived| paths_of(cx, derived))
         }
         OpenNumberOrigin::Binary(_, lhs, rhs) => {
-            let mut paths = paths_of(cx, *lhs)?;
-            paths.extend(paths_of(cx, *rhs)?);
-            Some(paths)
+            let (Some(mut paths), Some(others)) = (paths_of(cx, *lhs)?, paths_of(cx, *rhs)?) else { return Ok(None) };
+            paths.extend(others);
+            Ok(Some(paths))
         }
         OpenNumberOrigin::Elements { product, .. } => paths_of(cx, *product),
     }

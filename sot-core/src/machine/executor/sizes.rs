@@ -61,8 +61,10 @@ impl OpcodeExecutor<'_> {
 
 /// Returns the unwind where the value of an open number is needed.
 pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
-    if let Some(paths) = paths_of(cx, id) {
-        cx.sizes.left_open.retain(|path| paths.contains(path));
+    match paths_of(cx, id) {
+        Ok(Some(paths)) => cx.sizes.left_open.retain(|path| paths.contains(path)),
+        Ok(None) => {}
+        Err(unwind) => return unwind,
     }
     let text = format!("{} is known only when the graph has run", cx.text(id));
     cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
-use sot_core::backend::SizesMatter;
+use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::scalar;
+use crate::backend::numbers::selections::Selection;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
@@ -38,7 +39,26 @@ pub(crate) struct Twin {
     stand_ins: HashMap<u64, Py<PyAny>>,
     /// The program's values, by identity of the twin's.
     originals: HashMap<u64, Py<PyAny>>,
-    inputs: usize,
+    inputs: Vec<TwinInput>,
+    /// The statements that are in both programs.
+    statements: Vec<TwinStatement>,
+}
+
+/// An input of the program that the twin has as well.
+pub(crate) struct TwinInput {
+    pub(crate) value: Py<PyAny>,
+    /// The sizes of this call.
+    pub(crate) sizes: Vec<i64>,
+}
+
+/// A statement of the program on values with open sizes.
+pub(crate) struct TwinStatement {
+    pub(crate) kind: CallKind,
+    pub(crate) callee: Py<PyAny>,
+    pub(crate) args: Py<PyTuple>,
+    pub(crate) kwargs: Option<Py<PyDict>>,
+    /// The program's operations.
+    pub(crate) operations: Vec<Py<PyAny>>,
 }
 
 /// The arguments of a statement.
@@ -55,7 +75,8 @@ impl Twin {
             values: HashMap::new(),
             stand_ins: HashMap::new(),
             originals: HashMap::new(),
-            inputs: 0,
+            inputs: Vec::new(),
+            statements: Vec::new(),
         })
     }
 
@@ -64,25 +85,41 @@ impl Twin {
         self.target.clone_ref(py)
     }
 
-    /// Adds an input of the program that has open sizes.
-    pub(crate) fn add_input(&mut self, value: &Bound<'_, PyAny>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        let twin = self.data_like(tensor, value)?;
-        self.insert(value, &twin)
-    }
-
-    /// Adds an input that is a number. Returns the twin's value.
-    pub(crate) fn add_number<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let twin = self.data_like(value, value)?;
+    /// Adds an input of the program, with the sizes that it has in the twin. Returns the twin's value.
+    pub(crate) fn add_input<'py>(&mut self, value: &Bound<'py, PyAny>, sizes: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let twin = self.data_like(value, &sizes)?;
         self.insert(value, &twin)?;
+        self.inputs.push(TwinInput { value: value.clone().unbind(), sizes });
         Ok(twin)
     }
 
-    /// Makes a twin's value of the shape of `sample` and the type of `value`.
-    fn data_like<'py>(&mut self, sample: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = sample.py();
-        let name = format!("sot.twin.{}", self.inputs);
-        self.inputs += 1;
-        let sizes: Vec<i64> = sample.getattr(intern!(py, "shape"))?.extract()?;
+    /// The inputs that have open sizes or are numbers.
+    pub(crate) fn inputs(&self) -> &[TwinInput] {
+        &self.inputs
+    }
+
+    /// Notes a statement that was added to both programs.
+    pub(crate) fn note(&mut self, statement: TwinStatement) {
+        self.statements.push(statement);
+    }
+
+    /// The statements that are in both programs.
+    pub(crate) fn statements(&self) -> &[TwinStatement] {
+        &self.statements
+    }
+
+    /// Returns the size of a dimension in the twin; `None` if the value does not depend on open sizes, or the twin does
+    /// not know the size either.
+    pub(crate) fn size(&self, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<i64>> {
+        let Some(twin) = self.values.get(&identity(&self.paddle, value)?) else { return Ok(None) };
+        let meta = meta::of_value(&self.paddle, twin.bind(value.py()))?;
+        Ok(meta.and_then(|meta| meta.shape.get(axis).copied().flatten()))
+    }
+
+    /// Makes a twin's value of these sizes, with the type of `value`.
+    fn data_like<'py>(&mut self, value: &Bound<'py, PyAny>, sizes: &[i64]) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let name = format!("sot.twin.{}", self.inputs.len() + self.stand_ins.len());
         let (sizes, dtype) = (PyList::new(py, sizes)?, value.getattr(intern!(py, "dtype"))?);
         self.paddle.static_mode.within(py, &self.target, || {
             let twin = self.paddle.data.bind(py).call1((name, sizes, dtype))?;
@@ -142,7 +179,8 @@ impl Twin {
             if let Some(twin) = self.values.get(&id).or_else(|| self.stand_ins.get(&id)) {
                 return Ok(twin.bind(value.py()).clone());
             }
-            let twin = self.data_like(value, value)?;
+            let sizes: Vec<i64> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
+            let twin = self.data_like(value, &sizes)?;
             self.stand_ins.insert(id, twin.clone().unbind());
             Ok(twin)
         })
@@ -206,22 +244,68 @@ impl Twin {
 
     /// Refuses the statement unless the twin's operations and the program's are the same. Notes which results
     /// correspond.
-    pub(crate) fn compare(&mut self, here: &[Bound<'_, PyAny>], there: &[Bound<'_, PyAny>]) -> PyResult<()> {
-        if here.len() != there.len() {
-            return Err(refused("another number of operations"));
-        }
-        for (here, there) in here.iter().zip(there) {
-            let name = name_of(there)?;
-            if name_of(here)? != name || has_blocks(there)? {
+    pub(crate) fn compare<'py>(&mut self, here: &[Bound<'py, PyAny>], there: &[Bound<'py, PyAny>]) -> PyResult<()> {
+        let (mut here, mut there) = (here, there);
+        while let Some(next) = there.first() {
+            if let Some(slice) = Selection::first_of(there)? {
+                here = self.compare_slices(here, &slice)?;
+                there = &there[slice.length..];
+                continue;
+            }
+            let Some(twin) = here.first() else { return Err(refused("another number of operations")) };
+            let name = name_of(next)?;
+            if name_of(twin)? != name || has_blocks(next)? {
                 return Err(refused(&format!("{name} is another operation")));
             }
-            if !same_attributes(here, there)? {
+            if !same_attributes(twin, next)? {
                 return Err(refused(&format!("{name} has other attributes")));
             }
-            self.compare_operands(here, there)?;
-            self.compare_results(here, there, &name)?;
+            self.compare_operands(twin, next)?;
+            self.compare_results(twin, next, &name)?;
+            (here, there) = (&here[1..], &there[1..]);
         }
-        Ok(())
+        if here.is_empty() {
+            Ok(())
+        } else {
+            Err(refused("another number of operations"))
+        }
+    }
+
+    /// Compares a slice of the program with the twin's operations, and returns the operations that are left. A slice
+    /// that selects everything may be missing in the twin, or be a copy.
+    fn compare_slices<'a, 'py>(
+        &mut self,
+        here: &'a [Bound<'py, PyAny>],
+        slice: &Selection<'py>,
+    ) -> PyResult<&'a [Bound<'py, PyAny>]> {
+        let py = slice.operand.py();
+        let operand = self.values.get(&identity(&self.paddle, &slice.operand)?).map(|twin| twin.bind(py).clone());
+        let sizes: Vec<i64> = match &operand {
+            Some(operand) => operand.getattr(intern!(py, "shape"))?.extract()?,
+            None => Vec::new(),
+        };
+        if let Some(twin) = Selection::first_of(here)? {
+            if slice.is_like(&twin, &sizes) {
+                self.compare_operand(&twin.operand, &slice.operand)?;
+                self.compare_results(&twin.slice, &slice.slice, "a slice")?;
+                return Ok(&here[twin.length..]);
+            }
+        }
+        let Some(operand) = operand.filter(|_| slice.selects_all(&sizes)) else {
+            return Err(refused("another selection"));
+        };
+        let result = slice.slice.call_method1(intern!(py, "result"), (0,))?;
+        match here {
+            [copy] if name_of(copy)? == "pd_op.assign" => {
+                self.compare_operand(&copy.call_method1(intern!(py, "operand_source"), (0,))?, &slice.operand)?;
+                self.compare_result(&copy.call_method1(intern!(py, "result"), (0,))?, &result, "a slice")?;
+                Ok(&[])
+            }
+            _ => {
+                self.compare_result(&operand, &result, "a slice")?;
+                Ok(here)
+            }
+        }
     }
 
     fn compare_operands(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -232,24 +316,25 @@ impl Twin {
         if here.len() != there.len() {
             return Err(refused("another number of operands"));
         }
-        for (here, there) in here.iter().zip(&there) {
-            let (Ok(here_id), Ok(there_id)) =
-                (identity(&self.paddle, here.bind(py)), identity(&self.paddle, there.bind(py)))
-            else {
-                continue; // An operand that is left out.
-            };
-            let known = match self.values.get(&there_id).or_else(|| self.stand_ins.get(&there_id)) {
-                Some(known) => identity(&self.paddle, known.bind(py))?,
-                None => {
-                    self.stand_ins.insert(there_id, here.clone_ref(py));
-                    here_id
-                }
-            };
-            if known != here_id {
-                return Err(refused("another operand"));
+        here.iter().zip(&there).try_for_each(|(here, there)| self.compare_operand(here.bind(py), there.bind(py)))
+    }
+
+    fn compare_operand(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (Ok(here_id), Ok(there_id)) = (identity(&self.paddle, here), identity(&self.paddle, there)) else {
+            return Ok(()); // An operand that is left out.
+        };
+        let known = match self.values.get(&there_id).or_else(|| self.stand_ins.get(&there_id)) {
+            Some(known) => identity(&self.paddle, known.bind(here.py()))?,
+            None => {
+                self.stand_ins.insert(there_id, here.clone().unbind());
+                here_id
             }
+        };
+        if known == here_id {
+            Ok(())
+        } else {
+            Err(refused("another operand"))
         }
-        Ok(())
     }
 
     fn compare_results(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
@@ -266,21 +351,25 @@ impl Twin {
                 self.insert(there, here)?;
                 continue;
             }
-            // A result without a shape, such as a place for scratch memory, is no argument of other statements.
-            let (Ok(Some(now)), Ok(Some(open))) =
-                (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
-            else {
-                continue;
-            };
-            let agree = now.shape.len() == open.shape.len()
-                && now.dtype == open.dtype
-                && now.shape.iter().zip(&open.shape).all(|(now, open)| open.is_none() || now == open);
-            if !agree {
-                return Err(refused(&format!("{name} gives {open} for {now}")));
-            }
-            self.insert(there, here)?;
+            self.compare_result(here, there, name)?;
         }
         Ok(())
+    }
+
+    fn compare_result(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+        // A result without a shape, such as a place for scratch memory, is no argument of other statements.
+        let (Ok(Some(now)), Ok(Some(open))) =
+            (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
+        else {
+            return Ok(());
+        };
+        let agree = now.shape.len() == open.shape.len()
+            && now.dtype == open.dtype
+            && now.shape.iter().zip(&open.shape).all(|(now, open)| open.is_none() || now == open);
+        if !agree {
+            return Err(refused(&format!("{name} gives {open} for {now}")));
+        }
+        self.insert(there, here)
     }
 }
 

@@ -15,7 +15,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
-use sot_core::backend::{CallKind, GraphBuilder, StateTest, TensorMeta};
+use sot_core::backend::{CallKind, GraphBuilder, SizeFormula, StateTest, TensorMeta};
 
 use crate::backend::calls::foundation::ProgramSubstitute;
 use crate::backend::graph::arrays::{self, ArrayValues};
@@ -26,6 +26,7 @@ use crate::backend::memory::in_place::{self, OwnGradients, Versions};
 use crate::backend::memory::views::Views;
 use crate::backend::numbers::known_sizes::KnownSizes;
 use crate::backend::numbers::scalar;
+use crate::backend::numbers::size_probe::SizeProbes;
 use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::Twin;
 use crate::backend::paddle::meta;
@@ -55,6 +56,7 @@ pub(crate) struct PaddleBuilder {
     own_gradients: OwnGradients,
     /// Built beside the program if sizes are left open.
     twin: Option<Twin>,
+    probes: SizeProbes,
     numbers: NumberValues,
     known_sizes: KnownSizes,
     arrays: ArrayValues,
@@ -82,6 +84,7 @@ impl PaddleBuilder {
             own_gradients: OwnGradients::default(),
             copy: None,
             twin: None,
+            probes: SizeProbes::default(),
             numbers: NumberValues::default(),
             known_sizes: KnownSizes::default(),
             arrays: ArrayValues::default(),
@@ -107,11 +110,26 @@ impl PaddleBuilder {
         Ok(())
     }
 
+    /// Does some work on a statement. The statement of a method whose code the program has replaced runs the copy of
+    /// the framework's own code.
+    fn with_own_code<'py, T>(
+        &mut self,
+        callee: &Bound<'py, PyAny>,
+        work: impl FnOnce(&mut Self) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let Ok(method) = callee.cast::<PyString>() else { return work(self) };
+        let code = ProgramSubstitute::of_method(&self.paddle, method)?;
+        self.copy = code.copy.as_ref().map(|copy| copy.clone_ref(method.py()));
+        let made = code.refusing_replaced(method, || work(self));
+        self.copy = None;
+        made
+    }
+
     /// Returns the tensors that the program refers to, with their values, and removes them from Paddle's recorder,
     /// which holds them strongly.
     fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
         self.recorded = false;
-        if let Some(twin) = self.twin.take() {
+        for twin in self.probes.take_twins().into_iter().chain(self.twin.take()) {
             self.forget_recorded(py, &twin.target(py))?;
         }
         let recorded = self.paddle.recorder.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
@@ -153,7 +171,7 @@ impl GraphBuilder for PaddleBuilder {
                 Some(twin) => twin,
                 None => self.twin.insert(Twin::new(py, &self.paddle)?),
             };
-            twin.add_input(&value, tensor)?;
+            twin.add_input(&value, tensor.getattr(intern!(py, "shape"))?.extract()?)?;
         }
         Ok(value.unbind())
     }
@@ -181,7 +199,7 @@ impl GraphBuilder for PaddleBuilder {
             Some(twin) => twin,
             None => self.twin.insert(Twin::new(py, &self.paddle)?),
         };
-        let here = twin.add_number(&value)?;
+        let here = twin.add_input(&value, Vec::new())?;
         self.numbers.insert(&self.paddle, &value)?;
         self.numbers.insert(&self.paddle, &here)?;
         Ok(value.unbind())
@@ -209,17 +227,7 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let paddle = Arc::clone(&self.paddle);
-        match callee.cast::<PyString>() {
-            Ok(method) => {
-                let code = ProgramSubstitute::of_method(&paddle, method)?;
-                self.copy = code.copy.as_ref().map(|copy| copy.clone_ref(method.py()));
-                let made = code.refusing_replaced(method, || self.append_call(kind, callee, args, kwargs));
-                self.copy = None;
-                made
-            }
-            Err(_) => self.append_call(kind, callee, args, kwargs),
-        }
+        self.with_own_code(callee, |builder| builder.append_call(kind, callee, args, kwargs))
     }
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
@@ -228,6 +236,13 @@ impl GraphBuilder for PaddleBuilder {
 
     fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.known_sizes.answer(&self.paddle, value, method)?.map(Bound::unbind))
+    }
+
+    fn size_formula(&mut self, value: &Bound<'_, PyAny>, axis: usize) -> PyResult<Option<SizeFormula>> {
+        let Some(twin) = self.twin.take() else { return Ok(None) };
+        let found = self.probed_formula(&twin, value, axis);
+        self.twin = Some(twin);
+        found
     }
 
     fn finish(

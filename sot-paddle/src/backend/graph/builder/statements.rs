@@ -6,7 +6,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::backend::{CallKind, SizeFormula, SizesMatter};
 use sot_core::cpython;
 use sot_core::registered;
 
@@ -22,7 +22,8 @@ use crate::backend::memory::views::Step;
 use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
-use crate::backend::numbers::twin::Twin;
+use crate::backend::numbers::size_probe::WAYS;
+use crate::backend::numbers::twin::{Twin, TwinStatement};
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
@@ -124,24 +125,79 @@ impl PaddleBuilder {
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = callee.py();
+        let here = self.append_to_twin(twin, kind, callee, (args, kwargs))?;
+        twin.refuse_dangerous(&here)?;
+        let before = Twin::operations(py, target)?.len();
+        let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
+        let result = self.append(target, kind, callee, args, kwargs).map_err(matter)?;
+        let there = Twin::operations(py, target)?.split_off(before);
+        twin.compare(&here, &there)?;
+        twin.note(TwinStatement {
+            kind,
+            callee: callee.clone().unbind(),
+            args: args.clone().unbind(),
+            kwargs: kwargs.map(|kwargs| kwargs.clone().unbind()),
+            operations: there.into_iter().map(Bound::unbind).collect(),
+        });
+        Ok(result)
+    }
+
+    /// Appends a statement to a twin. Returns the twin's new operations.
+    fn append_to_twin<'py>(
+        &mut self,
+        twin: &mut Twin,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let py = callee.py();
         let given = twin.arguments(args, kwargs)?;
         self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
         if let (Some(original), Some(twin)) = (kwargs, &given.keywords) {
             self.numbers.note_alike(&self.paddle, original.as_any(), twin.as_any())?;
         }
         twin.refuse_to_take_apart(callee, &given)?;
-        let twin_target = twin.target(py);
-        let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
+        let target = twin.target(py);
+        let before = Twin::operations(py, &target)?.len();
         // If this fails with open numbers, it may succeed with the numbers themselves.
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
         let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
-        self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
-        let here = Twin::operations(py, &twin_target)?.split_off(twin_before);
-        twin.refuse_dangerous(&here)?;
-        let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
-        let result = self.append(target, kind, callee, args, kwargs).map_err(matter)?;
-        twin.compare(&here, &Twin::operations(py, target)?.split_off(before))?;
-        Ok(result)
+        self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
+        Ok(Twin::operations(py, &target)?.split_off(before))
+    }
+
+    /// Returns the formula of a size, found with the sizes of other twins.
+    pub(super) fn probed_formula(
+        &mut self,
+        twin: &Twin,
+        value: &Bound<'_, PyAny>,
+        axis: usize,
+    ) -> PyResult<Option<SizeFormula>> {
+        let Some(now) = twin.size(value, axis)? else { return Ok(None) };
+        for way in WAYS {
+            let Some(mut probe) = self.probes.take(&self.paddle, way, twin, value.py())? else { continue };
+            while let Some(statement) = probe.next_statement(twin) {
+                let built = self.append_again(&mut probe.twin, statement, value.py());
+                probe.note(built.is_ok());
+            }
+            let formula = probe.formula(value, axis, now);
+            self.probes.put_back(way, probe);
+            if let Some(formula) = formula? {
+                return Ok(Some(formula));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends a statement of the program to a further twin.
+    fn append_again(&mut self, twin: &mut Twin, statement: &TwinStatement, py: Python<'_>) -> PyResult<()> {
+        let (callee, args) = (statement.callee.bind(py), statement.args.bind(py));
+        let kwargs = statement.kwargs.as_ref().map(|kwargs| kwargs.bind(py));
+        let here = self.with_own_code(callee, |builder| {
+            builder.append_to_twin(twin, statement.kind, callee, (args, kwargs))
+        })?;
+        let there: Vec<_> = statement.operations.iter().map(|operation| operation.bind(py).clone()).collect();
+        twin.compare(&here, &there)
     }
 
     fn append<'py>(

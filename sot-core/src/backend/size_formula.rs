@@ -1,0 +1,31 @@
+//! How the size of a graph's value follows from the sizes of the graph's inputs.
+
+use pyo3::prelude::*;
+
+/// A size as the sum of a constant and of products of input sizes.
+pub struct SizeFormula {
+    /// The constant.
+    pub constant: i64,
+    /// The products.
+    pub products: Vec<SizeProduct>,
+    /// Pairs of input sizes. The formula holds only while the two of each pair are equal.
+    pub equal: Vec<[InputSize; 2]>,
+    /// The formula holds only while each of its input sizes is at most this one.
+    pub up_to: i64,
+}
+
+/// A factor, multiplied by input sizes.
+pub struct SizeProduct {
+    /// The factor.
+    pub factor: i64,
+    /// The input sizes.
+    pub sizes: Vec<InputSize>,
+}
+
+/// An open size of an input of the graph.
+pub struct InputSize {
+    /// The builder's value of the input.
+    pub input: Py<PyAny>,
+    /// The dimension.
+    pub axis: usize,
+}

@@ -1,0 +1,254 @@
+//! How the open sizes of results follow from the sizes of inputs. The statements of the program are built once more,
+//! with sizes for which the size of a result tells which inputs it comes from: prime numbers that lie far apart.
+//!
+//! A formula is taken if it gives the right size for this call and for the prime numbers. Paddle's rules for sizes are
+//! sums, products, quotients, minima and maxima. Such a rule that gives the formula's size for a small size and for a
+//! large one gives it in between, so a formula is used up to the prime numbers only.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use sot_core::backend::{InputSize, SizeFormula, SizeProduct};
+
+use crate::backend::numbers::twin::{Twin, TwinStatement};
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// Which inputs' sizes are the same in a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// None, so that a result's size tells exactly where it comes from.
+    AllDiffer,
+    /// Those that are the same in this call, as statements may need it: the sizes of a mask and of what it masks. A
+    /// formula then holds only while they stay the same.
+    SameAsNow,
+}
+
+/// The ways in the order in which they are tried.
+pub(crate) const WAYS: [Way; 2] = [Way::AllDiffer, Way::SameAsNow];
+
+/// The smallest size in a probe.
+const LEAST: i64 = 10_007;
+/// Least distance of two sizes in a probe.
+const DISTANCE: i64 = 4_000;
+/// Largest number that may be added to a size, and largest factor: small enough not to turn one probed size into
+/// another.
+const LARGEST_PART: i64 = 1_500;
+
+/// The probes of a program.
+#[derive(Default)]
+pub(crate) struct SizeProbes {
+    probes: [Option<SizeProbe>; WAYS.len()],
+}
+
+/// A twin of the program with other sizes.
+pub(crate) struct SizeProbe {
+    pub(crate) twin: Twin,
+    sizes: Vec<ProbedSize>,
+    /// Number of inputs and of statements that the twin has.
+    inputs: usize,
+    statements: usize,
+    /// True if a statement cannot be built with these sizes. The values before it are known nevertheless.
+    is_stuck: bool,
+}
+
+/// An open size of an input.
+struct ProbedSize {
+    input: Py<PyAny>,
+    axis: usize,
+    now: i64,
+    probed: i64,
+}
+
+impl SizeProbes {
+    /// Takes the probe of a way, with all inputs of the program. It is put back after the work on it.
+    pub(crate) fn take(
+        &mut self,
+        paddle: &Arc<Paddle>,
+        way: Way,
+        twin: &Twin,
+        py: Python<'_>,
+    ) -> PyResult<Option<SizeProbe>> {
+        let mut probe = match self.probes[way as usize].take() {
+            Some(probe) => probe,
+            None => SizeProbe {
+                twin: Twin::new(py, paddle)?,
+                sizes: Vec::new(),
+                inputs: 0,
+                statements: 0,
+                is_stuck: false,
+            },
+        };
+        probe.add_inputs(paddle, way, twin, py)?;
+        let is_another = way == Way::AllDiffer || probe.sizes.iter().enumerate().any(|(at, _)| probe.has_equal(at));
+        if is_another {
+            return Ok(Some(probe));
+        }
+        self.put_back(way, probe);
+        Ok(None)
+    }
+
+    /// Puts back the probe of a way.
+    pub(crate) fn put_back(&mut self, way: Way, probe: SizeProbe) {
+        self.probes[way as usize] = Some(probe);
+    }
+
+    /// Takes the twins of all probes.
+    pub(crate) fn take_twins(&mut self) -> Vec<Twin> {
+        self.probes.iter_mut().filter_map(Option::take).map(|probe| probe.twin).collect()
+    }
+}
+
+impl SizeProbe {
+    /// Adds the inputs that the program has got since the last time.
+    fn add_inputs(&mut self, paddle: &Paddle, way: Way, twin: &Twin, py: Python<'_>) -> PyResult<()> {
+        for input in &twin.inputs()[self.inputs..] {
+            let value = input.value.bind(py);
+            let Some(described) = meta::of_value(paddle, value)? else { continue };
+            let mut sizes = input.sizes.clone();
+            for (axis, size) in sizes.iter_mut().enumerate() {
+                if described.shape.get(axis).is_some_and(Option::is_none) {
+                    let probed = self.size_for(way, *size);
+                    self.sizes.push(ProbedSize { input: value.clone().unbind(), axis, now: *size, probed });
+                    *size = probed;
+                }
+            }
+            self.twin.add_input(value, sizes)?;
+        }
+        self.inputs = twin.inputs().len();
+        Ok(())
+    }
+
+    /// The size in the probe for an open size that is `now` in this call.
+    fn size_for(&self, way: Way, now: i64) -> i64 {
+        let same = self.sizes.iter().find(|size| way == Way::SameAsNow && size.now == now);
+        let last = self.sizes.iter().map(|size| size.probed).max().unwrap_or(LEAST - DISTANCE);
+        same.map_or_else(|| prime_from((last + DISTANCE).max(now.saturating_mul(4))), |same| same.probed)
+    }
+
+    /// Returns the next statement that the twin does not have; `None` if there is none, or one could not be built.
+    pub(crate) fn next_statement<'a>(&self, twin: &'a Twin) -> Option<&'a TwinStatement> {
+        twin.statements().get(self.statements).filter(|_| !self.is_stuck)
+    }
+
+    /// Notes whether the next statement was built.
+    pub(crate) fn note(&mut self, was_built: bool) {
+        self.statements += usize::from(was_built);
+        self.is_stuck = !was_built;
+    }
+
+    /// Returns the formula of a size that is `now` in this call.
+    pub(crate) fn formula(&self, value: &Bound<'_, PyAny>, axis: usize, now: i64) -> PyResult<Option<SizeFormula>> {
+        let Some(probed) = self.twin.size(value, axis)? else { return Ok(None) };
+        let known: Vec<(i64, i64)> = self.sizes.iter().map(|size| (size.now, size.probed)).collect();
+        let Some(found) = find(now, probed, &known) else { return Ok(None) };
+        let py = value.py();
+        let size = |at: usize| InputSize { input: self.sizes[at].input.clone_ref(py), axis: self.sizes[at].axis };
+        let used: Vec<usize> = found.products.iter().flat_map(|product| product.sizes.clone()).collect();
+        let twins = |at: usize| {
+            let is_twin = move |other: &usize| *other != at && self.sizes[*other].probed == self.sizes[at].probed;
+            (0..self.sizes.len()).filter(is_twin)
+        };
+        Ok(Some(SizeFormula {
+            constant: found.constant,
+            products: found
+                .products
+                .iter()
+                .map(|product| SizeProduct {
+                    factor: product.factor,
+                    sizes: product.sizes.iter().map(|at| size(*at)).collect(),
+                })
+                .collect(),
+            equal: used.iter().flat_map(|&at| twins(at).map(move |other| [size(at), size(other)])).collect(),
+            up_to: used.iter().map(|at| self.sizes[*at].probed).min().unwrap_or(i64::MAX),
+        }))
+    }
+
+    /// True if another size is the same as this one.
+    fn has_equal(&self, at: usize) -> bool {
+        self.sizes.iter().filter(|other| other.probed == self.sizes[at].probed).count() > 1
+    }
+}
+
+/// A formula, with the positions of sizes.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    constant: i64,
+    products: Vec<Product>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Product {
+    factor: i64,
+    sizes: Vec<usize>,
+}
+
+/// Finds a formula for a size that is `now` in this call and `probed` in the probe. `known` are the input sizes, in
+/// this call and in the probe: a product of some of them with a small factor, the sum of two, or one of them and a
+/// small number.
+fn find(now: i64, probed: i64, known: &[(i64, i64)]) -> Option<Found> {
+    let one = |at: usize| Product { factor: 1, sizes: vec![at] };
+    let (mut factor, mut of_now, mut sizes) = (probed, 1_i64, Vec::new());
+    for (at, (size, prime)) in known.iter().enumerate() {
+        let is_first = known[..at].iter().all(|(_, other)| other != prime);
+        while is_first && factor != 0 && factor % prime == 0 {
+            factor /= prime;
+            of_now = of_now.checked_mul(*size)?;
+            sizes.push(at);
+        }
+    }
+    if !sizes.is_empty() {
+        let is_right = factor.abs() <= LARGEST_PART && factor.checked_mul(of_now) == Some(now);
+        return is_right.then(|| Found { constant: 0, products: vec![Product { factor, sizes }] });
+    }
+    for (at, (size, prime)) in known.iter().enumerate() {
+        let constant = probed - prime;
+        if constant.abs() <= LARGEST_PART && size + constant == now {
+            return Some(Found { constant, products: vec![one(at)] });
+        }
+        let other = (at..known.len()).find(|other| (known[*other].0 + size, known[*other].1 + prime) == (now, probed));
+        if let Some(other) = other {
+            return Some(Found { constant: 0, products: vec![one(at), one(other)] });
+        }
+    }
+    None
+}
+
+/// The smallest prime number from `least` on.
+fn prime_from(least: i64) -> i64 {
+    let is_prime = |n: &i64| (2..).take_while(|divisor| divisor * divisor <= *n).all(|divisor| n % divisor != 0);
+    (least.max(2)..).find(is_prime).unwrap_or(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [(i64, i64); 3] = [(3, 10_007), (8, 14_009), (3, 18_013)];
+
+    fn product(factor: i64, sizes: &[usize]) -> Product {
+        Product { factor, sizes: sizes.to_vec() }
+    }
+
+    #[test]
+    fn products_are_found() {
+        assert_eq!(find(3, 18_013, &KNOWN), Some(Found { constant: 0, products: vec![product(1, &[2])] }));
+        assert_eq!(find(48, 2 * 10_007 * 14_009, &KNOWN).map(|found| found.products), Some(vec![product(2, &[0, 1])]));
+        assert_eq!(find(9, 10_007 * 10_007, &KNOWN).map(|found| found.products), Some(vec![product(1, &[0, 0])]));
+        assert_eq!(find(4, 10_007, &KNOWN), None);
+    }
+
+    #[test]
+    fn sums_are_found() {
+        assert_eq!(find(7, 14_008, &KNOWN), Some(Found { constant: -1, products: vec![product(1, &[1])] }));
+        let sum = find(11, 14_009 + 18_013, &KNOWN).map(|found| found.products);
+        assert_eq!(sum, Some(vec![product(1, &[1]), product(1, &[2])]));
+        assert_eq!(find(3, 5_003, &KNOWN), None);
+    }
+
+    #[test]
+    fn probed_sizes_are_prime() {
+        assert_eq!(prime_from(LEAST), LEAST);
+        assert_eq!(prime_from(LEAST + 1), 10_009);
+    }
+}
