@@ -77,8 +77,15 @@ impl PlannedProgram {
         // The program was made differentiable inside the trace, in a frame that begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
-        let _counted = CountedProgram::new();
-        Ok(run::Program { runner, training, forces_grad, detached, numbers, collector, _counted })
+        Ok(run::Program {
+            runner,
+            training,
+            forces_grad,
+            detached,
+            numbers,
+            collector,
+            _counted: CountedProgram::new(),
+        })
     }
 
     /// True if several programs can replace this one. With gradients, hooks on a result must see the same as with one

@@ -18,14 +18,14 @@ pub(crate) struct Selection<'py> {
     /// What is sliced.
     pub(crate) operand: Bound<'py, PyAny>,
     name: String,
-    axes: Vec<Axis>,
+    cuts: Vec<Cut>,
     /// The dimensions that are removed.
     removed: Vec<i64>,
 }
 
 /// What is selected of one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Axis {
+struct Cut {
     axis: i64,
     start: i64,
     end: i64,
@@ -45,18 +45,19 @@ impl<'py> Selection<'py> {
                     bounds.push(values.extract::<Vec<i64>>()?);
                 }
                 ("pd_op.slice", [_, _]) | ("pd_op.strided_slice", [_, _, _]) => {
-                    let numbers = |name: &str| attributes.get_item(name)?.map_or(Ok(Vec::new()), |found| found.extract());
+                    let numbers =
+                        |name: &str| attributes.get_item(name)?.map_or(Ok(Vec::new()), |found| found.extract());
                     let axes: Vec<i64> = numbers("axes")?;
                     if bounds.iter().any(|bound| bound.len() != axes.len()) {
                         return Ok(None);
                     }
                     let step = |at: usize| bounds.get(2).map_or(1, |steps| steps[at]);
-                    let axis = |(at, &axis)| Axis { axis, start: bounds[0][at], end: bounds[1][at], step: step(at) };
+                    let cut = |(at, &axis)| Cut { axis, start: bounds[0][at], end: bounds[1][at], step: step(at) };
                     return Ok(Some(Selection {
                         length: at + 1,
                         operand: operation.call_method1(intern!(operation.py(), "operand_source"), (0,))?,
                         slice: operation.clone(),
-                        axes: axes.iter().enumerate().map(axis).collect(),
+                        cuts: axes.iter().enumerate().map(cut).collect(),
                         removed: numbers("decrease_axis")?,
                         name,
                     }));
@@ -69,47 +70,47 @@ impl<'py> Selection<'py> {
 
     /// True if this slice of the program does what `twin` does, for these sizes of the twin.
     pub(crate) fn is_like(&self, twin: &Selection<'_>, sizes: &[i64]) -> bool {
-        self.name == twin.name && self.removed == twin.removed && are_alike(&self.axes, &twin.axes, sizes)
+        self.name == twin.name && self.removed == twin.removed && are_alike(&self.cuts, &twin.cuts, sizes)
     }
 
     /// True if this slice selects everything, for these sizes of the twin.
     pub(crate) fn selects_all(&self, sizes: &[i64]) -> bool {
-        self.removed.is_empty() && are_alike(&self.axes, &[], sizes)
+        self.removed.is_empty() && are_alike(&self.cuts, &[], sizes)
     }
 }
 
-fn are_alike(program: &[Axis], twin: &[Axis], sizes: &[i64]) -> bool {
-    let size = |axis: &Axis| usize::try_from(axis.axis).ok().and_then(|at| sizes.get(at)).copied();
-    let ends_behind = |axis: &Axis| size(axis).is_some_and(|size| axis.end >= size);
-    let alike = |axis: &Axis| match twin.iter().find(|other| other.axis == axis.axis) {
-        Some(other) => axis == other || (Axis { end: LAST, ..*axis } == *other && ends_behind(axis)),
-        None => (axis.start, axis.step) == (0, 1) && ends_behind(axis),
+fn are_alike(program: &[Cut], twin: &[Cut], sizes: &[i64]) -> bool {
+    let size = |cut: &Cut| usize::try_from(cut.axis).ok().and_then(|at| sizes.get(at)).copied();
+    let ends_behind = |cut: &Cut| size(cut).is_some_and(|size| cut.end >= size);
+    let alike = |cut: &Cut| match twin.iter().find(|other| other.axis == cut.axis) {
+        Some(other) => cut == other || (Cut { end: LAST, ..*cut } == *other && ends_behind(cut)),
+        None => (cut.start, cut.step) == (0, 1) && ends_behind(cut),
     };
-    program.iter().all(alike) && twin.iter().all(|other| program.iter().any(|axis| axis.axis == other.axis))
+    program.iter().all(alike) && twin.iter().all(|other| program.iter().any(|cut| cut.axis == other.axis))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn axis(axis: i64, start: i64, end: i64, step: i64) -> Axis {
-        Axis { axis, start, end, step }
+    const fn cut(axis: i64, start: i64, end: i64, step: i64) -> Cut {
+        Cut { axis, start, end, step }
     }
 
     #[test]
     fn what_selects_all_is_left_out_of_the_twin() {
-        assert!(are_alike(&[axis(0, 0, 9, 1), axis(1, 0, 3, 1)], &[axis(1, 0, 3, 1)], &[5, 7]));
-        assert!(!are_alike(&[axis(0, 0, 4, 1), axis(1, 0, 3, 1)], &[axis(1, 0, 3, 1)], &[5, 7]));
-        assert!(!are_alike(&[axis(0, 1, 9, 1)], &[], &[5]));
-        assert!(!are_alike(&[axis(0, 0, 9, 2)], &[], &[5]));
-        assert!(!are_alike(&[], &[axis(0, 0, 3, 1)], &[5]));
+        assert!(are_alike(&[cut(0, 0, 9, 1), cut(1, 0, 3, 1)], &[cut(1, 0, 3, 1)], &[5, 7]));
+        assert!(!are_alike(&[cut(0, 0, 4, 1), cut(1, 0, 3, 1)], &[cut(1, 0, 3, 1)], &[5, 7]));
+        assert!(!are_alike(&[cut(0, 1, 9, 1)], &[], &[5]));
+        assert!(!are_alike(&[cut(0, 0, 9, 2)], &[], &[5]));
+        assert!(!are_alike(&[], &[cut(0, 0, 3, 1)], &[5]));
     }
 
     #[test]
     fn an_end_behind_the_last_position_is_the_largest_in_the_twin() {
-        assert!(are_alike(&[axis(0, 2, 9, 2)], &[axis(0, 2, LAST, 2)], &[5]));
-        assert!(!are_alike(&[axis(0, 2, 4, 2)], &[axis(0, 2, LAST, 2)], &[5]));
-        assert!(!are_alike(&[axis(0, 2, 9, 2)], &[axis(0, 2, 5, 2)], &[5]));
-        assert!(!are_alike(&[axis(0, -1, 9, 1)], &[axis(0, 1, LAST, 1)], &[5]));
+        assert!(are_alike(&[cut(0, 2, 9, 2)], &[cut(0, 2, LAST, 2)], &[5]));
+        assert!(!are_alike(&[cut(0, 2, 4, 2)], &[cut(0, 2, LAST, 2)], &[5]));
+        assert!(!are_alike(&[cut(0, 2, 9, 2)], &[cut(0, 2, 5, 2)], &[5]));
+        assert!(!are_alike(&[cut(0, -1, 9, 1)], &[cut(0, 1, LAST, 1)], &[5]));
     }
 }

@@ -71,13 +71,9 @@ impl SizeProbes {
     ) -> PyResult<Option<SizeProbe>> {
         let mut probe = match self.probes[way as usize].take() {
             Some(probe) => probe,
-            None => SizeProbe {
-                twin: Twin::new(py, paddle)?,
-                sizes: Vec::new(),
-                inputs: 0,
-                statements: 0,
-                is_stuck: false,
-            },
+            None => {
+                SizeProbe { twin: Twin::new(py, paddle)?, sizes: Vec::new(), inputs: 0, statements: 0, is_stuck: false }
+            }
         };
         probe.add_inputs(paddle, way, twin, py)?;
         let is_another = way == Way::AllDiffer || probe.sizes.iter().enumerate().any(|(at, _)| probe.has_equal(at));
@@ -216,8 +212,9 @@ fn find(now: i64, probed: i64, known: &[(i64, i64)]) -> Option<Found> {
 
 /// The smallest prime number from `least` on.
 fn prime_from(least: i64) -> i64 {
-    let is_prime = |n: &i64| (2..).take_while(|divisor| divisor * divisor <= *n).all(|divisor| n % divisor != 0);
-    (least.max(2)..).find(is_prime).unwrap_or(least)
+    let is_prime = |n: &i64| (2..=n.isqrt()).all(|divisor| n % divisor != 0);
+    // There is a prime number between a number and twice this number.
+    (least..least.saturating_mul(2)).find(is_prime).unwrap_or(least)
 }
 
 #[cfg(test)]

@@ -358,8 +358,7 @@ impl Twin {
 
     fn compare_result(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         // A result without a shape, such as a place for scratch memory, is no argument of other statements.
-        let (Ok(Some(now)), Ok(Some(open))) =
-            (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
+        let (Ok(Some(now)), Ok(Some(open))) = (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
         else {
             return Ok(());
         };

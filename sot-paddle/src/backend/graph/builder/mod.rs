@@ -112,9 +112,9 @@ impl PaddleBuilder {
 
     /// Does some work on a statement. The statement of a method whose code the program has replaced runs the copy of
     /// the framework's own code.
-    fn with_own_code<'py, T>(
+    fn with_own_code<T>(
         &mut self,
-        callee: &Bound<'py, PyAny>,
+        callee: &Bound<'_, PyAny>,
         work: impl FnOnce(&mut Self) -> PyResult<T>,
     ) -> PyResult<T> {
         let Ok(method) = callee.cast::<PyString>() else { return work(self) };

@@ -193,9 +193,8 @@ impl PaddleBuilder {
     fn append_again(&mut self, twin: &mut Twin, statement: &TwinStatement, py: Python<'_>) -> PyResult<()> {
         let (callee, args) = (statement.callee.bind(py), statement.args.bind(py));
         let kwargs = statement.kwargs.as_ref().map(|kwargs| kwargs.bind(py));
-        let here = self.with_own_code(callee, |builder| {
-            builder.append_to_twin(twin, statement.kind, callee, (args, kwargs))
-        })?;
+        let here =
+            self.with_own_code(callee, |builder| builder.append_to_twin(twin, statement.kind, callee, (args, kwargs)))?;
         let there: Vec<_> = statement.operations.iter().map(|operation| operation.bind(py).clone()).collect();
         twin.compare(&here, &there)
     }
