@@ -93,7 +93,7 @@ pub fn snapshot() -> (u64, Stats) {
     (HITS.load(Ordering::Relaxed), STATS.lock().clone().unwrap_or_default())
 }
 
-/// Sets the counters to zero, and makes every cache drop all its translations.
+/// Sets the counters to zero, and makes all translations invalid.
 pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
     *STATS.lock() = None;

@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 use sot_core::runtime::Runtime;
 use sot_core::stats::{self, Record};
-use sot_core::{cpython, translate};
+use sot_core::{cache, cpython, translate};
 
 use crate::{steering, toy};
 
@@ -218,6 +218,7 @@ fn python_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 pub fn reset() {
     stats::reset();
+    Python::attach(cache::drop_translations);
 }
 
 /// Runs `work` and returns the records of the translations made in it.

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use sot_core::cache;
 use sot_core::error::Reason;
 use sot_core::graph::StatementIR;
 use sot_core::report;
@@ -47,8 +48,9 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Forgets every translation and zeroes the counters.
 #[pyfunction]
-fn reset() -> PyResult<()> {
+fn reset(py: Python<'_>) -> PyResult<()> {
     stats::reset();
+    cache::drop_translations(py);
     face::used()?.face.reset();
     Ok(())
 }

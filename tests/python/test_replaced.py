@@ -1,5 +1,6 @@
 """The program's replacements for functions, methods and layers of Paddle run as often as in eager mode."""
 
+import builtins
 import functools
 import types
 import unittest.mock
@@ -428,3 +429,26 @@ def test_other_functions_that_are_given_code_keep_translations():
         fast(x)
     after = sot.stats()
     assert (after.translations, after.hits - before.hits) == (before.translations, 3)
+
+
+def with_builtins(code, **changes):
+    """Return the function `f` that a module with these builtins defines."""
+    names = {"__builtins__": {**vars(builtins), **changes}, "paddle": paddle}
+    exec(code, names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("place", ["function", "callee"])
+def test_builtins_of_its_own(place):
+    f = with_builtins("def f(x):\n    return x + len([1]) + abs(-2)", len=lambda v: 500)
+    call = f if place == "function" else lambda x: f(x) * 2
+    fast = sot.symbolic_translate(call)
+    x = paddle.ones([1])
+    assert fast(x).item() == call(x).item()
+    f.__globals__["__builtins__"]["abs"] = lambda v: 7
+    assert fast(x).item() == call(x).item()
+    del f.__globals__["__builtins__"]["len"]
+    with pytest.raises(NameError, match="name 'len' is not defined"):
+        fast(x)
+    told = [*sot.stats().breaks, *sot.stats().fallbacks]
+    assert told and all("builtins of its own" in reason for reason in told), told

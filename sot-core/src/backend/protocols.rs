@@ -33,6 +33,32 @@ pub trait EagerTensors: Send + Sync {
         let _ = tensor;
         MarkedDimensions::default()
     }
+    /// Returns a copy of the numbers of a tensor that is about to be written to, for [`EagerTensors::put_back`]; `None`
+    /// if they cannot be put back.
+    fn contents<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = tensor;
+        Ok(None)
+    }
+    /// Gives a tensor the numbers that it held before writes.
+    fn put_back(&self, tensor: &Bound<'_, PyAny>, contents: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (tensor, contents);
+        Ok(())
+    }
+    /// True if calls of a function or object write to other tensors than their results and the operand that they change
+    /// in place, such as the statistics of a normalisation.
+    fn writes_beside(&self, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let _ = callee;
+        Ok(false)
+    }
+    /// Returns these tensors. `args` are the positional arguments of the call.
+    fn written_beside<'py>(
+        &self,
+        callee: &Bound<'py, PyAny>,
+        args: &[Bound<'py, PyAny>],
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let _ = (callee, args);
+        Ok(Vec::new())
+    }
     /// Returns a function that gives the truth of an object quickly, or the object itself where it cannot. Branches
     /// on tensors call it first.
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

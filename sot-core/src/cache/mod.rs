@@ -8,10 +8,11 @@ mod marks;
 mod profile;
 mod resumes;
 mod sizes;
+mod translated;
 mod usage;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
@@ -40,6 +41,7 @@ pub use marks::{
 pub use profile::{Profile, ShortLived};
 pub use resumes::{CodeOrigin, ResumeCodes};
 pub use sizes::OpenSizes;
+pub use translated::drop_translations;
 pub use usage::Usage;
 
 /// The translations of one code object, and what earlier calls have shown of it. Its methods concern more than one of
@@ -60,6 +62,8 @@ pub struct CodeCache {
     pub sizes: Mutex<OpenSizes>,
     /// The generation of translations that the entries belong to.
     generation: AtomicU32,
+    /// True if the code object is noted as one that has translations.
+    is_noted: AtomicBool,
     origin: OnceCell<CodeOrigin>,
     untranslated: OnceCell<Py<PyCode>>,
     /// The decoded code. Most code is simulated several times: by attempts, by callers, and behind each break.
@@ -79,6 +83,19 @@ impl CodeCache {
     #[inline]
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<CacheEntry>> {
         self.entries.find(frame, self.directives.is_whole())
+    }
+
+    /// Adds a translation of the code that this cache is attached to.
+    pub fn insert(&self, code: &Bound<'_, PyCode>, entry: Arc<CacheEntry>) {
+        if !self.is_noted.swap(true, Ordering::Relaxed) {
+            translated::note(code);
+        }
+        self.entries.insert(code.py(), entry);
+    }
+
+    /// Forgets that the code object is noted.
+    fn forget_noted(&self) {
+        self.is_noted.store(false, Ordering::Relaxed);
     }
 
     /// Counts a frame that an entry was found for. After [`MAX_FRAMES_LEFT`] frames for an entry without new code, the

@@ -7,6 +7,7 @@ mod first_run;
 mod inputs;
 mod replay;
 mod symbols;
+mod undo;
 mod unit;
 
 use pyo3::prelude::*;
@@ -231,8 +232,14 @@ impl<'py> FunctionGraph<'py> {
         for call in &mut calls {
             call.state = call.state.take().filter(|state| !state.check(self.py));
         }
+        // The last call needs no copies: what it has written when it raises is what it writes again.
+        for (at, call) in calls.iter_mut().enumerate().take(statements.saturating_sub(1)) {
+            let written = self.writes.iter().filter(|write| write.at == at).map(|write| write.input);
+            fault::of_backend(|| call.save_writes(self.py, self.building.backend(), written))?;
+        }
         let first = |symbol: &SymbolId| self.symbols.first_of(&self.value(*symbol)).unwrap_or(*symbol);
         let replay = Replay {
+            backend: self.building.backend(),
             state: fault::of_backend(|| self.building.backend().state_test(self.py))?,
             inputs: self.inputs.passed_symbols().collect(),
             parameters,

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
 
+use super::undo::UndoneWrites;
 use super::{SymbolId, Symbols};
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
@@ -114,6 +115,10 @@ pub(super) struct Call {
     result: Pattern,
     /// True if the first argument is the result.
     pub(super) in_place: bool,
+    /// The tensors from outside that the call writes to, if later calls may raise.
+    pub(super) written: Vec<SymbolId>,
+    /// True if the call may write to other tensors, too, and later calls may raise.
+    pub(super) writes_beside: bool,
     pub(super) weight: usize,
 }
 
@@ -187,12 +192,25 @@ impl Call {
             keywords,
             result: pattern(symbols, result),
             in_place: kind == CallKind::InPlace,
+            written: Vec::new(),
+            writes_beside: false,
             weight,
         }))
     }
 
-    fn run<'py>(&self, py: Python<'py>, registers: &mut ReplayRegisters<'py>) -> PyResult<()> {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        registers: &mut ReplayRegisters<'py>,
+        undo: &mut UndoneWrites<'py>,
+    ) -> PyResult<()> {
         let made = self.arguments.iter().map(|argument| argument.make(py, registers)).collect::<PyResult<Vec<_>>>()?;
+        for written in &self.written {
+            undo.save(&registers.get(*written)?)?;
+        }
+        if self.writes_beside {
+            self.save_beside(py, &made, undo)?;
+        }
         let keywords = self.keywords.as_ref().map(|names| names.bind(py));
         let result = match &self.callee {
             ReplayedCallee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
@@ -207,6 +225,42 @@ impl Call {
         match made.first() {
             Some(changed) if self.in_place => self.result.take(changed.clone(), registers),
             _ => self.result.take(result, registers),
+        }
+    }
+
+    /// Saves the tensors that the call writes to besides its operands.
+    fn save_beside<'py>(
+        &self,
+        py: Python<'py>,
+        args: &[Bound<'py, PyAny>],
+        undo: &mut UndoneWrites<'py>,
+    ) -> PyResult<()> {
+        let Some(callee) = self.callee_outside(py) else { return Ok(()) };
+        for tensor in undo.written_beside(&callee, args)? {
+            undo.save(&tensor)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the call save what it writes to before it runs.
+    pub(super) fn save_writes(
+        &mut self,
+        py: Python<'_>,
+        backend: &dyn Backend,
+        written: impl Iterator<Item = SymbolId>,
+    ) -> PyResult<()> {
+        self.written.extend(written);
+        let callee = self.callee_outside(py);
+        self.writes_beside = callee.map_or(Ok(false), |callee| backend.eager_tensors().writes_beside(&callee))?;
+        Ok(())
+    }
+
+    /// The function or object that is called; `None` for a method of an operand.
+    fn callee_outside<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.callee {
+            ReplayedCallee::Function(function) => Some(function.bind(py).clone()),
+            ReplayedCallee::MethodOf(of, ..) => of.get(py),
+            ReplayedCallee::Method(_) => None,
         }
     }
 }
@@ -333,6 +387,7 @@ impl<'py> ReplayRegisters<'py> {
 
 /// The calls of a graph, ready for replay.
 pub(super) struct Replay {
+    pub(super) backend: &'static dyn Backend,
     /// The global state of the whole graph.
     pub(super) state: Box<dyn StateTest>,
     pub(super) inputs: Vec<SymbolId>,
@@ -367,17 +422,20 @@ impl Replay {
             let gone = || PyReferenceError::new_err("a parameter or buffer of this graph no longer exists");
             registers.0[symbol.0 as usize] = Some(parameter.ok_or_else(gone)?);
         }
-        let mut switched = None;
+        let (mut switched, mut undo) = (None, UndoneWrites::new(self.backend));
         let called = self.calls.iter().zip(released).try_for_each(|(call, released)| {
             self.switch(py, &mut switched, call.state.as_deref())?;
-            call.run(py, &mut registers)?;
+            call.run(py, &mut registers, &mut undo)?;
             for symbol in released {
                 registers.0[symbol.0 as usize] = None;
             }
             Ok(())
         });
         let restored = self.switch(py, &mut switched, None);
-        called.and(restored)?;
+        if let Err(error) = called.and(restored) {
+            undo.undo()?;
+            return Err(error);
+        }
         let outputs = self.outputs.iter().map(|symbol| registers.get(*symbol)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(py, outputs)?.into_any())
     }

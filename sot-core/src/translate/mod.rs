@@ -156,6 +156,9 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     {
         return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
     }
+    if !cpython::are_builtins(&frame.builtins()) {
+        return left(&code, Reason::new(ReasonId::UnsupportedFrame, "a function with builtins of its own"));
+    }
     if !cpython::has_stack_to_begin() {
         return left(
             &code,
@@ -200,7 +203,7 @@ fn translate_in_turn(
     }
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
-        cache.entries.insert(py, Arc::clone(&entry));
+        cache.insert(&code, Arc::clone(&entry));
         return verdict(py, &entry);
     }
     let unmet = collect::unmet_guards(cache, frame);
@@ -242,7 +245,7 @@ fn translate_in_turn(
     }
     let entry = Arc::new(translation.entry.of_translation(id));
     collect::attach(id, &entry, frame);
-    cache.entries.insert(py, Arc::clone(&entry));
+    cache.insert(&code, Arc::clone(&entry));
     verdict(py, &entry)
 }
 
@@ -261,7 +264,7 @@ fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     };
     let met = [frame.globals().as_ptr() as usize];
     let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
-    cache.entries.insert(py, Arc::clone(&entry));
+    cache.insert(&frame.code(), Arc::clone(&entry));
     verdict(py, &entry)
 }
 

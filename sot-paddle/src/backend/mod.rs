@@ -31,6 +31,7 @@ use crate::backend::calls::{api, attributes, foundation, hints, layer, layout, m
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
+use crate::backend::memory::saved;
 use crate::backend::numbers::{floats, rounded, scalar, sizes};
 use crate::backend::paddle::Paddle;
 use crate::backend::paddle::{meta, state, truth};
@@ -179,6 +180,26 @@ impl Backend for PaddleBackend {
 impl EagerTensors for PaddleBackend {
     fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
         attributes::written_attribute(name, value)
+    }
+
+    fn contents<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        saved::contents(&self.paddle, tensor)
+    }
+
+    fn put_back(&self, tensor: &Bound<'_, PyAny>, contents: &Bound<'_, PyAny>) -> PyResult<()> {
+        saved::put_back(&self.paddle, tensor, contents)
+    }
+
+    fn writes_beside(&self, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+        saved::writes_beside(&self.paddle, callee)
+    }
+
+    fn written_beside<'py>(
+        &self,
+        callee: &Bound<'py, PyAny>,
+        args: &[Bound<'py, PyAny>],
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        saved::written_beside(&self.paddle, callee, args)
     }
 
     fn layout_policy(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<LayoutPolicy>> {

@@ -1,5 +1,5 @@
 //! Arguments of types that Paddle checks in eager mode only. Static functions take any sequence or mapping for an axis
-//! or a shape, read other objects as one, or crash.
+//! or a shape, read other objects as one, or crash. Tensors in the place of numbers are in `tensors_for_numbers`.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;

@@ -16,3 +16,4 @@ pub(crate) mod names;
 pub(crate) mod origin;
 pub(crate) mod originals;
 pub(crate) mod stand_in;
+pub(crate) mod tensors_for_numbers;

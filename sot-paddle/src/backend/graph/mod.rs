@@ -14,5 +14,6 @@ pub(crate) mod overwritten;
 pub(crate) mod pieces;
 pub(crate) mod planned;
 pub(crate) mod program_structure;
+pub(crate) mod statistics;
 pub(crate) mod unknown_sizes;
 pub(crate) mod weight;

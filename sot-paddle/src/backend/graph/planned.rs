@@ -11,6 +11,7 @@ use sot_core::log;
 use crate::backend::graph::outputs::Output;
 use crate::backend::graph::pieces::{pieces, Pieces};
 use crate::backend::graph::program_structure::ProgramStructure;
+use crate::backend::graph::statistics;
 use crate::backend::memory::write_back::GraphWrites;
 use crate::backend::numbers::number_inputs::{GivenAs, NumberInputs};
 use crate::backend::paddle::release::Runner;
@@ -64,6 +65,7 @@ impl PlannedProgram {
         let py = results.py();
         let training = self.needs_grad(py)?;
         let (program, inputs, values) = (self.program.bind(py), self.inputs.bind(py), self.values.bind(py));
+        let statistics = statistics::written(&self.paddle, program, (inputs, values))?;
         let pieces =
             if self.may_be_cut(training) { pieces(&self.paddle, program, (inputs, values, results))? } else { None };
         let (runner, detached) = match pieces {
@@ -78,6 +80,7 @@ impl PlannedProgram {
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
         Ok(run::Program {
+            statistics,
             runner,
             training,
             forces_grad,

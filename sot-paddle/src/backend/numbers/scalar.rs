@@ -212,6 +212,26 @@ pub(crate) fn keep_zero_unsigned(paddle: &Paddle, py: Python<'_>) -> PyResult<()
     KEPT.get_or_try_init(py, keep).map(drop)
 }
 
+/// Refuses a floor division of tensors of different element types of which one has no dimension. Eager mode then
+/// converts both to the larger type, unlike in other operations, and unlike static mode.
+pub(crate) fn refuse_mixed_floor_division(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    const FLOOR_DIVISIONS: [&str; 4] = ["__floordiv__", "__rfloordiv__", "floor_divide", "floor_divide_"];
+    if args.len() < 2 || !name(callee)?.is_some_and(|name| FLOOR_DIVISIONS.contains(&&*name)) {
+        return Ok(());
+    }
+    let metas = (meta::of_value(paddle, &args.get_item(0)?), meta::of_value(paddle, &args.get_item(1)?));
+    let (Ok(Some(one)), Ok(Some(other))) = metas else { return Ok(()) };
+    if one.dtype != other.dtype && one.shape.is_empty() != other.shape.is_empty() {
+        let text = format!("the type of a quotient of {} and {} is that of eager mode only", one.dtype, other.dtype);
+        return Err(PyNotImplementedError::new_err(text));
+    }
+    Ok(())
+}
+
 /// Returns the name of a method or function. Objects with `__getattr__` are not asked: `nn.Layer` looks up missing
 /// attributes in Python code.
 pub(crate) fn name(callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {

@@ -57,6 +57,11 @@ pub(crate) fn accepts_sizes(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResu
     })
 }
 
+/// True if a function takes sizes that are values of the graph.
+pub(crate) fn is_taken_by(function: &str) -> bool {
+    TAKING.contains(&function)
+}
+
 /// Returns the function that gives the size of a dimension: as a number for a tensor, as a graph value for a graph
 /// value.
 pub(crate) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {

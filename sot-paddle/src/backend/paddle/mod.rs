@@ -19,6 +19,7 @@ use sot_core::cpython::{self, Recorder, ThreadFlag};
 
 use crate::backend::calls::foundation::Foundations;
 use crate::backend::calls::layer;
+use crate::backend::calls::tensors_for_numbers::KnownSignatures;
 use crate::backend::paddle::meta::TensorGetters;
 use crate::backend::paddle::native::{AmpDtype, DenseTensorReader};
 use crate::backend::paddle::release::Release;
@@ -30,6 +31,8 @@ const OLDEST: (u32, u32) = (3, 0);
 
 /// Paddle's objects, named by their purpose.
 pub(crate) struct Paddle {
+    /// Which parameters of functions take tensors.
+    pub(crate) signatures: KnownSignatures,
     /// What differs between releases.
     pub(crate) release: &'static Release,
     /// Enters and leaves static mode.
@@ -106,6 +109,7 @@ impl Paddle {
         let static_api = paddle.getattr("static")?;
         let static_mode = StaticMode::new(py)?;
         let mut known = Paddle {
+            signatures: KnownSignatures::default(),
             release,
             amp_dtype: AmpDtype::find(&paddle, &static_mode.tracer(py)?),
             static_mode,

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use sot_core::cpython;
 
-use super::second_passes::{self, ScopeTenancy};
+use super::second_passes::ScopeTenancy;
 
 /// Executors are freed when at least this many programs are gone, and at least as many as are living. To free them
 /// takes less time than to make as many programs.
@@ -134,12 +134,13 @@ pub(crate) fn free_if_many(py: Python<'_>) -> PyResult<()> {
     freed.map(drop)
 }
 
-/// True if no program runs and no backward pass may come. Paddle says that a scope can be used again a moment before
+/// True if no program runs and no first backward pass may come. For a second pass a program runs again if its executors
+/// are gone. Paddle says that a scope can be used again a moment before
 /// the backward pass has ended; so that moment must not be in another thread.
 fn are_idle(py: Python<'_>) -> PyResult<bool> {
     THIS_THREAD.with(|_| ());
     let is_alone = THREADS.load(Ordering::Relaxed) == 1;
-    if !is_alone || RUNNING.load(Ordering::Relaxed) > 0 || second_passes::are_alive() {
+    if !is_alone || RUNNING.load(Ordering::Relaxed) > 0 {
         return Ok(false);
     }
     let scopes = {
@@ -148,7 +149,7 @@ fn are_idle(py: Python<'_>) -> PyResult<bool> {
         scopes.clone()
     };
     for scope in scopes.iter().filter_map(Weak::upgrade) {
-        if !scope.is_reusable(py)? {
+        if !scope.is_idle(py)? {
             return Ok(false);
         }
     }

@@ -23,6 +23,7 @@ use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
 use crate::backend::graph::outputs::{pick, Origin, Output, StepNumbers, ViewCall};
+use crate::backend::memory::saved::Saved;
 use crate::backend::memory::write_back::GraphWrites;
 use crate::backend::numbers::number_inputs::NumberInputs;
 use crate::backend::paddle::release::Runner;
@@ -79,6 +80,8 @@ pub(crate) struct Program {
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
+    /// Positions, among the parameters, of running statistics that the program writes to before it may raise.
+    pub(crate) statistics: Vec<usize>,
     pub(crate) _counted: CountedProgram,
 }
 
@@ -187,13 +190,14 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
         let _running = Running::begin(py);
+        let before = Saved::of(&self.paddle, parameters, &program.statistics)?;
         let scope = self.scopes.take_scope(py)?;
         let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
         let run = || {
-            let results = run()?;
+            let results = run().or_else(|error| before.put_back(&self.paddle).and(Err(error)))?;
             scope.counters.separate(&self.paddle, &results)?;
             Ok(results)
         };

@@ -43,6 +43,7 @@ impl PaddleBuilder {
         if !matches!(kind, CallKind::Object(_)) {
             ignored_arguments::refuse(&self.paddle, callee, args, kwargs)?;
             argument_types::refuse(&self.paddle, callee, args, kwargs)?;
+            self.paddle.signatures.refuse(&self.paddle, callee, args, kwargs)?;
         }
         empty_tensors::refuse(&self.paddle, callee, args, kwargs)?;
         self.note_state(callee.py())?;
@@ -50,6 +51,7 @@ impl PaddleBuilder {
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
         if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_zero(args, kwargs)?;
+            scalar::refuse_mixed_floor_division(&self.paddle, callee, args)?;
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
         other_gradients::refuse_call(&self.paddle, callee, args, kwargs)?;

@@ -48,7 +48,7 @@ mod watch;
 
 pub(crate) use flow::{GradientFlow, ProgramFlow};
 pub(crate) use made::key as made_key;
-pub(crate) use past_run::{are_alive, PastRun, ScopeTenancy};
+pub(crate) use past_run::{PastRun, ScopeTenancy};
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};

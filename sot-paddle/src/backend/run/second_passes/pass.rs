@@ -139,6 +139,11 @@ pub(super) fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
     })
 }
 
+/// True if a pass is running in this thread.
+pub(crate) fn is_running() -> bool {
+    RUNNING.with_borrow(|running| !running.is_empty())
+}
+
 /// Records the gradient that has reached a result of a program.
 pub(super) fn note_gradient(run: &Arc<PastRun>, result: usize, gradient: &Bound<'_, PyAny>) {
     RUNNING.with_borrow_mut(|running| {

@@ -16,12 +16,15 @@ use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
+use super::pass::{
+    is_running, kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind,
+};
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
 use super::watch::refuse_pass;
 use super::{hook, module, takes_hook, Hook};
 use crate::backend::run::collector::Collector;
+use crate::backend::run::executors;
 use crate::backend::run::{Graph, Inputs};
 
 /// Links a scope with the run that used it last.
@@ -35,6 +38,8 @@ pub(crate) struct ScopeTenancy {
     kept: AtomicBool,
     /// True until the first backward pass in the scope, which makes an executor of its own.
     makes_executor: AtomicBool,
+    /// True while the first backward pass of that run may still come.
+    awaits_pass: AtomicBool,
 }
 
 impl ScopeTenancy {
@@ -44,7 +49,14 @@ impl ScopeTenancy {
             run: AtomicU64::new(0),
             kept: AtomicBool::new(false),
             makes_executor: AtomicBool::new(true),
+            awaits_pass: AtomicBool::new(false),
         }
+    }
+
+    /// True if no first backward pass needs the executors of the run, now or later. A pass that has failed leaves
+    /// scopes that cannot be used again.
+    pub(crate) fn is_idle(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(!self.awaits_pass.load(Ordering::Relaxed) && (!is_running() || self.is_reusable(py)?))
     }
 
     /// True if Paddle says that no backward pass needs the scopes any more.
@@ -67,6 +79,8 @@ pub(crate) struct PastRun {
     /// Numbers increase: a later run has a greater number.
     pub(super) number: u64,
     tenancy: Arc<ScopeTenancy>,
+    /// [`executors::generation`] of the run.
+    generation: u64,
     collector: Collector,
     /// True if some inputs or parameters matter to some of its results only.
     is_partial: bool,
@@ -108,7 +122,7 @@ struct GivenValues {
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// True if there are runs that no pass has released.
-pub(crate) fn are_alive() -> bool {
+pub(super) fn are_alive() -> bool {
     ALIVE.load(Ordering::Relaxed) > 0
 }
 
@@ -128,6 +142,12 @@ impl Drop for Alive {
     }
 }
 
+impl Drop for PastRun {
+    fn drop(&mut self) {
+        self.ends_waiting();
+    }
+}
+
 impl PastRun {
     /// Records a run that has just ended.
     pub(crate) fn new(
@@ -140,6 +160,7 @@ impl PastRun {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         tenancy.run.store(number, Ordering::Relaxed);
+        tenancy.awaits_pass.store(true, Ordering::Relaxed);
         let given = GivenValues {
             graph: Arc::clone(graph),
             inputs: inputs.for_program.clone().unbind(),
@@ -154,6 +175,7 @@ impl PastRun {
         PastRun {
             number,
             tenancy,
+            generation: executors::generation(),
             collector,
             is_partial: !graph.flow.partial.is_empty(),
             pass: AtomicU64::new(0),
@@ -198,6 +220,9 @@ impl PastRun {
             *pass
         });
         let last = self.pass.swap(pass.id, Ordering::Relaxed);
+        if pass.id != Pass::UNKNOWN.id {
+            self.ends_waiting();
+        }
         if last != pass.id {
             self.note_leaves(py)?;
             self.look_at_partial(py)?;
@@ -213,6 +238,12 @@ impl PastRun {
         note_gradient(self, at, gradient);
         let _quiet = cpython::suspend(py);
         module(py)?.call_method1("zeros_like", (gradient,)).map(|zeros| Some(zeros.unbind()))
+    }
+
+    fn ends_waiting(&self) {
+        if self.tenancy.run.load(Ordering::Relaxed) == self.number {
+            self.tenancy.awaits_pass.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Records the leaves without a gradient that the run was given with the running pass.
@@ -442,7 +473,9 @@ impl PastRun {
             return Ok(false);
         }
         let saved = self.given.lock().as_ref().and_then(|given| Some(given.saved.as_ref()?.clone_ref(py)));
-        if let Some(saved) = saved.filter(|saved| !saved.is_none(py)) {
+        // A new executor for the backward pass needs a new one for the run.
+        let has_executors = self.generation == executors::generation();
+        if let Some(saved) = saved.filter(|saved| has_executors && !saved.is_none(py)) {
             let _quiet = cpython::suspend(py);
             saved.bind(py).call_method0("fill")?;
             return Ok(true);

@@ -1,0 +1,87 @@
+"""Tensors in the place of numbers: the same result or exception as in eager mode, and the process goes on."""
+
+import paddle
+import pytest
+
+import sot
+
+ONE = paddle.to_tensor(1)
+# Calls, with the tensor that stands for a number.
+CALLS = {
+    "amax": (lambda x, i: x.amax(i), ONE),
+    "amin": (lambda x, i: x.amin(axis=i), ONE),
+    "any": (lambda x, i: (x > 0).any(i), ONE),
+    "all": (lambda x, i: (x > 0).all(i), ONE),
+    "flip": (lambda x, i: x.flip(i), ONE),
+    "logsumexp": (lambda x, i: x.logsumexp(i), ONE),
+    "roll": (lambda x, i: x.roll(1, i), ONE),
+    "roll by it": (lambda x, i: x.roll(i, 0), ONE),
+    "nanmedian": (lambda x, i: x.nanmedian(i), ONE),
+    "sum": (lambda x, i: x.sum(i), ONE),
+    "max": (lambda x, i: x.max(axis=i), ONE),
+    "argmax": (lambda x, i: x.argmax(i), ONE),
+    "cumsum": (lambda x, i: x.cumsum(i), ONE),
+    "concat": (lambda x, i: paddle.concat([x, x], i), ONE),
+    "split": (lambda x, i: x.split(3, i)[1], ONE),
+    "topk": (lambda x, i: x.topk(i)[0], ONE),
+    "repeat": (lambda x, i: x.repeat_interleave(i.reshape([1]).expand([2]), 0), ONE),
+    "transpose": (lambda x, i: x.transpose(i), paddle.to_tensor([1, 0])),
+    "amax of a list": (lambda x, i: x.amax([i]), ONE),
+    "amax of a vector": (lambda x, i: x.amax(i), paddle.to_tensor([1])),
+    "flip of a vector": (lambda x, i: x.flip(i), paddle.to_tensor([0])),
+    "float axis": (lambda x, i: (x.exp() * 2 + 1).max(axis=i), paddle.to_tensor(1.0)),
+    "float axis of amax": (lambda x, i: x.amax(i), paddle.to_tensor(1.0)),
+    "float axis of sum": (lambda x, i: x.sum(i), paddle.to_tensor(1.0)),
+    "float axis of concat": (lambda x, i: paddle.concat([x, x], i), paddle.to_tensor(1.0)),
+    "float mean": (lambda x, i: x.mean(i), paddle.to_tensor(1.0)),
+    "float shape": (lambda x, i: paddle.zeros(i / 2) + x.sum(), paddle.to_tensor([2, 4])),
+    "float reshape": (lambda x, i: x.reshape(i), paddle.to_tensor([3.0, 2.0])),
+    "float full": (lambda x, i: paddle.full(i, 1.5) + x.sum(), paddle.to_tensor([3.0, 2.0])),
+    "float k": (lambda x, i: x.topk(i)[0], paddle.to_tensor(1.0)),
+    "shape": (lambda x, i: x.reshape(i), paddle.to_tensor([3, 2])),
+    "filled with it": (lambda x, i: (x * 1).fill_(i), ONE),
+    "a list that is one tensor": (lambda x, i: paddle.concat(x, 0), ONE),
+    "clip": (lambda x, i: x.clip(min=i.astype("float32")), ONE),
+}
+for dtype in ("bool", "uint8", "int16", "float16", "int32", "float32"):
+    CALLS[f"unique of {dtype}"] = (lambda x, i, dtype=dtype: paddle.unique(x.astype(dtype)), ONE)
+
+
+def outcome(function, *args):
+    try:
+        result = function(*args)
+    except Exception as error:
+        return type(error)
+    return str(result.dtype), result.astype("float32").tolist()
+
+
+@pytest.mark.parametrize("min_size", [None, 0])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_tensor_for_a_number(name, min_size):
+    call, number = CALLS[name]
+
+    def function(x, i):
+        return call((x + 1) * 2, i)
+
+    x = paddle.to_tensor([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+    with sot.config.patch(min_graph_size=min_size):
+        fast = sot.symbolic_translate(function)
+        for _ in range(2):
+            assert outcome(fast, x, number) == outcome(function, x, number)
+    assert sot.stats().graphs
+
+
+@pytest.mark.parametrize("kinds", [("int32", "int64"), ("int64", "int32"), ("float32", "float64")])
+@pytest.mark.parametrize("way", ["operator", "function", "reflected"])
+def test_the_type_of_a_quotient(kinds, way):
+    def function(x, y):
+        x, y = x + x, y.astype(kinds[1])
+        if way == "function":
+            return paddle.floor_divide(x, y)
+        return x // y if way == "operator" else y // x
+
+    fast = sot.symbolic_translate(function)
+    for y in (paddle.to_tensor(2), paddle.to_tensor([2, 3])):
+        x = paddle.to_tensor([5, 9]).astype(kinds[0])
+        assert outcome(fast, x, y) == outcome(function, x, y)
+    assert sot.stats().graphs
