@@ -44,9 +44,9 @@ pub use objects::embedded::{
     ThreadNumber,
 };
 pub use objects::function::{
-    are_builtins, bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
-    function_defaults, function_globals, function_kwdefaults, has_other_builtins, is_cell, new_cell, new_frame,
-    new_function, set_cell_contents,
+    bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
+    function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_frame, new_function,
+    set_cell_contents,
 };
 pub use objects::function_changes::on_function_change;
 pub use objects::getter::Getter;

@@ -156,9 +156,6 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     {
         return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
     }
-    if !cpython::are_builtins(&frame.builtins()) {
-        return left(&code, Reason::new(ReasonId::UnsupportedFrame, "a function with builtins of its own"));
-    }
     if !cpython::has_stack_to_begin() {
         return left(
             &code,

@@ -1,13 +1,10 @@
 //! The parts of functions, methods and cells, read from the objects themselves.
 
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple};
 
 use crate::cpython::hook::frames;
-use crate::cpython::objects::dict::dict_get;
-use crate::cpython::objects::modules::import;
 
 extern "C" {
     #[link_name = "PyMethod_Type"]
@@ -32,23 +29,6 @@ pub fn function_globals<'py>(function: &Bound<'py, PyFunction>) -> Bound<'py, Py
     unsafe {
         Bound::from_borrowed_ptr(function.py(), ffi::PyFunction_GetGlobals(function.as_ptr())).cast_into_unchecked()
     }
-}
-
-/// True if names of builtins in a function are not looked up in the module `builtins`: its globals had a `__builtins__`
-/// of their own when it was made. Before CPython 3.10, it is looked up at each call.
-pub fn has_other_builtins(function: &Bound<'_, PyFunction>) -> bool {
-    let py = function.py();
-    let found = if py.version_info() >= (3, 10) {
-        function.getattr_opt(intern!(py, "__builtins__")).ok().flatten()
-    } else {
-        dict_get(&function_globals(function), intern!(py, "__builtins__"))
-    };
-    !found.is_some_and(|found| are_builtins(&found))
-}
-
-/// True if the object is the module `builtins` or its dict.
-pub fn are_builtins(object: &Bound<'_, PyAny>) -> bool {
-    import(object.py(), "builtins").is_ok_and(|module| object.is(&module) || object.is(module.dict()))
 }
 
 /// `__defaults__`.

@@ -9,7 +9,6 @@ use pyo3::types::PyFunction;
 use super::bind::bind;
 use super::{unwinding, CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
 use crate::bytecode::flags::{ASYNCHRONOUS, FUNCTION, GENERATOR};
-use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::variable::VarId;
 
@@ -58,10 +57,6 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         }
         if flags & FUNCTION != FUNCTION {
             let text = "call of a function made of the code of a module or class";
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-        }
-        if function.function.as_ref().is_some_and(|function| cpython::has_other_builtins(function.bind(self.cx.py))) {
-            let text = format!("call of {}, which has builtins of its own", function.code.code.qualname);
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
         let claim = self.cx.claims.take().map(|(_, claim)| claim);

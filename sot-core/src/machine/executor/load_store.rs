@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -101,9 +102,17 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// The value of a builtin name, if there is one. All frames are taken to share the builtins of the root frame.
+    /// The value of a builtin name, if there is one. Breaks the graph if the frame's globals have a `__builtins__` of
+    /// their own, as those of a sandbox do.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
-        let builtins = cpython::import(self.py, "builtins")?.dict();
+        let module = cpython::import(self.py, "builtins")?;
+        let builtins = module.dict();
+        let globals = self.stack.frame().globals.dict.bind(self.py);
+        let own = cpython::dict_get(globals, intern!(self.py, "__builtins__"));
+        if !own.is_some_and(|own| own.is(&builtins) || own.is(&module)) {
+            let text = format!("the name '{name}' in a function with builtins of its own");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
         if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
             return Ok(written);
         }

@@ -162,6 +162,7 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("read_file", "reads a file"),
     ("matrix_exp", "loops while its values say so, through which no gradient flows in a program"),
     ("class_center_sample", "samples by the values of its labels"),
+    ("householder_product", "writes to its operand"),
     (
         "recompute",
         "runs its block once more in the backward pass, which a program cannot; the block is translated by itself",

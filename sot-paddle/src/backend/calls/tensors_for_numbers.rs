@@ -53,6 +53,9 @@ const OF_INTEGERS: [&str; 20] = [
     "num_or_indices",
 ];
 
+/// Functions that take no tensor in the place of a sequence. Others take it apart.
+const OF_SEQUENCES: [&str; 3] = ["cat", "concat", "index_put"];
+
 /// Words in annotations of parameters that take no tensor.
 const PLAIN: [&str; 10] = ["None", "Sequence", "bool", "float", "int", "list", "str", "tuple", "Number", "Literal"];
 
@@ -147,7 +150,7 @@ impl Parameter {
     ) -> PyResult<()> {
         let is_refused = match self.takes {
             Takes::Number => !sizes::is_taken_by(function),
-            Takes::Sequence => paddle.is_value(argument),
+            Takes::Sequence => OF_SEQUENCES.contains(&function) && paddle.is_value(argument),
             Takes::Integers => !matches!(&*dtype(paddle, value)?, "int32" | "int64"),
             Takes::Anything => false,
         };

@@ -23,6 +23,7 @@ const NOT_FUNCTIONAL: &[&str] = &[
     "bernoulli_",
     "cauchy_",
     "geometric_",
+    "hypot_",
     "log_normal_",
     "normal_",
     "reconstruct_from_",

@@ -27,32 +27,44 @@ pub(crate) fn call<'py>(
     let is_call = matches!(kind, CallKind::Api | CallKind::Method) && scalar::name(callee)?.as_deref() == Some("where");
     let Some(operands) = is_call.then(|| bind(args, kwargs)).transpose()?.flatten() else { return Ok(None) };
     let metas = operands.iter().map(|operand| meta::of_value(paddle, operand)).collect::<PyResult<Vec<_>>>()?;
-    let known = metas.iter().flatten().map(shape).collect::<Option<Vec<_>>>();
-    let Some((shapes, condition)) = known.zip(metas[0].as_ref()) else { return Ok(None) };
-    let is_even = metas.iter().all(Option::is_some) && shapes.iter().all(|shape| *shape == shapes[0]);
-    if is_even || &*condition.dtype != "bool" {
+    let Some(condition) = metas[0].as_ref() else { return Ok(None) };
+    let is_even = metas.iter().flatten().all(|meta| meta.shape == condition.shape);
+    if is_even && metas.iter().all(Option::is_some) || &*condition.dtype != "bool" {
         return Ok(None);
     }
-    let module = cpython::import(callee.py(), "paddle")?;
-    let mut wanted = shapes[0].clone();
-    for shape in &shapes[1..] {
-        wanted = module.call_method1(intern!(callee.py(), "broadcast_shape"), (wanted, shape))?.extract()?;
-    }
     let types = [number_type(paddle, &operands[1]), number_type(paddle, &operands[2])];
+    let type_of = |at: usize| {
+        let other = metas[3 - at].as_ref().map(|meta| Rc::clone(&meta.dtype)).or(types[2 - at].map(Rc::from));
+        let dtype = types[at - 1].filter(|own| other.is_some_and(|other| are_compatible(own, &other)));
+        let text = "where() of this number and this type runs in eager mode";
+        dtype.ok_or_else(|| PyNotImplementedError::new_err(text))
+    };
+    let module = cpython::import(callee.py(), "paddle")?;
     let mut broadcast = Vec::new();
-    for (at, (operand, own)) in operands.iter().zip(&metas).enumerate() {
-        broadcast.push(match own {
-            Some(own) if shape(own).as_ref() == Some(&wanted) => operand.clone(),
-            Some(_) => module.call_method1(intern!(callee.py(), "broadcast_to"), (operand, &wanted))?,
-            None => {
-                let other = metas[3 - at].as_ref().map(|meta| Rc::clone(&meta.dtype)).or(types[2 - at].map(Rc::from));
-                let dtype = types[at - 1].filter(|own| other.is_some_and(|other| are_compatible(own, &other)));
-                let refused =
-                    || PyNotImplementedError::new_err("where() of this number and this type runs in eager mode");
-                let given = (&wanted, operand, dtype.ok_or_else(refused)?);
-                module.call_method1(intern!(callee.py(), "full"), given)?
-            }
-        });
+    if is_even {
+        // No size is needed, so that sizes may be open.
+        for (at, (operand, own)) in operands.iter().zip(&metas).enumerate() {
+            broadcast.push(match own {
+                Some(_) => operand.clone(),
+                None => {
+                    let given = (&operands[0], operand, type_of(at)?);
+                    module.call_method1(intern!(callee.py(), "full_like"), given)?
+                }
+            });
+        }
+    } else {
+        let Some(shapes) = metas.iter().flatten().map(shape).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let mut wanted = shapes[0].clone();
+        for shape in &shapes[1..] {
+            wanted = module.call_method1(intern!(callee.py(), "broadcast_shape"), (wanted, shape))?.extract()?;
+        }
+        for (at, (operand, own)) in operands.iter().zip(&metas).enumerate() {
+            broadcast.push(match own {
+                Some(own) if shape(own).as_ref() == Some(&wanted) => operand.clone(),
+                Some(_) => module.call_method1(intern!(callee.py(), "broadcast_to"), (operand, &wanted))?,
+                None => module.call_method1(intern!(callee.py(), "full"), (&wanted, operand, type_of(at)?))?,
+            });
+        }
     }
     module.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), broadcast)?).map(Some)
 }
