@@ -148,6 +148,13 @@ READ["made of it"] = (lambda x: x.sum() + paddle.to_tensor([x.shape[0], 2]), (No
 READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
 READ["slice of all"] = (lambda x: x[:4] * 2, (None, 4))
 READ["slices of all"] = (lambda x: (x[1:, :9] * 2)[..., -5:] + x[-9:, :1][1:9], (None, 4))
+READ["expanded alike"] = (lambda x: paddle.expand_as(x[:1], x * 2) + x, (None, 4))
+READ["positions along an axis"] = (lambda x: paddle.take_along_axis(x * 2, x.argsort(1), 1), (None, 4))
+READ["contracted"] = (lambda x: paddle.tensordot(x * 2, x, [[0], [0]]), (None, 4))
+READ["chosen"] = (lambda x: paddle.where(x > 0, x * 2, 0.5) + paddle.where(x > 1, -2.0, x), (None, 4))
+READ["spaced"] = (lambda x: paddle.linspace(0.0, 1.0, x.shape[0]).unsqueeze(1) * x, (None, 4))
+READ["sliced"] = (lambda x: paddle.slice(x * 2, [0, 1], [1, 0], [x.shape[0], 3]) + 1, (None, 4))
+READ["drawn integers"] = (lambda x: x * paddle.randint(0, 9, [x.shape[0], 1]).astype("float32") + paddle.standard_normal(x.shape), (None, 4))
 READ["tile"] = (lambda x: (x.sum(0, keepdim=True) * 2).tile([x.shape[0], 1]) + x, (None, 4))
 
 

@@ -16,6 +16,7 @@ use sot_core::cpython;
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::selections::Selection;
+use crate::backend::numbers::shape_arguments::{self, ShapeArgument};
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
@@ -252,6 +253,11 @@ impl Twin {
                 there = &there[slice.length..];
                 continue;
             }
+            if let (Some(own), Some(shape)) = (ShapeArgument::first_of(here)?, ShapeArgument::first_of(there)?) {
+                self.compare_shapes(&own, &shape)?;
+                (here, there) = (&here[shape_arguments::LENGTH..], &there[shape_arguments::LENGTH..]);
+                continue;
+            }
             let Some(twin) = here.first() else { return Err(refused("another number of operations")) };
             let name = name_of(next)?;
             if name_of(twin)? != name || has_blocks(next)? {
@@ -269,6 +275,17 @@ impl Twin {
         } else {
             Err(refused("another number of operations"))
         }
+    }
+
+    /// Compares an expansion or reshape of the twin with that of the program.
+    fn compare_shapes(&mut self, here: &ShapeArgument<'_>, there: &ShapeArgument<'_>) -> PyResult<()> {
+        let operand: Vec<i64> = here.operand.getattr(intern!(here.operand.py(), "shape"))?.extract()?;
+        if !there.is_like(here, &operand) {
+            return Err(refused("another shape"));
+        }
+        self.compare_results(&here.shape, &there.shape, "a shape")?;
+        self.compare_operands(&here.taken_by, &there.taken_by)?;
+        self.compare_results(&here.taken_by, &there.taken_by, &name_of(&there.taken_by)?)
     }
 
     /// Compares a slice of the program with the twin's operations, and returns the operations that are left. A slice
@@ -386,6 +403,14 @@ fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// True if two operations have the same relevant attributes.
 fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if name_of(there)? == "pd_op.expand_as" {
+        // The kernel reads the shape of its second operand if the attribute holds -1.
+        let shape = |operation: &Bound<'_, PyAny>| -> PyResult<Vec<i64>> {
+            operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("target_shape")?.extract()
+        };
+        let (now, open) = (shape(here)?, shape(there)?);
+        return Ok(now.len() == open.len() && now.iter().zip(&open).all(|(now, open)| now == open || *open == -1));
+    }
     Ok(attributes_text(here)? == attributes_text(there)?)
 }
 
