@@ -114,10 +114,11 @@ fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>,
 fn python_tests(venv: &Venv, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
     pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
-    // Files or tests named by arguments replace the default, which is all tests, shared by two processes.
+    // Files or tests named by arguments replace the default, which is all tests, shared by three processes: Paddle
+    // keeps threads for all that a process has run, up to a limit of the system.
     if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
-        // A process that dies is not replaced: its test fails, and the other process goes on.
-        pytest.args(["tests/python", "-n", "2", "--dist", "loadfile", "--max-worker-restart=0"]);
+        // A process that dies is not replaced: its test fails, and the other processes go on.
+        pytest.args(["tests/python", "-n", "3", "--dist", "loadfile", "--max-worker-restart=0"]);
     }
     pytest.args(&options.passed_on);
     if options.verify {
