@@ -107,9 +107,11 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let module = cpython::import(self.py, "builtins")?;
         let builtins = module.dict();
-        let globals = self.stack.frame().globals.dict.bind(self.py);
+        // Names that `exec` or `eval` was given are looked up elsewhere, and get the builtins of the caller.
+        let frame = self.stack.frame();
+        let globals = frame.globals.dict.bind(self.py);
         let own = cpython::dict_get(globals, intern!(self.py, "__builtins__"));
-        if !own.is_some_and(|own| own.is(&builtins) || own.is(&module)) {
+        if frame.global_names.is_none() && own.is_some_and(|own| !own.is(&builtins) && !own.is(&module)) {
             let text = format!("the name '{name}' in a function with builtins of its own");
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
