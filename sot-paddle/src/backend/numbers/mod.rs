@@ -6,8 +6,6 @@ pub(crate) mod known_sizes;
 pub(crate) mod number_inputs;
 pub(crate) mod rounded;
 pub(crate) mod scalar;
-pub(crate) mod selections;
-pub(crate) mod shape_arguments;
 pub(crate) mod size_probe;
 pub(crate) mod sizes;
 pub(crate) mod twin;

@@ -42,15 +42,17 @@ mod reach;
 mod rehearsal;
 mod results;
 mod strategy;
+mod tenancy;
 mod trial;
 mod unreached;
 mod watch;
 
 pub(crate) use flow::{GradientFlow, ProgramFlow};
 pub(crate) use made::key as made_key;
-pub(crate) use past_run::{PastRun, ScopeTenancy};
+pub(crate) use past_run::PastRun;
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
 pub(crate) use strategy::callable;
+pub(crate) use tenancy::ScopeTenancy;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};
 
 /// A function that is called in the place of another one. Its arguments are the original function and the arguments of

@@ -3,7 +3,7 @@
 //! next pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept, the
 //! program runs again.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -16,63 +16,15 @@ use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::pass::{
-    is_running, kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind,
-};
+use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
+use super::tenancy::ScopeTenancy;
 use super::watch::refuse_pass;
 use super::{hook, module, takes_hook, Hook};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::executors;
 use crate::backend::run::{Graph, Inputs};
-
-/// Links a scope with the run that used it last.
-#[derive(Debug)]
-pub(crate) struct ScopeTenancy {
-    /// The scopes of the graph's programs.
-    pub(crate) scopes: Py<PyList>,
-    /// The number of the run that uses the scope.
-    run: AtomicU64,
-    /// True if that run keeps the scope, so that no other run may use it.
-    kept: AtomicBool,
-    /// True until the first backward pass in the scope, which makes an executor of its own.
-    makes_executor: AtomicBool,
-    /// True while the first backward pass of that run may still come.
-    awaits_pass: AtomicBool,
-}
-
-impl ScopeTenancy {
-    pub(crate) fn new(scopes: Py<PyList>) -> Self {
-        ScopeTenancy {
-            scopes,
-            run: AtomicU64::new(0),
-            kept: AtomicBool::new(false),
-            makes_executor: AtomicBool::new(true),
-            awaits_pass: AtomicBool::new(false),
-        }
-    }
-
-    /// True if no first backward pass needs the executors of the run, now or later. A pass that has failed leaves
-    /// scopes that cannot be used again.
-    pub(crate) fn is_idle(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(!self.awaits_pass.load(Ordering::Relaxed) && (!is_running() || self.is_reusable(py)?))
-    }
-
-    /// True if Paddle says that no backward pass needs the scopes any more.
-    pub(crate) fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
-        for scope in self.scopes.bind(py) {
-            if !scope.getattr(intern!(py, "_can_reused"))?.is_truthy()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    pub(crate) fn is_kept(&self) -> bool {
-        self.kept.load(Ordering::Relaxed)
-    }
-}
 
 /// A run of a program with gradients.
 pub(crate) struct PastRun {

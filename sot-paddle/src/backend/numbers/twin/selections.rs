@@ -10,13 +10,13 @@ use pyo3::types::PyDict;
 const LAST: i64 = i32::MAX as i64;
 
 /// The operations of one slice: its bounds, which are constants, and the slice itself.
-pub(crate) struct Selection<'py> {
+pub(super) struct Selection<'py> {
     /// Number of operations.
-    pub(crate) length: usize,
+    pub(super) length: usize,
     /// The operation that slices.
-    pub(crate) slice: Bound<'py, PyAny>,
+    pub(super) slice: Bound<'py, PyAny>,
     /// What is sliced.
-    pub(crate) operand: Bound<'py, PyAny>,
+    pub(super) operand: Bound<'py, PyAny>,
     name: String,
     cuts: Vec<Cut>,
     /// The dimensions that are removed.
@@ -34,7 +34,7 @@ struct Cut {
 
 impl<'py> Selection<'py> {
     /// Returns the slice that the first operations make; `None` if they make something else.
-    pub(crate) fn first_of(operations: &[Bound<'py, PyAny>]) -> PyResult<Option<Self>> {
+    pub(super) fn first_of(operations: &[Bound<'py, PyAny>]) -> PyResult<Option<Self>> {
         let mut bounds = Vec::new();
         for (at, operation) in operations.iter().enumerate() {
             let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
@@ -69,12 +69,12 @@ impl<'py> Selection<'py> {
     }
 
     /// True if this slice of the program does what `twin` does, for these sizes of the twin.
-    pub(crate) fn is_like(&self, twin: &Selection<'_>, sizes: &[i64]) -> bool {
+    pub(super) fn is_like(&self, twin: &Selection<'_>, sizes: &[i64]) -> bool {
         self.name == twin.name && self.removed == twin.removed && are_alike(&self.cuts, &twin.cuts, sizes)
     }
 
     /// True if this slice selects everything, for these sizes of the twin.
-    pub(crate) fn selects_all(&self, sizes: &[i64]) -> bool {
+    pub(super) fn selects_all(&self, sizes: &[i64]) -> bool {
         self.removed.is_empty() && are_alike(&self.cuts, &[], sizes)
     }
 }

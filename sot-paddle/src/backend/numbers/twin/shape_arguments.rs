@@ -7,23 +7,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// A shape, and the operation that takes it as its second operand.
-pub(crate) struct ShapeArgument<'py> {
+pub(super) struct ShapeArgument<'py> {
     /// The operation that makes the shape.
-    pub(crate) shape: Bound<'py, PyAny>,
+    pub(super) shape: Bound<'py, PyAny>,
     /// The operation that takes it.
-    pub(crate) taken_by: Bound<'py, PyAny>,
+    pub(super) taken_by: Bound<'py, PyAny>,
     /// What is expanded or reshaped.
-    pub(crate) operand: Bound<'py, PyAny>,
+    pub(super) operand: Bound<'py, PyAny>,
     name: String,
     sizes: Vec<i64>,
 }
 
 /// Number of operations of a [`ShapeArgument`].
-pub(crate) const LENGTH: usize = 2;
+pub(super) const LENGTH: usize = 2;
 
 impl<'py> ShapeArgument<'py> {
     /// Returns the shape that the first operations make and take; `None` if they do something else.
-    pub(crate) fn first_of(operations: &[Bound<'py, PyAny>]) -> PyResult<Option<Self>> {
+    pub(super) fn first_of(operations: &[Bound<'py, PyAny>]) -> PyResult<Option<Self>> {
         let [shape, taken_by, ..] = operations else { return Ok(None) };
         let py = shape.py();
         let name: String = taken_by.call_method0(intern!(py, "name"))?.extract()?;
@@ -44,7 +44,7 @@ impl<'py> ShapeArgument<'py> {
 
     /// True if the program, which has this shape, does what the twin does with its own. `operand` are the sizes of the
     /// twin's operand.
-    pub(crate) fn is_like(&self, twin: &ShapeArgument<'_>, operand: &[i64]) -> bool {
+    pub(super) fn is_like(&self, twin: &ShapeArgument<'_>, operand: &[i64]) -> bool {
         self.name == twin.name
             && if self.name == "pd_op.expand" {
                 are_expanded_alike(&self.sizes, &twin.sizes, operand)
