@@ -148,7 +148,6 @@ READ["made of it"] = (lambda x: x.sum() + paddle.to_tensor([x.shape[0], 2]), (No
 READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
 READ["slice of all"] = (lambda x: x[:4] * 2, (None, 4))
 READ["slices of all"] = (lambda x: (x[1:, :9] * 2)[..., -5:] + x[-9:, :1][1:9], (None, 4))
-READ["expanded alike"] = (lambda x: paddle.expand_as(x[:1], x * 2) + x, (None, 4))
 READ["positions along an axis"] = (lambda x: paddle.take_along_axis(x * 2, x.argsort(1), 1), (None, 4))
 READ["contracted"] = (lambda x: paddle.tensordot(x * 2, x, [[0], [0]]), (None, 4))
 READ["chosen"] = (lambda x: paddle.where(x > 0, x * 2, 0.5) + paddle.where(x > 1, -2.0, x), (None, 4))
@@ -236,11 +235,11 @@ def test_answers_are_assumed_and_not_sizes(differing, name):
 def test_sizes_of_results_of_two_tensors(differing):
     def masked(x, mask):
         scores = x * 2 + mask
-        return scores.sum() if scores.shape[0] > 3 else scores / scores.shape[0]
+        return scores.sum() if scores.shape[0] > 3 else scores * scores.shape[0]
 
     def longer(x, y):
         both = paddle.concat([x, y])
-        return both.sum() if both.shape[0] > 6 else both / both.shape[0]
+        return both.sum() if both.shape[0] > 6 else both * both.shape[0]
 
     alike = [(paddle.randn([n, 4]), paddle.randn([n, 1])) for n in SIZES]
     assert misses_for(masked, alike) == [1, 1, 0, 1, 0, 0]

@@ -466,6 +466,7 @@ impl Replay {
             let mut here = Vec::new();
             call.arguments.iter().for_each(|argument| argument.symbols(&mut here));
             call.result.symbols(&mut here);
+            here.extend(&call.written);
             here.sort_unstable();
             here.dedup();
             here.retain(|symbol| !needed.contains(symbol));

@@ -1,7 +1,12 @@
-"""Paddle keeps the executors of all programs. They are freed when many programs are gone, and none is in use."""
+"""Paddle keeps the executors of all programs. They are freed when many programs are gone, and none is in use.
+
+The tests have a process of their own: what other tests leave behind may forbid to free executors.
+"""
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import numpy
@@ -9,6 +14,9 @@ import paddle
 import pytest
 
 import sot
+
+IS_ALONE = "SOT_EXECUTORS_ALONE" in os.environ
+alone = pytest.mark.skipif(not IS_ALONE, reason="runs in a process of its own, started by `test_in_a_process_of_its_own`")
 
 # More than the number of programs that are gone before executors are freed.
 MANY = 80
@@ -67,6 +75,7 @@ def same(one, other):
         numpy.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
 
 
+@alone
 def test_executors_of_programs_that_are_gone_are_freed(layer):
     make_garbage(0)
     before = threads()
@@ -75,6 +84,7 @@ def test_executors_of_programs_that_are_gone_are_freed(layer):
     assert threads() < before + 2 * MANY, (before, threads())
 
 
+@alone
 def test_living_programs_run_on(layer):
     fast = sot.symbolic_translate(lambda x: layer(x))
     expected = gradients(layer, layer)
@@ -86,6 +96,7 @@ def test_living_programs_run_on(layer):
     assert sot.stats().graphs >= 2 * MANY
 
 
+@alone
 @pytest.mark.parametrize("kept", [False, True], ids=["first pass", "second pass"])
 def test_a_pass_that_is_still_to_come(layer, kept):
     fast = sot.symbolic_translate(lambda x: layer(x))
@@ -105,6 +116,7 @@ def test_a_pass_that_is_still_to_come(layer, kept):
     same([parameter.grad.numpy() for parameter in layer.parameters()], expected)
 
 
+@alone
 def test_a_program_of_paddle_itself(layer):
     static = paddle.jit.to_static(layer, full_graph=True)
     expected = gradients(layer, static)
@@ -116,6 +128,7 @@ def test_a_program_of_paddle_itself(layer):
     same([parameter.grad.numpy() for parameter in layer.parameters()], expected)
 
 
+@alone
 def test_another_thread_that_runs_programs(layer):
     fast = sot.symbolic_translate(lambda x: layer(x))
     expected = gradients(layer, layer)
@@ -136,3 +149,11 @@ def test_another_thread_that_runs_programs(layer):
     thread.join()
     assert not failed, failed
     same(gradients(layer, fast), expected)
+
+
+@pytest.mark.skipif(IS_ALONE, reason="starts the process")
+def test_in_a_process_of_its_own():
+    command = [sys.executable, "-m", "pytest", "--config-file", os.path.join(os.path.dirname(__file__), os.pardir, "pytest.ini")]
+    command += ["-n", "0", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(command, env={**os.environ, "SOT_EXECUTORS_ALONE": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("......s"), done.stdout + done.stderr

@@ -22,6 +22,8 @@ use crate::backend::paddle::Paddle;
 enum Takes {
     /// No tensor.
     Number,
+    /// A `float`; few functions refuse a tensor.
+    Float,
     /// Several tensors, but not one.
     Sequence,
     /// Numbers, or tensors of integers.
@@ -52,6 +54,9 @@ const OF_INTEGERS: [&str; 20] = [
     "strides",
     "num_or_indices",
 ];
+
+/// Functions that take no tensor in the place of a `float`.
+const OF_FLOATS: [&str; 1] = ["fill_"];
 
 /// Functions that take no tensor in the place of a sequence. Others take it apart.
 const OF_SEQUENCES: [&str; 3] = ["cat", "concat", "index_put"];
@@ -150,6 +155,7 @@ impl Parameter {
     ) -> PyResult<()> {
         let is_refused = match self.takes {
             Takes::Number => !sizes::is_taken_by(function),
+            Takes::Float => OF_FLOATS.contains(&function),
             Takes::Sequence => OF_SEQUENCES.contains(&function) && paddle.is_value(argument),
             Takes::Integers => !matches!(&*dtype(paddle, value)?, "int32" | "int64"),
             Takes::Anything => false,
@@ -220,11 +226,13 @@ fn takes(name: &str, annotation: Option<&str>) -> Takes {
     if matches!(&*annotation, "Sequence[Tensor]" | "list[Tensor]" | "tuple[Tensor, ...]") {
         return Takes::Sequence;
     }
+    if annotation == "float" {
+        return Takes::Float;
+    }
     let mut words =
         annotation.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
-    let is_plain = words.clone().all(|word| PLAIN.contains(&word));
-    // Bounds such as those of `clip` take tensors, too.
-    if is_plain && (annotation == "float" || words.any(|word| word == "int")) {
+    // Bounds such as those of `clip`, which are no integers, take tensors, too.
+    if words.clone().all(|word| PLAIN.contains(&word)) && words.any(|word| word == "int") {
         Takes::Number
     } else if OF_INTEGERS.contains(&name) {
         Takes::Integers
@@ -245,7 +253,7 @@ mod tests {
         assert_eq!(takes("shape", Some("ShapeLike")), Takes::Integers);
         assert_eq!(takes("x", Some("Sequence[Tensor]")), Takes::Sequence);
         assert_eq!(takes("min", Some("float | None")), Takes::Anything);
-        assert_eq!(takes("value", Some("float")), Takes::Number);
+        assert_eq!(takes("value", Some("float")), Takes::Float);
         assert_eq!(takes("y", Some("paddle.Tensor")), Takes::Anything);
     }
 }

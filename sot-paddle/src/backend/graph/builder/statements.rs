@@ -43,7 +43,6 @@ impl PaddleBuilder {
         if !matches!(kind, CallKind::Object(_)) {
             ignored_arguments::refuse(&self.paddle, callee, args, kwargs)?;
             argument_types::refuse(&self.paddle, callee, args, kwargs)?;
-            self.paddle.signatures.refuse(&self.paddle, callee, args, kwargs)?;
         }
         empty_tensors::refuse(&self.paddle, callee, args, kwargs)?;
         self.note_state(callee.py())?;
@@ -210,6 +209,9 @@ impl PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
+        if !matches!(kind, CallKind::Object(_)) {
+            paddle.signatures.refuse(&paddle, callee, args, kwargs)?;
+        }
         paddle.static_mode.within(callee.py(), target, || {
             if let Some(result) = self.arrays.call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);

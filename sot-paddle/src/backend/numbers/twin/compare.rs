@@ -166,14 +166,6 @@ fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// True if two operations have the same relevant attributes.
 fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if name_of(there)? == "pd_op.expand_as" {
-        // The kernel reads the shape of its second operand if the attribute holds -1.
-        let shape = |operation: &Bound<'_, PyAny>| -> PyResult<Vec<i64>> {
-            operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("target_shape")?.extract()
-        };
-        let (now, open) = (shape(here)?, shape(there)?);
-        return Ok(now.len() == open.len() && now.iter().zip(&open).all(|(now, open)| now == open || *open == -1));
-    }
     Ok(attributes_text(here)? == attributes_text(there)?)
 }
 
