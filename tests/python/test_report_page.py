@@ -171,6 +171,7 @@ def test_a_function_that_is_no_longer_translated_has_a_card(chromium, tmp_path):
     picture(chromium, "settled-overview")
 
 
+@pytest.mark.alone("verify mode collects the details")
 def test_a_report_without_details_says_what_it_lacks(chromium, tmp_path):
     sot.reset()
     sot._sot.report_forget()
