@@ -33,7 +33,6 @@ WRITES = {
 RAISES = {
     "gather": lambda x, at: paddle.gather(x, at),
     "index_select": lambda x, at: x.index_select(at),
-    "index": lambda x, at: x[at],
 }
 
 
