@@ -85,3 +85,17 @@ def test_the_type_of_a_quotient(kinds, way):
         x = paddle.to_tensor([5, 9]).astype(kinds[0])
         assert outcome(fast, x, y) == outcome(function, x, y)
     assert sot.stats().graphs
+
+
+def test_a_function_of_the_program_takes_tensors_for_what_it_likes():
+    def shifted(x, axis):
+        return x * 2 + axis
+
+    def function(x, i):
+        return shifted(x + 1, i) * 3
+
+    x, number = paddle.ones([2, 3]), paddle.to_tensor(0.5)
+    with sot.register.graph_node(shifted):
+        fast = sot.symbolic_translate(function)
+        assert fast(x, number).tolist() == function(x, number).tolist()
+        assert sot.stats().graphs and not sot.stats().breaks, sot.stats()

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sot_core::cpython;
 
+use crate::backend::calls::argument_types::is_frameworks;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes;
 use crate::backend::numbers::twin::parts;
@@ -79,7 +80,8 @@ type Parameters = Arc<Vec<Parameter>>;
 pub(crate) struct KnownSignatures(Mutex<HashMap<String, Parameters>>);
 
 impl KnownSignatures {
-    /// Refuses a call in which a tensor stands where only numbers may, or where tensors must be of integers.
+    /// Refuses a call of a function of Paddle's in which a tensor stands where only numbers may, or where tensors must be
+    /// of integers.
     pub(crate) fn refuse(
         &self,
         paddle: &Paddle,
@@ -87,6 +89,9 @@ impl KnownSignatures {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
+        if !callee.is_instance_of::<PyString>() && !is_frameworks(callee)? {
+            return Ok(());
+        }
         let Some(name) = scalar::name(callee)? else { return Ok(()) };
         refuse_missing_kernel(paddle, &name, args)?;
         let mut parameters = None;

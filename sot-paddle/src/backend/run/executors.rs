@@ -135,8 +135,8 @@ pub(crate) fn free_if_many(py: Python<'_>) -> PyResult<()> {
 }
 
 /// True if no program runs and no first backward pass may come. For a second pass a program runs again if its executors
-/// are gone. Paddle says that a scope can be used again a moment before
-/// the backward pass has ended; so that moment must not be in another thread.
+/// are gone. Paddle says that a scope can be used again a moment before the backward pass has ended, so only one thread
+/// may have run programs.
 fn are_idle(py: Python<'_>) -> PyResult<bool> {
     THIS_THREAD.with(|_| ());
     let is_alone = THREADS.load(Ordering::Relaxed) == 1;
