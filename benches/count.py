@@ -4,7 +4,8 @@
 warmed up outside of the count, and then called `CALLS` times; what a loop over an empty function takes is subtracted.
 Paddle's executor is left out by a stand-in that gives the results it gave before. Guards are counted twice, each time in a
 process of its own: with the memory they rest on compared, as always, and with all of them walked (`SOT_GUARD_MEMORY=0`).
-Needs valgrind.
+`--count --beside WHEEL` counts a third time with another wheel of sot, such as one with plug-ins in it, which should make
+no difference to calls that use none. Needs valgrind.
 """
 
 import glob
@@ -71,23 +72,41 @@ def count(folder):
 
 def counted(**environment):
     """The counts of a process of its own, by case."""
+    # Hashes of texts, and with them the lengths of searches in dicts, are the same in all processes.
+    environment["PYTHONHASHSEED"] = "0"
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out.%p"]
         command += [sys.executable, os.path.abspath(__file__), folder]
         done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed ({done.returncode})")
-    return {case: int(n) for case, n in (line.split("\t") for line in done.stdout.splitlines() if "\t" in line)}
+    counts = {case: int(n) for case, n in (line.split("\t") for line in done.stdout.splitlines() if "\t" in line)}
+    print(", ".join(f"{case} {n:,}" for case, n in counts.items()), flush=True)
+    return counts
 
 
-def main():
+def counted_with(wheel):
+    """The counts with another wheel of sot, which is installed into a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, wheel]
+        if subprocess.call(install):
+            sys.exit(f"{wheel} cannot be installed")
+        return counted(PYTHONPATH=folder)
+
+
+def main(beside):
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed; on Debian: apt-get install valgrind")
-    print("counting the instructions of hits: two runs under valgrind, a minute each", flush=True)
-    remembered, walked = counted(), counted(SOT_GUARD_MEMORY="0")
-    rows = ["| case | instructions of a hit | with all guards walked |", "|---|---|---|"]
-    rows += [f"| {case} | {remembered[case]:,} | {walked[case]:,} |" for case in CASES]
+    runs = "three runs" if beside else "two runs"
+    print(f"counting the instructions of hits: {runs} under valgrind, a minute each", flush=True)
+    columns = {"instructions of a hit": counted(), "with all guards walked": counted(SOT_GUARD_MEMORY="0")}
+    if beside:
+        columns[f"with {os.path.basename(beside)}"] = counted_with(beside)
+    rows = [f"| {' | '.join(['case', *columns])} |", "|---" * (len(columns) + 1) + "|"]
+    rows += [f"| {case} | {' | '.join(f'{column[case]:,}' for column in columns.values())} |" for case in CASES]
     print("\n".join(rows))
+    if beside:
+        return
     with open(DOCS) as file:
         text = file.read()
     before, rest = text.split(BEGIN)
@@ -96,7 +115,9 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["--beside"]:
+        main(sys.argv[2])
+    elif len(sys.argv) > 1:
         count(sys.argv[1])
     else:
-        main()
+        main(None)

@@ -62,6 +62,9 @@ pub struct Sizes {
     pub(crate) at_first: OpenAtFirst,
     pub(crate) left_open: Vec<ValuePath>,
     settled: Vec<ClosedValue>,
+    /// True if the graph breaks where an open value matters, because specialising on it again would not be the last
+    /// time.
+    breaks: bool,
     /// True if some sizes are opened early, after having differed only once. A graph break then tells against opening
     /// them.
     pub(crate) are_early: bool,
@@ -85,6 +88,7 @@ impl Sizes {
             at_first: OpenAtFirst::Marked,
             left_open: Vec::new(),
             settled: Vec::new(),
+            breaks: false,
             are_early: false,
             opens_after: policy::opens_after(None),
         }
@@ -101,6 +105,19 @@ impl Sizes {
     #[must_use]
     pub fn early(self) -> Self {
         Sizes { are_early: true, ..self }
+    }
+
+    /// Leaves open what earlier translations have specialised on, except `closed`, and breaks the graph where an open
+    /// value matters.
+    #[must_use]
+    pub(crate) fn breaking(self, closed: HashSet<ClosedValue>) -> Self {
+        Sizes { closed, breaks: true, are_early: false, ..self }
+    }
+
+    /// True if the graph breaks where an open value matters.
+    #[must_use]
+    pub(crate) fn breaks(&self) -> bool {
+        self.breaks
     }
 
     /// True if the trace has left sizes open early.

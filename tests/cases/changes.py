@@ -1,7 +1,9 @@
 """What a trace has looked at changes between the calls: each call does what it would have done untranslated."""
 
+import abc
 import builtins
 import collections
+import json
 import math
 import sys
 import threading
@@ -990,3 +992,43 @@ def test_function_behind_import(x):
 @changed("test_the_function_is_of_another_module.__module__ = 'elsewhere'", "test_the_function_is_of_another_module.__module__ = 'there'")
 def test_the_function_is_of_another_module(x):
     return x + 1, collections.namedtuple("Row", "a b").__module__
+
+
+class PlainEncoder(json.JSONEncoder):
+    factor = 1
+
+    def default(self, o):
+        print("default called")
+        return PlainEncoder.factor
+
+
+class AddingDecoder(json.JSONDecoder):
+    def decode(self, s):
+        return super().decode(s)[0] + PlainEncoder.factor
+
+
+@changed("PlainEncoder.factor = 2", "PlainEncoder.factor = 3")
+def test_encoder_and_decoder_of_the_program(x):
+    return x * json.loads("[1]", cls=AddingDecoder), json.dumps({1}, cls=PlainEncoder)
+
+
+class Hooked(abc.ABC):
+    allows = True
+
+    @classmethod
+    def __subclasshook__(cls, subclass):
+        print("asked")
+        return Hooked.allows
+
+
+@changed("Hooked.allows = False", "Hooked.allows = True")
+def test_subclass_hook_for_a_class_made_in_the_function(x):
+    class Local:
+        pass
+
+    return x * 2 if issubclass(Local, Hooked) else x * 3
+
+
+@changed("Hooked.allows = False", "Hooked.allows = True")
+def test_subclass_hook_for_an_object_made_in_the_function(x):
+    return x * 2 if isinstance(type("N", (), {})(), Hooked) else x * 3

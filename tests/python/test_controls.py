@@ -133,6 +133,86 @@ def test_fail_on_recompile_names_the_guard_and_both_values():
         sot.symbolic_translate(lambda x: x + 1)(tensor(3))
 
 
+class Entered:
+    """Counts how often it is entered and left."""
+
+    def __init__(self):
+        self.depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, *error):
+        self.depth -= 1
+
+
+def caught_in_with(entered, seen, x):
+    with entered:
+        y = x * 2
+        return y + float(y.numpy().sum())
+
+
+def caught_in_finally(entered, seen, x):
+    try:
+        y = x * 2
+        return y + float(y.numpy().sum())
+    finally:
+        seen.append("finally")
+
+
+def caught_in_except(entered, seen, x):
+    for i in range(2):
+        try:
+            y = x * 2
+            x = y + float(y.numpy().sum())
+        except sot.RecompileError as error:
+            seen.append(type(error).__name__)
+            raise
+    return x
+
+
+def caught_while_handling(entered, seen, x):
+    try:
+        raise KeyError(1)
+    except KeyError:
+        with entered:
+            y = x * 2
+            return y + float(y.numpy().sum())
+
+
+@pytest.mark.parametrize("function", [caught_in_with, caught_in_finally, caught_in_except, caught_while_handling])
+def test_an_error_of_the_stance_behind_a_break_passes_the_handlers_of_the_program(function):
+    entered, seen = Entered(), []
+    fast, x = sot.symbolic_translate(function), paddle.ones([2])
+    fast(entered, seen, x)
+    del seen[:]
+    with sot.set_stance("fail_on_recompile"), pytest.raises(sot.RecompileError) as caught:
+        fast(entered, seen, x * 5)
+    assert entered.depth == 0
+    assert seen == {caught_in_finally: ["finally"], caught_in_except: ["RecompileError"]}.get(function, [])
+    assert caught.traceback[-1].name == function.__name__
+    context = caught.value.__context__
+    assert isinstance(context, KeyError) if function is caught_while_handling else context is None
+
+
+def test_an_error_of_the_stance_that_is_caught_behind_a_break():
+    """The rest of the function runs in CPython."""
+
+    def f(x):
+        y = x * 2
+        try:
+            y = y + float(y.numpy().sum())
+        except sot.RecompileError:
+            return y - 1
+        return y
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    fast(x)
+    with sot.set_stance("fail_on_recompile"):
+        assert fast(x * 5).tolist() == [9.0, 9.0]
+    assert fast(x * 5).tolist() == [30.0, 30.0]
+
+
 def test_fail_on_recompile_leaves_helpers_without_tensors_alone():
     def helper(text):
         return len(text)

@@ -866,3 +866,51 @@ def test_sizes_that_static_mode_takes_for_others(fn, monkeypatch):
         for one, other in zip(*((part if isinstance(part, tuple) else (part,)) for part in (expected, given))):
             assert other.shape == one.shape and abs(other - one).sum() < 1e-3
     assert sot.stats().graphs and not sot.stats().graph_errors
+
+
+def identity(x):
+    return paddle.eye(x.shape[0]) + x.sum()
+
+
+def shifted(x):
+    return paddle.roll(x * 2, x.shape[0] // 2, 0) + 1
+
+
+def padded(x):
+    return F.pad(x * 2, [0, 16 - x.shape[0], 0, 0]) + 1
+
+
+def in_two_parts(x):
+    head, tail = paddle.split(x * 2, [2, x.shape[0] - 2], axis=0)
+    return paddle.concat([tail, head], 0) + x
+
+
+def largest(x):
+    return (x * 2).topk(x.shape[0] // 2, axis=0)[0] + 1
+
+
+def row_by_row(x):
+    x = x * 2
+    return paddle.stack([row + 1 for row in x])
+
+
+def middle_element(x):
+    return paddle.kthvalue(x * 2, (x.shape[0] + 1) // 2, axis=0)[0] + 1
+
+
+@pytest.mark.parametrize(
+    "fn", [identity, shifted, padded, in_two_parts, largest, row_by_row, middle_element], ids=lambda fn: fn.__name__
+)
+def test_where_a_size_matters_the_graph_breaks_at_last(fn):
+    """A few translations assume the size. The next one leaves it open, and serves sizes that were never seen."""
+    sizes = [4, 6, 8, 5, 7, 9, 10, 12, 11, 13]
+    fast = sot.symbolic_translate(fn)
+    for size in sizes:
+        misses_for(fn, [(paddle.rand([size, 4]),)], fast)
+    before = sot.stats()
+    assert before.translations <= 14, before
+    for size in [14, 15, 16]:
+        misses_for(fn, [(paddle.rand([size, 4]),)], fast)
+    after = sot.stats()
+    assert (after.translations, after.fallbacks) == (before.translations, before.fallbacks)
+    assert not any("too-many" in reason for reason in after.fallbacks), after

@@ -41,6 +41,15 @@ def test_fullgraph_turns_a_break_into_an_error():
     assert "test_explain.py" in str(caught.value)
 
 
+def test_fullgraph_is_an_error_for_generators():
+    def numbers(x):
+        yield x + 1
+
+    with pytest.raises(sot.GraphBreakError, match="generators and coroutines run in CPython"):
+        list(sot.symbolic_translate(numbers, fullgraph=True)(paddle.ones([2])))
+    assert [y.tolist() for y in sot.symbolic_translate(numbers)(paddle.ones([2]))] == [[2.0, 2.0]]
+
+
 def test_fullgraph_counts_for_what_is_translated_already():
     sot.symbolic_translate(branch)(paddle.ones([2]))
     with pytest.raises(sot.GraphBreakError):

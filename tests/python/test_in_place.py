@@ -6,6 +6,7 @@ In both cases all references to the tensor see the new numbers, and gradients ar
 import functools
 import inspect
 
+import numpy as np
 import paddle
 import pytest
 from paddle.nn import functional as F
@@ -639,3 +640,26 @@ def test_masks_among_indices(write, check):
 
     breaks = 0 if write is MASKED["first"] else 1
     check(fn, paddle.arange(64, dtype="float32").reshape([4, 4, 4]), breaks=breaks)
+
+
+@pytest.mark.parametrize("index", [[1, 1], [0, 1], [2, 2, 2]], ids=str)
+@pytest.mark.parametrize("adds", [False, True], ids=["sets", "adds"])
+def test_gradients_of_numbers_written_to_positions_that_occur_twice(index, adds):
+    def f(x, u, v):
+        h = x.exp().tanh().sin().cos()
+        if adds:
+            h[v] += u * 2
+        else:
+            h[v] = u * 2
+        return (h * paddle.to_tensor([1.0, 2.0, 3.0])).exp().sum()
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        gradients = []
+        for call in (f, fast):
+            x = paddle.to_tensor([0.1, 0.2, 0.3], stop_gradient=False)
+            u = paddle.to_tensor([0.5, 0.6, 0.7][: len(index)], stop_gradient=False)
+            call(x, u, paddle.to_tensor(index)).backward()
+            gradients.append((x.grad.tolist(), u.grad.tolist()))
+        for expected, got in zip(*gradients):
+            assert np.allclose(expected, got)

@@ -1548,3 +1548,21 @@ def test_gradients_are_not_kept_without_grad_mode(as_programs, same):
 
     assert kept(f) is None and kept(sot.symbolic_translate(f)) is None
     assert sot.stats().graphs == 1
+
+
+def test_a_backward_pass_that_raises_keeps_the_graph_from_becoming_a_program(as_users_have_it):
+    """Paddle ends the process where a kernel raises in the backward pass of a program."""
+
+    def f(x):
+        h = x.exp().tanh().sin().cos().exp()
+        return paddle.nn.functional.cross_entropy(h.reshape([2, 2]), paddle.to_tensor([0.0, 1.0])) * 2
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(5):
+        x = paddle.to_tensor([1.0, 2.0, 3.0, 4.0], stop_gradient=False)
+        with pytest.raises(Exception) as expected:
+            f(x).backward()
+        with pytest.raises(expected.type, match="not implemented"):
+            (fast(x) + 1).backward()
+    stats = sot.stats()
+    assert stats.graphs == 1 and not stats.breaks, stats

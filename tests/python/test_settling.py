@@ -29,6 +29,8 @@ MORE = {
     "a_new_int_in_range": 14,
     "texts_that_are_searched": 25,
     "object_that_dies_in_a_function_called": 25,
+    "a_loop_without_tensors": 16,
+    "a_loop_without_tensors_in_a_helper": 16,
 }
 
 
@@ -77,6 +79,20 @@ def test_translations_come_to_an_end(make):
         # Each variant has its own translation, which later calls hit.
         assert sot.stats().graphs == FEW[make.__name__]
         assert not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize("name", [make.__name__ for make in PROGRAMS if "without_tensors" in make.__name__])
+def test_loops_without_tensors_are_left_as_a_whole(name):
+    """CPython runs all iterations, so the number of hits does not depend on how many they are."""
+    call = next(make for make in PROGRAMS if make.__name__ == name)(Framework(sot.symbolic_translate))
+    for number in range(CALLS):
+        call(number)
+    before = sot.stats()
+    for number in range(CALLS):
+        call(number)
+    after = sot.stats()
+    assert after.translations == before.translations
+    assert after.hits - before.hits <= 8 * CALLS
 
 
 def test_variants_that_occur_again_are_translated_soon():

@@ -415,3 +415,51 @@ def test_data_that_is_set_is_of_the_tensor(same):
     fast = sot.symbolic_translate(f)
     for _ in range(2):
         same(fast(paddle.ones([2]), paddle.ones([2])), f(paddle.ones([2]), paddle.ones([2])))
+
+
+def position_zeroed(h, i):
+    h[i].zero_()
+    return h
+
+
+def part_of_what_is_zeroed(h, i):
+    part = h[i:]
+    h.zero_()
+    return part
+
+
+def position_written(h, i):
+    h[i] = 0.0
+    return h
+
+
+def position_counted_from_the_end(h, i):
+    h[-i] += 1.0
+    return h
+
+
+def position_and_whole(h, i):
+    return h[..., i], h[i], h[:i], h
+
+
+@pytest.mark.parametrize(
+    "use",
+    [position_zeroed, part_of_what_is_zeroed, position_written, position_counted_from_the_end, position_and_whole],
+    ids=lambda use: use.__name__,
+)
+def test_positions_that_a_tensor_tells(use, same):
+    """A tensor without dimensions is a position like a number: what lies there is a view."""
+
+    def f(x, i):
+        return use(x.exp().tanh().sin().cos(), i)
+
+    fast = sot.symbolic_translate(f)
+    for at in [1, -1, 0]:
+        results = []
+        for call in (f, fast):
+            result = call(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), paddle.to_tensor(at))
+            if isinstance(result, tuple):
+                result[-1].zero_()
+            results.append(result)
+        same(*reversed(results))
+    assert sot.stats().graphs

@@ -1000,3 +1000,88 @@ def object_that_dies_in_a_function_called(F):
         return called(x)
 
     return lambda i: f(F.x)
+
+
+# Loops without tensors.
+
+
+@program
+def a_loop_without_tensors(F):
+    @F.translate
+    def f(x, n):
+        total = 0
+        for i in range(n):
+            total += i * i % 7
+        return work(F, x) * total
+
+    return lambda i: f(F.x, 1 + i * 37 % 101)
+
+
+@program
+def a_loop_without_tensors_with_branches(F):
+    @F.translate
+    def f(x, n):
+        steps = 0
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return work(F, x) * steps
+
+    return lambda i: f(F.x, 1 + i * 37 % 101)
+
+
+@program
+def a_loop_without_tensors_in_a_helper(F):
+    def helper(n):
+        total = 0
+        for i in range(100):
+            total += i * n
+        return total
+
+    @F.translate
+    def f(x, n):
+        return work(F, x) * helper(n)
+
+    return lambda i: f(F.x, i)
+
+
+# Behind a handler, whose code jumps back to what follows it.
+
+
+@program
+def a_new_function_behind_a_handler(F):
+    @F.translate
+    def f(x):
+        try:
+            {}["key"]
+        except KeyError:
+            pass
+        names = {}
+        exec("def double(x): return x * 2", names)
+        return names["double"](work(F, x))
+
+    return lambda i: f(F.x)
+
+
+@program
+def a_text_behind_a_with(F):
+    @F.translate
+    def f(x, i):
+        with threading.Lock():
+            x = x + 1
+        return work(F, x), str(complex(i, 1))
+
+    return lambda i: f(F.x, i)
+
+
+@program
+def a_class_behind_a_handler(F):
+    @F.translate
+    def f(x, i):
+        try:
+            {}["key"]
+        except KeyError:
+            pass
+        return work(F, x), type("K%d" % i, (), {}).__name__
+
+    return lambda i: f(F.x, i)

@@ -22,6 +22,8 @@ const MORE: &[(&str, u32)] = &[
     ("a_list_of_strings", 13),
     ("texts_that_are_searched", 25),
     ("object_that_dies_in_a_function_called", 25),
+    ("a_loop_without_tensors", 16),
+    ("a_loop_without_tensors_in_a_helper", 16),
 ];
 
 #[test]

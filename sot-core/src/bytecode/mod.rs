@@ -14,6 +14,7 @@ mod error;
 mod exception_table;
 pub mod flags;
 mod line_table;
+mod loops;
 mod names;
 mod op;
 mod opcode_set;

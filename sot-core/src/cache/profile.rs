@@ -15,6 +15,8 @@ pub struct Profile {
     unrolled: HashMap<Label, usize>,
     /// Translations of resume functions in loops, by the head of the outermost loop.
     made: HashMap<Label, LoopTranslations>,
+    /// Instructions in loops that traces without tensor work have simulated, by the head of the loop.
+    without_work: HashMap<Label, HashSet<Label>>,
     /// Instructions that need a value which differs from call to call.
     differing: HashSet<Label>,
     /// Variables that hold containers whose contents differ from call to call.
@@ -68,6 +70,14 @@ impl Profile {
     /// Forgets the numbers of translations in loops.
     pub(super) fn forget_loops(&mut self) {
         self.made.clear();
+    }
+
+    /// Adds instructions of a loop that a trace without tensor work has simulated. Returns whether such traces have
+    /// simulated all instructions from the loop's head to its last one.
+    pub fn note_without_work(&mut self, (head, last): (Label, Label), places: &[Label]) -> bool {
+        let seen = self.without_work.entry(head).or_default();
+        seen.extend(places);
+        (head.0..=last.0).all(|at| seen.contains(&Label(at)))
     }
 
     /// True if the instruction needs a value that differs from call to call.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::prologue::Prologue;
@@ -14,6 +16,7 @@ use crate::bytecode::CodeUnit;
 use crate::bytecode::{
     local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, OperandTable, Position,
 };
+use crate::cpython;
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::{self, Access};
@@ -35,9 +38,44 @@ pub struct ResumeCode {
 
 /// Builds the code of a resume function that ends at the stops.
 pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, stops: &[Stop]) -> Flow<ResumeCode> {
+    write(py, unit, key, line, stops, None)
+}
+
+/// Builds code for a frame of a resume function that raises an exception at the place where the function goes on, so
+/// that the program's handlers around that place see it.
+pub fn build_raising(
+    py: Python<'_>,
+    unit: &CodeUnit,
+    key: &ResumeKey,
+    line: Position,
+    error: PyErr,
+) -> Flow<ResumeCode> {
+    // The code does not keep the exception, whose traceback keeps the code.
+    let error = Mutex::new(Some(error));
+    let raises = cpython::fastcall(py, "__raise__", "Raises an exception once.", move |py, _| {
+        let raised = error.lock().take();
+        let raised = raised.unwrap_or_else(|| PyRuntimeError::new_err("the exception has been raised before"));
+        // An exception that is passed on from Rust gets no context from CPython.
+        let handled = cpython::import(py, "sys")?.call_method0("exc_info")?.get_item(1)?;
+        if !handled.is_none() && !handled.is(raised.value(py)) {
+            raised.value(py).setattr("__context__", handled)?;
+        }
+        Err(raised)
+    })?;
+    write(py, unit, key, line, &[], Some(raises.unbind()))
+}
+
+fn write(
+    py: Python<'_>,
+    unit: &CodeUnit,
+    key: &ResumeKey,
+    line: Position,
+    stops: &[Stop],
+    raises: Option<Py<PyAny>>,
+) -> Flow<ResumeCode> {
     let base = &unit.code;
     let mut code = frame_of(py, base, key, stops);
-    let prologue = Prologue::write(py, base, &code, key, line)?;
+    let prologue = Prologue::write(py, base, &code, key, line, raises)?;
     let mut assembly = Assembly { py, base, code: &code, key, shift: prologue.length, e: prologue.emitter };
     assembly.body()?;
     for stop in stops {

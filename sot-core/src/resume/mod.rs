@@ -29,10 +29,10 @@ use driving::Driving;
 pub use crate::resume_point::{
     AskedMethod, Entry, Finish, Operation, ResumeKey, Slot, SpecialResult, SpecialResultUse,
 };
-pub use code::build;
+pub use code::{build, build_raising};
 pub use driving::caller;
 pub use layout::{Item, Value};
-pub use round::{behind_call, enclosing_loop_heads, ends, Stop};
+pub use round::{behind_call, enclosing_loop_heads, ends, exits, innermost_loop, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;
 

@@ -26,8 +26,16 @@ pub(super) struct Prologue {
 }
 
 impl Prologue {
-    /// Writes the prologue of a function with the frame of `code` that continues in `base`.
-    pub(super) fn write(py: Python<'_>, base: &Code, code: &Code, key: &ResumeKey, line: Position) -> Flow<Self> {
+    /// Writes the prologue of a function with the frame of `code` that continues in `base`. Where a callable `raises` is
+    /// given, it is called when the stack is laid out, and nothing else is done.
+    pub(super) fn write(
+        py: Python<'_>,
+        base: &Code,
+        code: &Code,
+        key: &ResumeKey,
+        line: Position,
+        raises: Option<Py<PyAny>>,
+    ) -> Flow<Self> {
         let slot = base.varnames.len() as u32;
         let e = Emitter::beside(py, code, line);
         let outward = Vec::new();
@@ -46,7 +54,10 @@ impl Prologue {
             writer.entry = Some((start, writer.e.end_try()?));
         }
         writer.stack()?;
-        writer.enter()?;
+        match raises {
+            Some(raises) => writer.raise(raises)?,
+            None => writer.enter()?,
+        }
         Ok(writer.end())
     }
 }
@@ -159,6 +170,17 @@ impl Writer<'_, '_> {
                 self.jump(Op::JUMP_FORWARD, Label(at.0 + 1))
             }
         }
+    }
+
+    /// Calls a callable that raises an exception, in place of the instruction.
+    fn raise(&mut self, raises: Py<PyAny>) -> Flow<()> {
+        let start = self.begin()?;
+        self.e.begin_call()?;
+        self.e.load_const(raises)?;
+        self.e.callable_loaded()?;
+        self.e.call(0)?;
+        self.raises_since(start);
+        self.e.op(Op::RETURN_VALUE, 0)
     }
 
     fn end(mut self) -> Prologue {

@@ -1,8 +1,8 @@
 //! Left rounds: iterations of a loop that are left to CPython. (A round is one iteration.) The rest of such an
 //! iteration runs in a resume function of the loop, whose code ends at the stops: where the iteration ends, and where
-//! the loop is left. There it hands over, like new code that breaks. A walk over all instructions that may run before
-//! a stop finds the stack and the bound locals at the stop. If these are not certain for every stop, nothing is left
-//! to CPython.
+//! the loop is left. There it hands over, like new code that breaks. For a loop that is left as a whole, the only stops
+//! are those where the loop is left. A walk over all instructions that may run before a stop finds the stack and the
+//! bound locals at the stop. If these are not certain for every stop, nothing is left to CPython.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -22,21 +22,9 @@ pub struct Stop {
     pub target: Arc<ResumeTarget>,
 }
 
-/// The loops around a place: for each loop head the last back edge to it.
-fn enclosing_loops(code: &Code, place: Label) -> BTreeMap<Label, Label> {
-    let mut loops = BTreeMap::new();
-    for (index, instruction) in code.instructions.iter().enumerate() {
-        let at = Label(index as u32);
-        if let Some(head) = instruction.target.filter(|head| *head <= place && place <= at) {
-            loops.insert(head, at);
-        }
-    }
-    loops
-}
-
 /// Heads of the loops that a resume function continues in.
-pub fn enclosing_loop_heads(code: &Code, key: &ResumeKey) -> Vec<Label> {
-    begin(key).map_or_else(Vec::new, |(place, _)| enclosing_loops(code, place).into_keys().collect())
+pub fn enclosing_loop_heads(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<Label> {
+    begin(key).map_or_else(Vec::new, |(place, _)| code.loops_around(py, place).into_keys().collect())
 }
 
 /// Where the original code is entered, and with which stack; `None` if the entry is of another kind.
@@ -147,13 +135,40 @@ struct Walk<'a, 'py> {
 /// state is not certain at all stops.
 pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let Some((place, stack)) = begin(key) else { return Vec::new() };
-    let loops = enclosing_loops(code, place);
+    let loops = code.loops_around(py, place);
     let steps = |head: Label| describe(&code.instructions[head.index()]).at_break == AtBreak::Advance;
     // For a loop over an iterator the stop is behind its head, so that the iterator is advanced at the end of an
     // iteration.
     let ends: BTreeSet<Label> = loops.keys().map(|head| Label(head.0 + u32::from(steps(*head)))).collect();
     let runs_again = ends.contains(&place) && code.instructions[place.index()].target.is_some();
-    if loops.is_empty() || !key.hidden.is_empty() || key.drives_itself || runs_again {
+    if runs_again {
+        return Vec::new();
+    }
+    stops(py, code, key, (place, stack), loops, ends)
+}
+
+/// Returns the innermost loop that a resume function continues in: its first and its last instruction.
+pub fn innermost_loop(py: Python<'_>, code: &Code, key: &ResumeKey) -> Option<(Label, Label)> {
+    begin(key).and_then(|(place, _)| code.loops_around(py, place).pop_last())
+}
+
+/// Returns the keys of the resume functions at the places behind that loop. Empty if the state is not certain at all
+/// of them.
+pub fn exits(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
+    let (Some(begin), Some(innermost)) = (begin(key), innermost_loop(py, code, key)) else { return Vec::new() };
+    stops(py, code, key, begin, BTreeMap::from([innermost]), BTreeSet::new())
+}
+
+/// Returns the keys of the resume functions at `ends` and where one of `loops` is left.
+fn stops(
+    py: Python<'_>,
+    code: &Code,
+    key: &ResumeKey,
+    (place, stack): (Label, Vec<Slot>),
+    loops: BTreeMap<Label, Label>,
+    ends: BTreeSet<Label>,
+) -> Vec<ResumeKey> {
+    if loops.is_empty() || !key.hidden.is_empty() || key.drives_itself || keeps_locals_in_cells(code) {
         return Vec::new();
     }
     let locals = key.bound.iter().map(|bound| if *bound { BOUND } else { UNBOUND }).collect();
@@ -161,9 +176,6 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let (states, work) = (BTreeMap::from([(place, state)]), BTreeSet::from([place]));
     let clears = |(access, slot)| (access == Access::Clear).then_some(slot);
     let cleared: HashSet<u32> = code.instructions.iter().flat_map(accesses).filter_map(clears).collect();
-    if keeps_locals_in_cells(code) {
-        return Vec::new();
-    }
     let mut walk = Walk { py, code, begin: stack, loops, cleared, states, work, ends };
     for slot in walk.begin.clone() {
         if let Slot::Try(handler) = slot {

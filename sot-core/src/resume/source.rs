@@ -75,6 +75,11 @@ impl<'py> ResumeSource<'py> {
         })
     }
 
+    /// True if a place in the code being translated is in the prologue.
+    pub fn is_in_prologue(&self, at: Label) -> bool {
+        at.0 < self.shift
+    }
+
     /// The finish of the call at a place in a prologue.
     pub fn finish_at(&self, at: Label) -> Option<Finish> {
         self.call.filter(|(call, _)| *call == at).map(|(_, finish)| finish)

@@ -1,5 +1,6 @@
 //! The translation of one frame: attempts at simulating it until one succeeds, and the entry made from that.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::bytecode::flags::SUSPENDS;
 use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
-use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
@@ -28,6 +29,7 @@ use crate::tracker::Tracker;
 use super::always_compiles;
 use super::blind_plugins;
 use super::collect::collect;
+use super::left_loop;
 use super::report::{self, place_of, report, TranslationFacts};
 use super::turn::TranslatingHere;
 use crate::resume::ResumeSource;
@@ -43,13 +45,19 @@ pub(super) fn translate_to_the_end(
     let _here = TranslatingHere::of(id);
     let watched = progress::begin(&place_of(&frame.code()).function);
     let mut attempts = Vec::new();
-    let (mut planned, mut learnt) = (None, Learnt::default());
+    let (mut planned, mut learnt, mut closed) = (None, Learnt::default(), HashSet::new());
     for _ in 0..policy::MAX_RESTARTS {
         let start = Instant::now();
         let refusals = std::mem::take(&mut learnt.refusals);
-        let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
+        let history = history_of(cache, frame);
+        let sizes = match policy {
+            ValuePolicy::Specialize => history.sizes,
+            ValuePolicy::Generalize => history.sizes.breaking(closed.clone()),
+        };
+        let history = History { policy, sizes, refusals, planned: planned.take(), ..history };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
+        closed.extend(learnt.closed.iter().cloned());
         cache.sizes.lock().close(std::mem::take(&mut learnt.closed));
         let attempt = attempt?;
         let why = learnt.why_abandoned.take();
@@ -169,10 +177,16 @@ fn make_entry<'py>(
     }
     progress::phase(cx.py, "compile");
     let (simulated, building) = (start.at.elapsed(), cx.graph.building.time());
+    let has_no_work = cx.graph.is_empty() && !cx.graph.has_effects();
     let (result, reason) = write_code(cx, unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {
         return Ok(Attempt::Again(plan));
     }
+    let left = match &reason {
+        Some(_) if has_no_work => left_loop::leave_loop(cx, frame, unit),
+        _ => Ok(None),
+    };
+    let result = left.transpose().unwrap_or(result);
     let (new_code, reason) = settle(cx, result, reason)?;
     let steps = cx.limits.steps();
     let opcodes = if new_code.is_some() { cx.met.opcodes() } else { OpcodeSet::default() };
@@ -288,7 +302,7 @@ fn conclude(
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
         .having_met(cx.met.take_objects())
-        .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
+        .replacing(comes_last && cx.history.policy == ValuePolicy::Generalize);
     let (met_tensors, followed) = (cx.graph.has_met_tensors(), cx.met.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
@@ -300,7 +314,10 @@ fn simulate<'py>(
     unit: &Rc<CodeUnit>,
 ) -> Flow<(VarId, Frame)> {
     if unit.code.flags & SUSPENDS != 0 {
-        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
+        let reason = Reason::new(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython");
+        let forbids = cache::forbids(unit.object.bind(cx.py), Forbidden::Fallback);
+        let forbidden_by = forbids.then(|| unit.code.qualname.clone());
+        return Err(Unwind::Fallback(Box::new(Reason { stack: vec![unit.place()], forbidden_by, ..reason })));
     }
     let root = root_frame(cx, fresh, unit)?;
     // Only a resume function's frame may own the last reference to an argument; the caller holds those of other

@@ -2,11 +2,14 @@
 //! After some translations CPython runs the rest of an iteration, and the next iteration begins in a resume function
 //! again.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};
 
 use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
+use crate::codegen::NewCode;
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
 use crate::guard::Guards;
@@ -40,7 +43,7 @@ pub(super) fn leave_round(
     let source = ResumeSource::of(py, &unit)?;
     let code = &source.unit.code;
     let Some(key) = source.key(py) else { return Ok(None) };
-    let heads = resume::enclosing_loop_heads(code, &key);
+    let heads = resume::enclosing_loop_heads(py, code, &key);
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
     // The loop of a called function is identified by the place of the call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
@@ -50,30 +53,46 @@ pub(super) fn leave_round(
         source.cache().profile.lock().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }
-    let line = code.instructions[key.at.index()].position;
-    let cells = code.cellvars.len() + code.freevars.len();
-    let stop = |key: ResumeKey| {
-        let code = source.resume_code(py, &key, line)?;
-        let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
-        Flow::Ok(Stop { key, target: ResumeTarget::new(code, cells)? })
-    };
     // The loop of a called function runs on inside the call.
     let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
-    let stops = ends.into_iter().map(stop).collect::<Flow<Vec<_>>>()?;
-    if stops.is_empty() {
-        return Ok(None);
-    }
-    let built = resume::build(py, &source.unit, &key, line, &stops)?;
+    let Some(left) = original_code_to(py, &source, &key, ends)? else { return Ok(None) };
     for head in heads {
         source.cache().profile.lock().note_different(head);
     }
     let text = "the rest of a loop iteration, because the iterations differ too much";
-    let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
+    let line = code.instructions[key.at.index()].position.line.unwrap_or(code.first_line);
+    let place = Location::line(code.filename.clone(), code.qualname.clone(), line);
     let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
     tell_left(LeftPart::Rest, &reason, Vec::new(), "");
     let (guards, _) = Guards::default().compile(py, &Trackers::default())?;
+    Ok(Some(cache::CacheEntry::leaving_round(guards, left.code)))
+}
+
+/// Returns code for a resume function that runs the original code up to the stops with these keys, and hands over
+/// there. `None` if there are no stops.
+pub(super) fn original_code_to(
+    py: Python<'_>,
+    source: &ResumeSource<'_>,
+    key: &ResumeKey,
+    stops: Vec<ResumeKey>,
+) -> Flow<Option<NewCode>> {
+    let code = &source.unit.code;
+    let line = code.instructions[key.at.index()].position;
+    let cells = code.cellvars.len() + code.freevars.len();
+    let mut resumes = Vec::new();
+    let stop = |key: ResumeKey| {
+        let code = source.resume_code(py, &key, line)?;
+        resumes.push(code.as_ptr() as usize);
+        let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
+        Flow::Ok(Stop { key, target: ResumeTarget::new(code, cells)? })
+    };
+    let stops = stops.into_iter().map(stop).collect::<Flow<Vec<_>>>()?;
+    if stops.is_empty() {
+        return Ok(None);
+    }
+    let built = resume::build(py, &source.unit, key, line, &stops)?;
     let code = leave_comprehensions(built.code.bind(py).cast().map_err(PyErr::from)?)?;
-    Ok(Some(cache::CacheEntry::leaving_round(guards, code.into_any().unbind())))
+    Ok(Some(NewCode { code: code.into_any().unbind(), graphs: Vec::new(), resumes }))
 }
 
 /// True if the number of translations of a resume function is limited by the loop that it is in, instead of by its
@@ -84,7 +103,8 @@ pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
         let source = ResumeSource::of(py, &unit)?;
         let Some(key) = source.key(py) else { return Ok(false) };
         Flow::Ok(
-            !resume::enclosing_loop_heads(&source.unit.code, &key).is_empty() || calls_loop(py, frame, &unit, &key)?,
+            !resume::enclosing_loop_heads(py, &source.unit.code, &key).is_empty()
+                || calls_loop(py, frame, &unit, &key)?,
         )
     };
     cache.origin().is_some() && find().unwrap_or(false)
@@ -113,18 +133,38 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
     let Entry::Return(mut arguments, _) = key.entry else { return Ok(false) };
     let mut slot = unit.code.total_args() - 1 - arguments;
     loop {
-        let called = frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
-        let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(false) };
-        let unit = cache::unit_of(called.as_any()).map_err(|error| refused(&error))?;
-        let source = ResumeSource::of(py, &unit)?;
-        let Some(key) = source.key(py) else { return Ok(false) };
-        if !resume::enclosing_loop_heads(&source.unit.code, &key).is_empty() {
+        let Some((_, source, key)) = called(py, frame, slot)? else { return Ok(false) };
+        if !resume::enclosing_loop_heads(py, &source.unit.code, &key).is_empty() {
             return Ok(true);
         }
         let Entry::Return(inner, _) = key.entry else { return Ok(false) };
         slot += arguments - inner;
         arguments = inner;
     }
+}
+
+/// Returns the resume function that another one, with this key, begins with a call of.
+pub(super) fn called_first<'py>(
+    py: Python<'py>,
+    frame: &FreshFrame<'_, '_>,
+    unit: &CodeUnit,
+    key: &ResumeKey,
+) -> Flow<Option<CalledFirst<'py>>> {
+    match key.entry {
+        Entry::Return(arguments, _) => called(py, frame, unit.code.total_args() - 1 - arguments),
+        _ => Ok(None),
+    }
+}
+
+/// A resume function that is an argument of another one: its code, its original code, and its key.
+type CalledFirst<'py> = (Rc<CodeUnit>, ResumeSource<'py>, ResumeKey);
+
+fn called<'py>(py: Python<'py>, frame: &FreshFrame<'_, '_>, slot: usize) -> Flow<Option<CalledFirst<'py>>> {
+    let called = frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
+    let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(None) };
+    let unit = cache::unit_of(called.as_any()).map_err(|error| refused(&error))?;
+    let source = ResumeSource::of(py, &unit)?;
+    Ok(source.key(py).map(|key| (unit, source, key)))
 }
 
 /// Drops the entries that leave iterations to CPython, because the function itself is translated again. It is called

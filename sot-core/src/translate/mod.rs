@@ -4,7 +4,9 @@
 mod attempt;
 mod blind_plugins;
 mod collect;
+mod left_loop;
 mod left_round;
+mod raised;
 mod report;
 mod settle;
 mod stance;
@@ -35,6 +37,7 @@ use crate::tracker::Trackers;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
+use raised::raised_in_place;
 use report::{count_fallback, failed_guards, is_ours, place_of, tell_left, LeftPart};
 use settle::Account;
 
@@ -85,7 +88,7 @@ impl FrameEvaluator for Translator {
             return left(&code, Reason { recursive: true, ..reason });
         }
         if let Some(verdict) = verify::verdict(runtime, &cache, frame) {
-            return verdict;
+            return raised_in_place(&cache, frame, verdict);
         }
         cache.refresh(forgetting::generation());
         if let Some(entry) = cache.find(frame) {
@@ -94,15 +97,16 @@ impl FrameEvaluator for Translator {
             return verdict(frame.py(), &entry);
         }
         let verdict = match registered::take_failure() {
-            Some(RegistrationFailure::Ended(error)) => return Verdict::Raise(error),
+            Some(RegistrationFailure::Ended(error)) => Verdict::Raise(error),
             Some(RegistrationFailure::Failed(text)) => left_by_registration(&code, text),
             None => miss(runtime, &cache, frame),
         };
         // The miss has asked the guards again, to tell why they fail.
-        match registered::take_failure() {
+        let verdict = match registered::take_failure() {
             Some(RegistrationFailure::Ended(error)) => Verdict::Raise(error),
             _ => verdict,
-        }
+        };
+        raised_in_place(&cache, frame, verdict)
     }
 
     fn panicked(&self, frame: &FreshFrame<'_, '_>, text: &str) -> Verdict {
@@ -289,7 +293,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
     let at_fault = fault::take();
     let text = at_fault.map_or_else(|| error.to_string(), |registration| format!("{error}, in the {registration}"));
     if is_strict() {
-        return Verdict::Raise(raised(code.py(), error, at_fault.map(|_| text)));
+        return Verdict::Raise(raised_for(code.py(), error, at_fault.map(|_| text)));
     }
     let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, text) };
     tell_left(LeftPart::Frame, &reason, Vec::new(), "");
@@ -298,7 +302,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
 }
 
 /// Returns the error, or an error with `text` that is caused by it.
-fn raised(py: Python<'_>, error: PyErr, text: Option<String>) -> PyErr {
+fn raised_for(py: Python<'_>, error: PyErr, text: Option<String>) -> PyErr {
     let Some(text) = text else { return error };
     let said = PyRuntimeError::new_err(text);
     said.set_cause(py, Some(error));

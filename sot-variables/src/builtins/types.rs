@@ -185,6 +185,11 @@ impl<'py> TypeCheck<'py> {
             if !plain && made_here && has_own_hook(class) {
                 return self.ask_hook(cx, class, variable);
             }
+            let is_of_trace = cx.trackers.is_made(self.of) || !cx.trackers.is_loadable(self.of);
+            if !plain && is_of_trace && has_own_hook(class) {
+                // CPython asks the hook for each class that the function makes.
+                return Err(cannot("a class test of a class made in the trace, by a __subclasshook__ of the program"));
+            }
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
             let is = ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?;
             if !plain && !cpython::is_subtype(ty, class) && cx.trackers.is_loadable(cx.vars.tracker(variable)) {

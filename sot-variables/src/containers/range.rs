@@ -68,6 +68,7 @@ impl Variable for RangeVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        cx.refuse_changing_contents(cx.vars.tracker(this), "a range")?;
         cx.guards.add(cx.vars.tracker(this), Test::Equals(self.object.clone_ref(cx.py)));
         Ok(())
     }

@@ -73,7 +73,9 @@ impl FunctionVariable {
             return Ok(Some(kept));
         }
         let function = function.into_any();
-        if is_pure(&function) {
+        // An encoder or decoder of the program is called.
+        let has_own_class = args.keywords.iter().any(|(name, _)| &**name == "cls");
+        if is_pure(&function) && !has_own_class {
             guard_identity(cx, this, &self.object);
             if let Some((positional, keywords)) = cx.materialize_args(args)? {
                 return cx.fold(|_| function.call(positional, Some(&keywords))).map(Some);

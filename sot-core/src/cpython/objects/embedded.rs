@@ -233,6 +233,14 @@ impl EmbeddedObject<'_> {
         (field.0)(self.place)
     }
 
+    /// Reads a number whose position is known.
+    #[inline]
+    pub fn kept(self, kept: EmbeddedNumber) -> c_int {
+        // SAFETY: as samples have shown, the object has the number there. The object lives, and the GIL prevents that
+        // it is changed.
+        unsafe { *((self.address() + kept.offset) as *const c_int) }
+    }
+
     /// Reads a shared number; `None` if the pointer is null.
     #[inline]
     pub fn shared(self, kept: SharedNumber) -> Option<SharedValue> {

@@ -8,6 +8,7 @@ use pyo3::types::PyFunction;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CodeUnit;
+use crate::bytecode::Label;
 use crate::cache;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -21,6 +22,8 @@ pub struct Met {
     objects: FxHashSet<usize>,
     units: FxHashMap<usize, Rc<CodeUnit>>,
     opcodes: OpcodeSet,
+    /// Simulated instructions, each with the address of its code unit, if the trace begins in a resume function.
+    places: FxHashSet<(usize, Label)>,
 }
 
 impl Met {
@@ -70,5 +73,16 @@ impl Met {
     /// The opcodes whose handlers have succeeded, or have raised an exception of the program.
     pub fn opcodes(&self) -> OpcodeSet {
         self.opcodes
+    }
+
+    /// Notes that an instruction is simulated.
+    pub(super) fn place(&mut self, unit: &Rc<CodeUnit>, at: Label) {
+        self.places.insert((Rc::as_ptr(unit) as usize, at));
+    }
+
+    /// The simulated instructions of a code unit, if the trace begins in a resume function.
+    pub(crate) fn places_in<'a>(&'a self, unit: &Rc<CodeUnit>) -> impl Iterator<Item = Label> + 'a {
+        let address = Rc::as_ptr(unit) as usize;
+        self.places.iter().filter(move |(unit, _)| *unit == address).map(|(_, at)| *at)
     }
 }

@@ -287,6 +287,9 @@ fn step(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
     frame.at = at;
     frame.pc = Label(at.0 + 1);
+    if cx.history.is_resumed {
+        cx.met.place(&frame.code, at);
+    }
     if cx.observed.source.is_some() {
         source_record::note_line(cx);
     }

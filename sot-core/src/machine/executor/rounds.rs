@@ -132,5 +132,5 @@ fn is_in_loop(py: Python<'_>, frame: &Frame, head: Label) -> bool {
     let code = frame.code.object.bind(py).cast::<PyCode>().ok();
     let Some(prologue) = code.and_then(cache::prologue_of) else { return false };
     let entry = frame.code.code.instructions[prologue as usize - 1].target;
-    entry.is_some_and(|entry| head <= entry && entry <= frame.at)
+    entry.is_some_and(|entry| head <= entry && entry <= frame.at) && frame.code.code.is_loop(py, head, frame.at)
 }

@@ -1,6 +1,6 @@
 //! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. If a size
 //! matters nevertheless, the trace is abandoned, and the next attempt and all later translations specialise on that
-//! size.
+//! size. After some translations of that kind, the graph breaks where a size matters.
 
 use pyo3::prelude::*;
 
@@ -39,9 +39,11 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Returns the unwind where a size matters: a restart if any size was left open, else `otherwise`.
+    /// Returns the unwind where a size matters: a restart if any size was left open, else `otherwise`. Where the trace
+    /// is not to specialise on the size, a break of the graph is returned as it is.
     pub fn settle_sizes(&mut self, otherwise: Unwind) -> Unwind {
-        if !self.sizes.are_open() {
+        let breaks = self.sizes.breaks() && matches!(otherwise, Unwind::BreakGraph(_));
+        if breaks || !self.sizes.are_open() {
             return otherwise;
         }
         let why = match &otherwise {
@@ -62,6 +64,7 @@ impl OpcodeExecutor<'_> {
 /// Returns the unwind where the value of an open number is needed.
 pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
     match paths_of(cx, id) {
+        Ok(_) if cx.sizes.breaks() => {}
         Ok(Some(paths)) => cx.sizes.left_open.retain(|path| paths.contains(path)),
         Ok(None) => {}
         Err(unwind) => return unwind,

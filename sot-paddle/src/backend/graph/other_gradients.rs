@@ -1,5 +1,7 @@
 //! Refuses calls through which a program's backward pass sends other gradients than eager mode does.
 
+use std::collections::HashSet;
+
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -31,10 +33,12 @@ pub(crate) fn refuse_call(
         // Static mode takes the tensor for a number.
         "index_fill" | "index_fill_" => given(3, "value")?,
         // With a mask and one element, eager mode fills as `masked_fill` does.
+        // With positions that occur twice, a program sends the gradient of the number that stays to both values.
         "__setitem__" => match (given(1, "")?, given(2, "value")?) {
-            (Some(index), Some(value)) if is_mask(paddle, &index)? && may_be_one_element(paddle, &value)? => {
-                Some(value)
+            (Some(index), Some(value)) if is_mask(paddle, &index)? => {
+                Some(value).filter(|value| may_be_one_element(paddle, value).unwrap_or(true))
             }
+            (Some(index), Some(value)) if has_positions(paddle, &index)? => Some(value),
             _ => None,
         },
         _ => None,
@@ -57,6 +61,22 @@ fn is_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<bool> {
         Some(meta) => Ok(&*meta.dtype == "bool"),
         // An array of NumPy.
         None => Ok(index.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "bool")),
+    }
+}
+
+/// True if an index has tensors, arrays or lists of positions that may occur twice.
+fn has_positions(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(indices) = index.cast::<PyTuple>() {
+        return indices.iter().try_fold(false, |any, index| Ok(any || has_positions(paddle, &index)?));
+    }
+    if let Ok(positions) = index.cast::<PyList>() {
+        let different: Option<HashSet<i64>> = positions.iter().map(|position| position.extract().ok()).collect();
+        // Positions below zero count from the end, so that they may be those of others.
+        return Ok(different.is_none_or(|all| all.len() < positions.len() || all.iter().any(|position| *position < 0)));
+    }
+    match meta::of_value(paddle, index)? {
+        Some(meta) => Ok(!meta.shape.is_empty() && &*meta.dtype != "bool"),
+        None => Ok(index.getattr_opt("__array__")?.is_some()),
     }
 }
 

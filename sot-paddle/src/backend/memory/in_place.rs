@@ -257,6 +257,7 @@ fn changed<'py>(
     match method.to_str()? {
         "__setitem__" => {
             refuse_late_mask(paddle, &rest.get_item(0)?)?;
+            refuse_single_position(paddle, &rest.get_item(0)?)?;
             // The operation writes over its operand, which other operations may still read.
             let copy = api.call_method1("assign", (changed,))?;
             let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
@@ -373,6 +374,19 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     }
     let api = cpython::import(value.py(), "paddle")?;
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
+}
+
+/// Refuses a write at a position that a tensor without dimensions tells. A program writes to the slice from there to
+/// the next position, which is empty for the last one, -1.
+fn refuse_single_position(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(indices) = index.cast::<PyTuple>() {
+        return indices.iter().try_for_each(|index| refuse_single_position(paddle, &index));
+    }
+    let is_single = |meta: sot_core::backend::TensorMeta| meta.shape.is_empty() && &*meta.dtype != "bool";
+    if meta::of_value(paddle, index)?.is_some_and(is_single) {
+        return refuse("its position is a tensor without dimensions");
+    }
+    Ok(())
 }
 
 /// Refuses an index with a mask that is not its first item. Static mode writes to other positions if the mask is one

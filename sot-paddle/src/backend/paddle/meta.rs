@@ -265,11 +265,17 @@ impl TensorTest {
     }
 
     fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let TensorGetters { stop_gradient, place, .. } = &self.paddle.facts;
         Ok(crate::backend::has_exact_type(object, &self.exact_type)
-            && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
+            && self.stops_gradient(object)? == self.stop_gradient
             && self.same_meta(object)?
-            && self.same_place(place, object)?)
+            && self.same_place(&self.paddle.facts.place, object)?)
+    }
+
+    fn stops_gradient(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match self.paddle.native.as_ref().and_then(|native| native.stop_gradient(object)) {
+            Some(stops) => Ok(stops),
+            None => self.paddle.facts.stop_gradient.get(object)?.is_truthy(),
+        }
     }
 
     fn same_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {

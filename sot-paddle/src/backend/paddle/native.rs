@@ -115,6 +115,16 @@ impl DenseTensorReader {
         self.tensors.of(tensor).is_some_and(fits)
     }
 
+    /// Returns the tensor's `stop_gradient`; `None` if its place is not known, or the tensor has no autograd data yet.
+    pub(crate) fn stop_gradient(&self, tensor: &Bound<'_, PyAny>) -> Option<bool> {
+        let memory = self.memory.as_ref()?;
+        match memory.gradients.of(tensor)?.kept(memory.stop_gradient) {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
     /// True if `tensor` is dense and has one element.
     pub(crate) fn is_single(&self, tensor: &Bound<'_, PyAny>) -> bool {
         self.tensors.of(tensor).is_some_and(|held| held.all(self.dims, |size| size == 1))

@@ -190,14 +190,20 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
         let _running = Running::begin(py);
-        let before = Saved::of(&self.paddle, parameters, &program.statistics)?;
+        let before = match &program.statistics[..] {
+            [] => None,
+            places => Some(Saved::of(&self.paddle, parameters, places)?),
+        };
         let scope = self.scopes.take_scope(py)?;
         let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
         let run = || {
-            let results = run().or_else(|error| before.put_back(&self.paddle).and(Err(error)))?;
+            let results = match (run(), &before) {
+                (Err(error), Some(before)) => return before.put_back(&self.paddle).and(Err(error)),
+                (results, _) => results?,
+            };
             scope.counters.separate(&self.paddle, &results)?;
             Ok(results)
         };

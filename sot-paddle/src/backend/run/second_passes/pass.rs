@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sot_core::cpython;
 
+use super::trial::Passes;
 use super::unreached::PartlyReachedRun;
 use super::PastRun;
 use crate::backend::run::collector::{Collector, CollectorScope};
@@ -97,6 +98,8 @@ pub(super) struct RunningPass {
     pub(super) met: Vec<MetGradient>,
     /// Runs that it has reached from some of their results.
     pub(super) partly_reached: Vec<PartlyReachedRun>,
+    /// Runs of replayed graphs that it has reached.
+    pub(super) trials: Vec<Arc<Passes>>,
 }
 
 impl RunningPass {
@@ -109,6 +112,7 @@ impl RunningPass {
             leaves: Vec::new(),
             met: Vec::new(),
             partly_reached: Vec::new(),
+            trials: Vec::new(),
         }
     }
 
@@ -158,6 +162,15 @@ pub(super) fn note_leaves(leaves: Vec<Bound<'_, PyAny>>) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running.last_mut() {
             running.leaves.extend(leaves.into_iter().map(Bound::unbind));
+        }
+    });
+}
+
+/// Records that the running pass has reached the run of a replayed graph.
+pub(super) fn note_trial(passes: &Arc<Passes>) {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running.last_mut() {
+            running.trials.push(Arc::clone(passes));
         }
     });
 }

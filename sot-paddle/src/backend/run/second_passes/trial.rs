@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 
-use super::pass::{with_running, Pass, PassKind};
+use super::pass::{note_trial, with_running, Pass, PassKind};
 use super::results::{self, ResultOf};
 use super::{hook, rehearsal, takes_hook};
 
@@ -35,6 +35,7 @@ impl Trial {
             if takes_hook(&result)? {
                 hook(&result, move |_| {
                     passes.add(with_running(|pass| *pass));
+                    note_trial(&passes);
                     Ok(None)
                 })?;
             }
@@ -56,7 +57,8 @@ impl Trial {
 }
 
 impl Passes {
-    /// Makes the graph stay replayed: a pass will give gradients with respect to a result, or call a hook on one.
+    /// Makes the graph stay replayed: a pass will give gradients with respect to a result, or call a hook on one; or a
+    /// pass has raised, which in a program may end the process.
     pub(super) fn refuse_program(&self) {
         self.add(Pass::new(PassKind::Keeps));
     }

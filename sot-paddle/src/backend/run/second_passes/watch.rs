@@ -119,6 +119,9 @@ pub(super) fn run<'py>(
     RUNNING.with_borrow_mut(|running| running.push(RunningPass::new(pass)));
     let result = cpython::call_with_names(function, args, None);
     let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| RunningPass::new(Pass::UNKNOWN));
+    if result.is_err() {
+        running.trials.iter().for_each(|passes| passes.refuse_program());
+    }
     let pass = &mut running.pass;
     if let Err(error) = result.as_ref() {
         if error.is_instance_of::<PyException>(py) && is_error_of_independent_pass(&error.value(py).to_string()) {
