@@ -1155,3 +1155,27 @@ def test_what_has_no_text_can_be_registered():
         assert sot.symbolic_translate(lambda x: x * one(3))(paddle.ones([1])).item() == 3.0
     with sot.break_on(one) as registered:
         assert "Unshowable object at" in repr(registered)
+
+
+def a_deque_in(kind, number):
+    q = collections.deque([number])
+    return {"deque": q, "list": [q], "dict": {"q": q}, "tuple": (q,), "deque of lists": collections.deque([[number]])}[kind]
+
+
+@pytest.mark.parametrize("kind", ["deque", "list", "dict", "tuple", "deque of lists"])
+def test_a_pure_function_is_called_anew_for_another_deque(kind):
+    def total(held):
+        return sum(int(digit) for digit in str(held) if digit.isdigit())
+
+    with sot.register.pure(total):
+        fast, x = sot.symbolic_translate(lambda x, held: x * total(held)), paddle.ones([1])
+        for number in (1, 2, 3, 2):
+            assert fast(x, a_deque_in(kind, number)).item() == number
+        assert breaks() == 0 and sot.stats().hits == 1
+        held = a_deque_in("deque", 1)
+        held.append(4)
+        assert fast(x, held).item() == 5.0
+        held.append(2)
+        assert fast(x, held).item() == 7.0
+        held[0] = 2
+        assert fast(x, held).item() == 8.0
