@@ -11,7 +11,7 @@ use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::StatementPlace;
-use crate::guard::{Identity, Test};
+use crate::guard::{Identity, ObjectState, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 use crate::registered;
@@ -32,6 +32,8 @@ pub(crate) struct StatementInProgress {
     /// Objects whose identity the statement depends on, with their trackers. They are guarded once the statement
     /// exists.
     pub(super) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
+    /// Objects that a function which is one statement may read, with their trackers and their state before the call.
+    pub(super) states: Vec<(Py<PyAny>, TrackerId, ObjectState)>,
 }
 
 impl StatementInProgress {
