@@ -4,6 +4,7 @@ import array
 import collections
 import contextlib
 import copy
+import enum
 import functools
 import math
 import sys
@@ -1209,6 +1210,9 @@ def test_a_pure_function_is_called_anew_for_another_deque(kind):
         assert fast(x, held).item() == 7.0
         held[0] = 2
         assert fast(x, held).item() == 8.0
+
+
+
 
 
 class Slotted:

@@ -188,7 +188,9 @@ fn real_argument<'py>(
     function: &Bound<'py, PyAny>,
     arg: VarId,
 ) -> Flow<Bound<'py, PyAny>> {
-    if let Some(known) = cx.materialize(arg)? {
+    let known = cx.materialize(arg)?;
+    assume_given(cx, arg, &mut HashSet::new())?;
+    if let Some(known) = known {
         return Ok(known);
     }
     let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
@@ -199,6 +201,34 @@ fn real_argument<'py>(
         );
         Unwind::break_graph(ReasonId::UnsupportedCall, text)
     })
+}
+
+/// Guards which object an argument is, and which objects are in it, as far as they are not guarded by value.
+fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut HashSet<VarId>) -> Flow<()> {
+    limits::refuse_deep_values()?;
+    if !seen.insert(variable) {
+        return Ok(());
+    }
+    let payload = cx.see(variable)?;
+    let object = payload.object().map(|object| object.bind(cx.py).clone());
+    let value = payload.materialize(cx);
+    let is_value = match (&value, &object) {
+        (Some(value), Some(object)) => value.is(object),
+        (value, None) => value.is_some(),
+        _ => false,
+    };
+    if is_value {
+        return Ok(());
+    }
+    // The guards of these containers and of their items tell whether they are equal. A method may be bound anew.
+    let is_container =
+        matches!(payload.form(), Form::List | Form::Tuple | Form::Dict | Form::Set | Form::Deque | Form::Method);
+    if let (None, Some(object), false) = (value, object, is_container) {
+        object_model::guard_identity(cx, &object, cx.vars.tracker(variable));
+        return Ok(());
+    }
+    let children = cx.vars.get(variable).children();
+    children.into_iter().try_for_each(|held| assume_given(cx, held, seen))
 }
 
 /// Puts a call into the graph as one statement, and guards what a Python function reads besides its arguments.
