@@ -1593,6 +1593,87 @@ def test_the_order_of_an_ordered_dict_is_guarded():
         assert fast(x).item() == 4.0
 
 
+def gives_a_dict_twice(x):
+    found = {"k": x * 2}
+    return found, found
+
+
+def gives_a_list_in_a_dict(x):
+    found = [x * 2]
+    return {"found": found}, found
+
+
+def gives_a_tensor_twice(x):
+    found = x * 2
+    return [found], found
+
+
+def gives_what_it_is_given(x):
+    return [x], x
+
+
+GLOBAL_LIST = [2]
+
+
+def gives_a_global(x):
+    return GLOBAL_LIST, [x * 2]
+
+
+@pytest.mark.parametrize(
+    "function, inside",
+    [
+        (gives_a_dict_twice, lambda found: found[0]),
+        (gives_a_list_in_a_dict, lambda found: found[0]["found"]),
+        (gives_a_tensor_twice, lambda found: found[0][0]),
+        (gives_what_it_is_given, lambda found: found[0][0]),
+    ],
+)
+def test_one_object_in_two_results_of_a_graph_node_is_one_object(function, inside):
+    with sot.register.graph_node(function):
+        fast, x = sot.symbolic_translate(lambda x: function(x * 1)), paddle.ones([1])
+        for _ in range(2):
+            found = fast(x)
+            assert inside(found) is found[1]
+        assert breaks() == 0 and sot.stats().hits == 1
+
+
+def test_an_argument_in_the_results_of_a_graph_node_is_the_argument():
+    def node(x, table):
+        return table, x * 2
+
+    def call(x, table):
+        found, y = node(x, table)
+        found["z"] = 1
+        return found, y, len(table)
+
+    with sot.register.graph_node(node):
+        fast, x = sot.symbolic_translate(call), paddle.ones([1])
+        for _ in range(2):
+            table = {"k": 1}
+            found, _, length = fast(x, table)
+            assert found is table and length == 2 and table == {"k": 1, "z": 1}
+        assert breaks() == 0
+
+
+def test_a_graph_node_that_gives_a_list_from_outside_breaks_the_graph():
+    with sot.register.graph_node(gives_a_global):
+        found, (y,) = sot.symbolic_translate(lambda x: gives_a_global(x + 1))(paddle.ones([1]))
+        assert found is GLOBAL_LIST and y.item() == 4.0
+        assert any("list that existed before the call" in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def test_a_graph_node_that_gives_a_list_which_holds_itself_breaks_the_graph():
+    def node(x):
+        found = [x * 2]
+        found.append(found)
+        return found
+
+    with sot.register.graph_node(node):
+        found = sot.symbolic_translate(lambda x: node(x + 1))(paddle.ones([1]))
+        assert found[1] is found and found[0].item() == 4.0
+        assert any("holds itself" in reason for reason in sot.stats().breaks), sot.stats()
+
+
 def test_a_guard_of_a_graph_node_tells_what_has_changed():
     def node(x, held):
         return x * held.ids[1]["k"]

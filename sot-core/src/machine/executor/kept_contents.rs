@@ -48,6 +48,11 @@ impl<'py> KeptContents<'py> {
         Ok(())
     }
 
+    /// The addresses of the objects found so far.
+    pub(super) fn addresses(&self) -> &HashSet<usize> {
+        &self.known
+    }
+
     /// Puts back what has changed. Returns the place of a changed container.
     pub(super) fn restore(self) -> PyResult<Option<String>> {
         let mut changed = None;

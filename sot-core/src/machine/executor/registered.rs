@@ -249,6 +249,7 @@ fn call_as_statement<'py>(
     for arg in args.all() {
         assume_argument(cx, arg, &mut kept)?;
     }
+    cx.statement.reached.clone_from(kept.addresses());
     let result = cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args);
     for (object, tracker, before) in std::mem::take(&mut cx.statement.states) {
         let object = object.bind(cx.py);
