@@ -1212,168 +1212,6 @@ def test_a_pure_function_is_called_anew_for_another_deque(kind):
         assert fast(x, held).item() == 8.0
 
 
-
-
-
-class Slotted:
-    __slots__ = ("count", "last")
-
-
-COUNTER, SLOTTED, BYTES = Counter(), Slotted(), bytearray()
-
-
-def note_by_a_function(x):
-    LOG.append("noted")
-
-
-@pytest.mark.parametrize(
-    "change, state",
-    [
-        ("LOG.append(1)", "LOG"),
-        ("LOG.clear()", "LOG"),
-        ("LOG.sort()", "LOG"),
-        ("LOG.append(x)", "len(LOG)"),
-        ("TABLE[len(TABLE)] = 1", "TABLE"),
-        ("ORDERED.move_to_end('a'); ORDERED[len(ORDERED)] = 1", "ORDERED"),
-        ("RECENT.append(len(LOG))", "RECENT"),
-        ("NAMES.add(len(NAMES))", "NAMES"),
-        ("COUNTER.count += 1", "vars(COUNTER)"),
-        ("COUNTER.seen.append(1)", "COUNTER.seen"),
-        ("note_by_a_function(x)", "LOG"),
-        ("given.append(1)", "given"),
-        ("BYTES.append(1)", "BYTES"),
-        ("SLOTTED.count += 1", "SLOTTED.count"),
-        ("SLOTTED.last = 3", "getattr(SLOTTED, 'last', None)"),
-    ],
-)
-def test_a_graph_node_that_changes_what_it_reaches_breaks_the_graph(change, state):
-    names = {**globals(), "given": []}
-    exec(f"def node(x, *, given=given):\n    {change}\n    return x * 2\n\ndef state():\n    return {state}", names)
-    node = names["node"]
-
-    def reset():
-        for one in (LOG, TABLE, ORDERED, RECENT, NAMES, COUNTER.seen, names["given"]):
-            one.clear()
-        LOG.extend([3, 1, 2]) if "x" not in change else None
-        ORDERED.update(a=0, b=1)
-        COUNTER.count = SLOTTED.count = 0
-        BYTES.clear()
-        if hasattr(SLOTTED, "last"):
-            del SLOTTED.last
-
-    def states(call):
-        reset()
-        return [(call(paddle.ones([1])).item(), copy.deepcopy(names["state"]())) for _ in range(4)]
-
-    def call(x):
-        return node(x + 1) + 1
-
-    expected = states(call)
-    with sot.register.graph_node(node):
-        assert states(sot.symbolic_translate(call)) == expected
-        words = "changes what it reads besides its arguments"
-        assert any(words in reason for reason in sot.stats().breaks), sot.stats()
-
-
-def test_a_graph_node_may_change_what_it_makes():
-    def node(x):
-        found, table = [], {}
-        for factor in FACTORS:
-            found.append(x * factor)
-            table[factor] = found
-        return sum(found)
-
-    with sot.register.graph_node(node):
-        fast = sot.symbolic_translate(lambda x: node(x) + 1)
-        for _ in range(3):
-            assert fast(paddle.ones([1])).item() == 7.0
-        assert breaks() == 0 and sot.stats().hits == 2
-
-
-FACTORS = [1, 2, 3]
-
-
-# The first run notes the format of its data in the layer.
-@pytest.mark.differs
-def test_a_model_that_is_one_statement_may_prepare_itself():
-    class Net(paddle.nn.Layer):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.linear = paddle.nn.BatchNorm1D(2), paddle.nn.Linear(2, 2)
-
-        def forward(self, x):
-            return self.linear(self.norm(x))
-
-    net = Net()
-    net.eval()
-    with sot.register.graph_node(Net.forward):
-        fast = sot.symbolic_translate(lambda x: net(x) + 1)
-        x = paddle.ones([3, 2])
-        for _ in range(3):
-            assert paddle.allclose(fast(x), net(x) + 1)
-        assert breaks() == 0
-
-
-def test_a_block_of_a_registration():
-    registered = sot.register.pure(scale)
-    with registered:
-        with registered:
-            pass
-        with pytest.raises(ValueError, match="registered already"):
-            sot.register.pure(scale)
-    registered.undo()
-    with pytest.raises(RuntimeError, match=r"sot.register.pure\(<function scale .* has been undone"):
-        with registered:
-            pass
-    substituted = sot.register.substitute(scale)
-    substituted(lambda x, factor=2: x)
-    substituted.undo()
-    with pytest.raises(RuntimeError, match="has been undone"):
-        with substituted:
-            pass
-
-
-class Unshowable:
-    def __repr__(self):
-        raise ValueError("no text")
-
-    def __call__(self, number):
-        return number
-
-
-def test_what_has_no_text_can_be_registered():
-    one = Unshowable()
-    with sot.register.pure(one) as registered:
-        assert "Unshowable object at" in repr(registered)
-        assert sot.symbolic_translate(lambda x: x * one(3))(paddle.ones([1])).item() == 3.0
-    with sot.break_on(one) as registered:
-        assert "Unshowable object at" in repr(registered)
-
-
-def a_deque_in(kind, number):
-    q = collections.deque([number])
-    return {"deque": q, "list": [q], "dict": {"q": q}, "tuple": (q,), "deque of lists": collections.deque([[number]])}[kind]
-
-
-@pytest.mark.parametrize("kind", ["deque", "list", "dict", "tuple", "deque of lists"])
-def test_a_pure_function_is_called_anew_for_another_deque(kind):
-    def total(held):
-        return sum(int(digit) for digit in str(held) if digit.isdigit())
-
-    with sot.register.pure(total):
-        fast, x = sot.symbolic_translate(lambda x, held: x * total(held)), paddle.ones([1])
-        for number in (1, 2, 3, 2):
-            assert fast(x, a_deque_in(kind, number)).item() == number
-        assert breaks() == 0 and sot.stats().hits == 1
-        held = a_deque_in("deque", 1)
-        held.append(4)
-        assert fast(x, held).item() == 5.0
-        held.append(2)
-        assert fast(x, held).item() == 7.0
-        held[0] = 2
-        assert fast(x, held).item() == 8.0
-
-
 class Configured:
     def __init__(self, k):
         self.k = k
@@ -1686,3 +1524,36 @@ def test_a_guard_of_a_graph_node_tells_what_has_changed():
         with sot.set_stance("fail_on_recompile"), pytest.raises(sot.RecompileError) as caught:
             fast(x)
         assert "holds what it held; seen: .ids[1]['k'] is 3.0, and was 2.0" in str(caught.value)
+
+
+MATRIX_W = paddle.to_tensor([5.0])
+
+
+def test_a_global_of_the_name_of_an_attribute_is_not_read(monkeypatch):
+    module = types.ModuleType("with_a_number")
+    module.MATRIX_W = 3.0
+    monkeypatch.setitem(globals(), "with_a_number", module)
+
+    def node(x):
+        return x * with_a_number.MATRIX_W  # noqa: F821
+
+    with sot.register.graph_node(node):
+        fast, x = sot.symbolic_translate(lambda x: node(x) + 1), paddle.ones([1])
+        assert fast(x).item() == 4.0 and breaks() == 0
+    module.MATRIX_W = paddle.to_tensor([3.0])
+    with sot.register.graph_node(node):
+        assert sot.symbolic_translate(lambda x: node(x) + 1)(x).item() == 4.0
+        (text,) = sot.stats().breaks
+        assert "from the attribute MATRIX_W of the module" in text and "the global MATRIX_W" not in text
+
+
+def test_a_global_that_the_body_of_a_class_reads_is_found():
+    def node(x):
+        class Settings:
+            shift = MATRIX_W * 2
+
+        return x + Settings.shift
+
+    with sot.register.graph_node(node):
+        assert sot.symbolic_translate(lambda x: node(x) + 1)(paddle.ones([1])).item() == 12.0
+        assert any("from the global MATRIX_W" in text for text in sot.stats().breaks), sot.stats()

@@ -320,7 +320,7 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     let globals = cpython::function_globals(function);
     let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals_of = cx.globals_of(&globals, Some(tracker))?;
-    for name in hidden_tensors::names_in(&code)? {
+    for name in hidden_tensors::globals_in(&code)? {
         let Some(bound) = globals.get_item(&name)? else { continue };
         let Some(read) = cx.find_global_in(&globals_of, &name.as_str().into())? else { continue };
         assume_variable(cx, read, &bound)?;
