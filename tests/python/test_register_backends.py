@@ -260,6 +260,7 @@ def test_where_warnings_are_errors_a_backend_is_reported_as_unraisable(monkeypat
     assert len(unraisable) == 1 and "gives 0 results, and the graph has 1" in unraisable[0]
 
 
+@pytest.mark.alone("it counts runs of a graph")
 @pytest.mark.parametrize("cut", ["detach", "no_grad"])
 def test_results_without_the_gradients_of_the_graph_run_in_cpython(cut):
     def backend(graph, example_inputs):

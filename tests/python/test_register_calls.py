@@ -392,6 +392,7 @@ def test_a_layer_that_was_never_called_is_translated_once():
         assert sot.stats().translations == 1 and sot.stats().hits == 2
 
 
+@pytest.mark.alone("the program's own run notes it in the layers, too")
 @pytest.mark.parametrize("make", [lambda: paddle.nn.BatchNorm1D(2), lambda: paddle.nn.Upsample(scale_factor=2, mode="linear")])
 def test_what_layers_of_paddle_note_in_the_first_call_is_no_change(make):
     class Net(paddle.nn.Layer):
