@@ -1501,6 +1501,18 @@ def test_a_graph_node_that_gives_a_list_from_outside_breaks_the_graph():
         assert any("list that existed before the call" in reason for reason in sot.stats().breaks), sot.stats()
 
 
+@pytest.mark.parametrize("inner", [[], [1]])
+def test_a_graph_node_that_gives_a_part_of_an_argument_breaks_the_graph(inner):
+    def node(x, lists):
+        return lists[0], x * 2
+
+    with sot.register.graph_node(node):
+        lists = [inner]
+        found, _ = sot.symbolic_translate(lambda x, lists: node(x + 1, lists))(paddle.ones([1]), lists)
+        assert found is inner
+        assert any("list that existed before the call" in reason for reason in sot.stats().breaks), sot.stats()
+
+
 def test_a_graph_node_that_gives_a_list_which_holds_itself_breaks_the_graph():
     def node(x):
         found = [x * 2]

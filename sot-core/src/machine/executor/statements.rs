@@ -273,11 +273,13 @@ impl Results {
         reached: HashSet<usize>,
     ) -> Self {
         let mut results = Results { by_program: true, from_before: reached, ..Results::default() };
-        let keywords = given.keywords.iter().flat_map(|keywords| keywords.values());
+        let keywords = given.keywords.iter().flat_map(PyDictMethods::values);
         for (value, variable) in given.positional.iter().chain(keywords).zip(args.all()) {
             if !cx.runtime.is_constant(&value) {
                 results.known.insert(value.as_ptr() as usize, variable);
-                held_by(&value).iter().for_each(|held| note_containers(held, &mut results.from_before));
+                for held in held_by(&value) {
+                    note_containers(&held, &mut results.from_before);
+                }
             }
         }
         results
@@ -306,12 +308,15 @@ fn held_by<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
     object.cast::<PyDict>().map(|entries| entries.values().iter().collect()).unwrap_or_default()
 }
 
+/// Notes the addresses of a container and of those in it.
 fn note_containers(object: &Bound<'_, PyAny>, found: &mut HashSet<usize>) {
-    let held = held_by(object);
-    if !held.is_empty() && !found.insert(object.as_ptr() as usize) {
-        return;
+    let is_container =
+        object.is_instance_of::<PyList>() || object.is_instance_of::<PyDict>() || object.is_instance_of::<PyTuple>();
+    if is_container && found.insert(object.as_ptr() as usize) {
+        for held in held_by(object) {
+            note_containers(&held, found);
+        }
     }
-    held.iter().for_each(|held| note_containers(held, found));
 }
 
 /// Wraps a statement's result: graph values become tensors, containers become containers of variables.
