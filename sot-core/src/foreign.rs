@@ -13,6 +13,10 @@ use pyo3::prelude::*;
 pub trait ForeignFetch: Send + Sync {
     /// Name of the plug-in, for reports.
     fn plugin(&self) -> String;
+    /// True if the fetch runs a function that the program has registered.
+    fn is_of_program(&self) -> bool {
+        false
+    }
     /// Fetches the value from the object. `None` fails the guard. New code, which runs only where the guards hold,
     /// uses this too.
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>>;

@@ -320,6 +320,8 @@ pub const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 /// Maximum number of parts of an object that are compared at each call. This concerns objects that are passed to a
 /// function that becomes one statement as a whole.
 pub const MAX_STATE_PARTS: usize = 20_000;
+/// Maximum number of bytes of the arrays among these parts. Reading and comparing so many takes some ten microseconds.
+pub const MAX_STATE_BYTES: usize = 1 << 20;
 
 /// Number of instructions that a trace may take without meeting a tensor.
 pub struct Budget {

@@ -2,6 +2,7 @@
 
 import copy
 from collections import deque
+from types import SimpleNamespace
 
 import toy
 from cases import given, whole
@@ -209,3 +210,18 @@ def test_a_deque_is_made_again(x, _):
 def test_a_deque_from_outside_is_repeated(x, d):
     d *= 2
     return x + 1, len(d)
+
+
+@whole
+@given(one, bounded, lambda: (toy.arange(2), deque([4])), lambda: (toy.arange(2), deque([4], 2)))
+def test_the_text_of_a_deque(x, d):
+    texts = repr(d), str(d), f"{d}", "%s" % (d,), "{}".format(d), str(ValueError(d))
+    held = repr([d]), str({"d": d}), f"{(d,)}", repr(SimpleNamespace(d=d))
+    d.append(5)
+    return x + 1, texts, held, f"{d}", d
+
+
+@whole
+@given(lambda: (toy.arange(2), deque([[1]])), lambda: (toy.arange(2), deque([[2]])))
+def test_the_text_of_a_deque_of_lists(x, d):
+    return x + 1, f"{d}"

@@ -258,3 +258,48 @@ def test_where_warnings_are_errors_a_backend_is_reported_as_unraisable(monkeypat
     fast = sot.symbolic_translate(function, backend=backend)
     assert fast(x, x).tolist() == [[2.0, 1.0], [1.0, 2.0]]
     assert len(unraisable) == 1 and "gives 0 results, and the graph has 1" in unraisable[0]
+
+
+@pytest.mark.alone("it counts runs of a graph")
+@pytest.mark.parametrize("cut", ["detach", "no_grad"])
+def test_results_without_the_gradients_of_the_graph_run_in_cpython(cut):
+    def backend(graph, example_inputs):
+        def run(*inputs):
+            if cut == "detach":
+                return [output.detach() for output in graph.run(*inputs)]
+            with paddle.no_grad():
+                return [output * 1 for output in graph.run(*inputs)]
+
+        return run
+
+    fast = sot.symbolic_translate(function, backend=backend)
+    words = "said to be of .*stop_gradient: False"
+    for _ in range(2):
+        x = paddle.to_tensor([[1.0, 0.0], [0.0, 1.0]], stop_gradient=False)
+        with pytest.warns(RuntimeWarning, match=f"gives a tensor of .*stop_gradient: True as result 0, .*{words}"):
+            result = fast(x, x)
+        result.sum().backward()
+        assert x.grad is not None and x.grad.sum().item() == 4.0
+    assert sot.stats().graph_errors == 2
+    plain = paddle.eye(2)
+    assert fast(plain, plain).tolist() == [[2.0, 1.0], [1.0, 2.0]] and sot.stats().graph_errors == 2
+
+
+def test_results_without_gradients_are_right_where_the_graph_has_none(same):
+    def call(x):
+        y = x * 2
+        with paddle.no_grad():
+            z = y * 3
+        return y.detach() + 1, z, y.argmax(), y > 1, y
+
+    def run(fn):
+        x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+        found = fn(x)
+        found[-1].sum().backward()
+        return found, x.grad.numpy()
+
+    fast = sot.symbolic_translate(call, backend=lambda graph, example_inputs: lambda *inputs: list(graph.run(*inputs)))
+    same(run(fast), run(call))
+    with paddle.no_grad():
+        same(fast(paddle.ones([2])), call(paddle.ones([2])))
+    assert sot.stats().graph_errors == 0

@@ -309,7 +309,10 @@ def test_a_container_that_is_another_each_time_is_reported_once():
             for _ in range(3):
                 assert fast(make(1.0, 2.0)).tolist() == [3.0]
         assert len([one for one in warned if one.category is RuntimeWarning]) == 1
-        assert sot.stats().reasons["internal-error"] == 1
+        assert "flatten() gives what does not equal itself" in str(warned[-1].message)
+        assert sot.stats().reasons["registration-differs"] == 1
+        (text,) = [text for text in sot.stats().fallbacks if "registration-differs" in text]
+        assert "container(" in text and "Please report" not in text
 
 
 def test_undone_it_is_an_object_like_others(registered):
@@ -421,3 +424,73 @@ def test_a_signal_in_flatten_reaches_the_program(at):
             assert fast(make(1.0, 2.0)).tolist() == [3.0]
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_container_in_a_new_container_is_the_same(registered_row):
+    def call(given):
+        return Row(y=given["inner"], z=given["inner"]), given["inner"]["t"] * 2
+
+    given = Row(inner=row(t=1.0))
+    fast = sot.symbolic_translate(call)
+    for _ in range(2):
+        made, doubled = fast(given)
+        assert made["y"] is given["inner"] and made["z"] is given["inner"] and doubled.item() == 2.0
+    assert seen() == (1, 0, 0) and sot.stats().hits == 1
+
+
+def test_a_container_made_in_the_trace_is_one_object_in_another(registered_row):
+    def call(x):
+        inner = Row(t=x * 2)
+        return Row(y=inner, z=inner), inner
+
+    made, inner = sot.symbolic_translate(call)(paddle.ones([1]))
+    assert made["y"] is inner and made["z"] is inner and inner["t"].item() == 2.0
+    assert seen() == (1, 0, 0)
+
+
+class Settings:
+    def __init__(self, t, data):
+        self.t, self.data = t, data
+
+
+@pytest.mark.parametrize("data, name", [({"k": 2}, "dict"), ([2], "list"), ({2}, "set"), ((2, [3]), "tuple")])
+def test_an_attribute_that_may_change_is_named(data, name):
+    with sot.register.container(Settings, lambda it: ([it.t], None), lambda rest, held: Settings(held[0], data)):
+        fast = sot.symbolic_translate(lambda it: it.t * len(it.data))
+        assert fast(Settings(paddle.ones([1]), data)).item() == len(data)
+        words = f"the attribute 'data' of a registered container is a {name}; flatten() must give it, or do not register"
+        assert any(words in reason for reason in sot.stats().breaks), sot.stats()
+
+
+def raises(rest, held):
+    raise LookupError("no such field")
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda rest, held: 3, "unflatten() makes a builtins.int, and not a "),
+        (lambda rest, held: None, "unflatten() makes a builtins.NoneType, and not a "),
+        (raises, "unflatten() raises LookupError: no such field"),
+    ],
+)
+def test_an_unflatten_that_fails_is_to_blame(wrong, words):
+    def call(batch):
+        return batch.x * 2
+
+    with sot.register.container(Batch, flatten, wrong):
+        assert sot.symbolic_translate(call)(make(1.0, 2.0)).tolist() == [2.0]
+        (text,) = sot.stats().breaks
+        assert words in text and "flatten() does not tell" not in text
+
+
+@pytest.mark.parametrize("data", [lambda: float("nan"), lambda: [object()]])
+def test_data_that_does_not_equal_itself_is_blamed_on_flatten(data):
+    with sot.register.container(Batch, lambda batch: ([batch.x, batch.y], data()), unflatten):
+        fast = sot.symbolic_translate(lambda batch: batch.x + batch.y)
+        with pytest.warns(RuntimeWarning, match=r"container\(.*flatten\(\) gives what does not equal itself"):
+            for _ in range(2):
+                assert fast(make(1.0, 2.0)).tolist() == [3.0]
+        assert sot.stats().reasons["registration-differs"] == 1 and "internal-error" not in sot.stats().reasons
+        assert all("flatten() gives what does not equal itself" in text for text in sot.stats().breaks), sot.stats()
+    assert fast(make(1.0, 2.0)).tolist() == [3.0] and sot.stats().graphs >= 1, "undone, it is an object like others"

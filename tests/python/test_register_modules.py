@@ -1,6 +1,7 @@
 """Registrations at run time of modules that are followed or not, and functions and blocks that run untranslated."""
 
 import builtins
+import colorsys
 import functools
 import importlib.machinery
 import math
@@ -369,3 +370,8 @@ def test_a_disabled_block_in_a_translated_function():
     assert "inner" not in text
     assert sot.symbolic_translate(later)(x).tolist() == [2.0], "the tracer is back"
     assert sot.stats().graphs >= 2
+
+
+def test_a_module_that_is_registered_already_is_named():
+    with sot.register.skip(colorsys), pytest.raises(ValueError, match=r"the module colorsys is registered already, as skip, at .*:\d+"):
+        sot.register.trace(colorsys)

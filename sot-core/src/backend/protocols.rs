@@ -128,6 +128,17 @@ pub trait Models: Send + Sync {
         let _ = (holder, container);
         true
     }
+    /// True for a model whose class is the framework's own. Such a model may set attributes when it is called for the
+    /// first time.
+    fn is_own(&self, object: &Bound<'_, PyAny>) -> bool {
+        let _ = object;
+        false
+    }
+    /// The attributes of models in which the framework notes what it has prepared for calls. A call may change them,
+    /// and they change no result.
+    fn notes(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 impl Models for DefaultAnswers {}

@@ -10,7 +10,7 @@ use super::{BytecodeError, Op, Opcodes, OperandTable};
 /// name may occur several times.
 #[derive(Default)]
 pub struct Names<'py> {
-    /// Names looked up in the globals, then in the builtins.
+    /// Names looked up in the globals, then in the builtins. The body of a class looks them up in the class first.
     pub globals: Vec<Bound<'py, PyString>>,
     /// All other names: attributes, modules, names imported from modules.
     pub others: Vec<Bound<'py, PyString>>,
@@ -36,7 +36,8 @@ impl<'py> Names<'py> {
             let info = opcodes.info(unit[0]);
             if info.operand == OperandTable::Name {
                 let name = table.get_item(arg >> info.shift)?.cast_into::<PyString>().map_err(PyErr::from)?;
-                let is_global = opcodes.is(unit[0], Op::LOAD_GLOBAL);
+                let is_global = opcodes.is(unit[0], Op::LOAD_GLOBAL)
+                    || matches!(opcodes.name(unit[0]), "LOAD_NAME" | "LOAD_FROM_DICT_OR_GLOBALS");
                 if is_global { &mut self.globals } else { &mut self.others }.push(name);
             }
             arg = 0;

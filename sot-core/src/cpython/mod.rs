@@ -57,6 +57,7 @@ pub use objects::modules::{import, is_imported};
 pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount};
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};
+pub use objects::slots::{slot_value, slots_of};
 pub use objects::type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_buffer,
     has_finalizer, has_items_by_number, is_data_descriptor, is_descriptor, is_heap_type, is_made_by_c, is_subtype,

@@ -254,6 +254,10 @@ reasons! {
     /// Code that the program has registered (`flatten`, `__eq__` of a value type) raised while a guard asked it.
     RegistrationRaised = "registration-raised", Frame,
         "Mend the registered function or class: the reason names its exception and the registration.";
+    /// What a function that the program has registered (`flatten`) gives is not equal to itself, so that no guard on it
+    /// would hold.
+    RegistrationDiffers = "registration-differs", Frame,
+        "Let the function give data that equals itself: the reason names the registration.";
     /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with
     /// `sys.monitoring`.
     Traced = "traced", Frame,

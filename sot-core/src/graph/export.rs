@@ -1,6 +1,7 @@
 //! Graphs as files. Each finished graph is written as text into the folder that `SOT_EXPORT` names, for users to read
 //! and to run by itself. The backend writes the text.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -40,7 +41,7 @@ impl<'py> FunctionGraph<'py> {
     /// Notes the target that the result of a statement is assigned to in an exported graph.
     pub(crate) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
         if self.exporting.folder.is_some() {
-            let target = self.target(result, &mut outputs.iter())?;
+            let target = self.target(result, &mut outputs.iter(), &mut HashMap::new())?;
             self.exporting.targets.push(target);
         }
         Ok(())
@@ -50,15 +51,23 @@ impl<'py> FunctionGraph<'py> {
         &mut self,
         result: &Bound<'py, PyAny>,
         outputs: &mut impl Iterator<Item = &'a SymbolId>,
+        named: &mut HashMap<usize, String>,
     ) -> PyResult<String> {
+        let address = result.as_ptr() as usize;
+        // A value that occurs twice is one output.
+        if let Some(name) = named.get(&address) {
+            return Ok(name.clone());
+        }
         if self.building.value_meta(result)?.is_some() {
-            return Ok(outputs.next().map_or_else(|| "_".to_owned(), |symbol| self.name(*symbol).to_owned()));
+            let name = outputs.next().map_or_else(|| "_".to_owned(), |symbol| self.name(*symbol).to_owned());
+            named.insert(address, name.clone());
+            return Ok(name);
         }
         if !(result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>()) {
             return Ok("_".to_owned());
         }
         let items: Vec<String> =
-            result.try_iter()?.map(|item| self.target(&item?, outputs)).collect::<PyResult<_>>()?;
+            result.try_iter()?.map(|item| self.target(&item?, outputs, named)).collect::<PyResult<_>>()?;
         Ok(format!("[{}]", items.join(", ")))
     }
 

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::backend::{Backend, GraphBuilder, TensorMeta};
+use crate::backend::{Backend, GradientFlow, GraphBuilder, TensorMeta};
 use crate::compiler::CheckResults;
 use crate::cpython::{self, GraphFailure};
 use crate::fault;
@@ -23,11 +23,12 @@ pub(super) struct PromisedResults {
     results: Vec<Option<PromisedTensor>>,
 }
 
-/// The meta of a tensor without gradients.
+/// The meta of a tensor.
 #[derive(Clone)]
 struct PromisedTensor {
     shape: Vec<Option<i64>>,
     dtype: String,
+    gradient: GradientFlow,
 }
 
 impl PromisedTensor {
@@ -35,6 +36,11 @@ impl PromisedTensor {
         let fits = |(said, found): (&Option<i64>, &Option<i64>)| said.is_none() || found.is_none() || said == found;
         let shape = self.shape.len() == meta.shape.len() && self.shape.iter().zip(&meta.shape).all(fits);
         shape && self.dtype == *meta.dtype
+    }
+
+    /// True if a gradient is to flow through the tensor, and none does.
+    fn lacks_gradient(&self, meta: &TensorMeta) -> bool {
+        self.gradient.flows && !meta.gradient.flows
     }
 }
 
@@ -47,7 +53,11 @@ impl PromisedResults {
         values: &[Py<PyAny>],
         py: Python<'_>,
     ) -> PyResult<Self> {
-        let promised = |meta: TensorMeta| PromisedTensor { shape: meta.shape, dtype: meta.dtype.to_string() };
+        let promised = |meta: TensorMeta| PromisedTensor {
+            shape: meta.shape,
+            dtype: meta.dtype.to_string(),
+            gradient: meta.gradient,
+        };
         let results =
             values.iter().map(|value| Ok(fault::of_backend(|| builder.value_meta(value.bind(py)))?.map(promised)));
         Ok(PromisedResults { backend, graph: graph.to_owned(), results: results.collect::<PyResult<_>>()? })
@@ -65,27 +75,33 @@ impl PromisedResults {
         let is_kept = AtomicBool::new(false);
         cpython::graph_function_of(py, move |py, inputs| {
             let given = self.call(py, &callable, inputs)?;
-            let checked = self.check_unless_it_panics(&given, is_kept.load(Ordering::Relaxed));
+            let checked = self.check_unless_it_panics(&given, is_kept.load(Ordering::Relaxed), false);
             checked.map_err(|why| self.failure(self.broken(py, &why)))?;
             is_kept.store(true, Ordering::Relaxed);
             Ok(given.unbind())
         })
     }
 
-    /// Returns a check of the results of another callable for this graph, such as the user's compiler makes.
+    /// Returns a check of the results of another callable for this graph, such as the user's compiler makes. Gradients
+    /// must flow through these results, too.
     pub(super) fn check_results(self) -> CheckResults {
-        Box::new(move |given, metas_are_kept| self.check_unless_it_panics(given, metas_are_kept))
+        Box::new(move |given, metas_are_kept| self.check_unless_it_panics(given, metas_are_kept, true))
     }
 
-    fn check_unless_it_panics(&self, given: &Bound<'_, PyAny>, metas_are_kept: bool) -> Result<(), String> {
-        let checked = catch_unwind(AssertUnwindSafe(|| self.check(given, metas_are_kept)));
+    fn check_unless_it_panics(
+        &self,
+        given: &Bound<'_, PyAny>,
+        metas_are_kept: bool,
+        with_gradients: bool,
+    ) -> Result<(), String> {
+        let checked = catch_unwind(AssertUnwindSafe(|| self.check(given, metas_are_kept, with_gradients)));
         checked.unwrap_or_else(|_| {
             stats::update(|stats| stats.panics += 1);
             Err("gives what the backend panics at when it is asked for its meta".to_owned())
         })
     }
 
-    fn check(&self, given: &Bound<'_, PyAny>, metas_are_kept: bool) -> Result<(), String> {
+    fn check(&self, given: &Bound<'_, PyAny>, metas_are_kept: bool, with_gradients: bool) -> Result<(), String> {
         let given: Vec<Bound<'_, PyAny>> = match (given.cast::<PyTuple>(), given.cast::<PyList>()) {
             (Ok(tuple), _) if metas_are_kept && tuple.len() == self.results.len() => return Ok(()),
             (_, Ok(list)) if metas_are_kept && list.len() == self.results.len() => return Ok(()),
@@ -102,11 +118,13 @@ impl PromisedResults {
                 return Err(format!("gives something else than a tensor as result {at}"));
             }
             let meta = self.backend.meta(tensor).map_err(|error| error.to_string())?;
-            if promised.is_kept(&meta) {
+            let lacks_gradient = with_gradients && promised.lacks_gradient(&meta);
+            if promised.is_kept(&meta) && !lacks_gradient {
                 return Ok(());
             }
-            let PromisedTensor { shape, dtype } = promised;
-            let said = TensorMeta { shape: shape.clone(), dtype: dtype.as_str().into(), gradient: meta.gradient };
+            let PromisedTensor { shape, dtype, gradient } = promised;
+            let gradient = if lacks_gradient { *gradient } else { meta.gradient };
+            let said = TensorMeta { shape: shape.clone(), dtype: dtype.as_str().into(), gradient };
             Err(format!("gives a tensor of {meta} as result {at}, and it was said to be of {said}"))
         })
     }

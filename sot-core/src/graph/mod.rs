@@ -118,6 +118,11 @@ impl<'py> FunctionGraph<'py> {
         self.symbols.value(symbol).bind(self.py).clone()
     }
 
+    /// Returns the first symbol of a value of the graph, if it has one.
+    pub(crate) fn symbol_of(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
+        self.symbols.first_of(value)
+    }
+
     /// True if no earlier symbol has the same value.
     pub fn is_first(&self, symbol: SymbolId) -> bool {
         self.symbols.first_of(&self.value(symbol)) == Some(symbol)

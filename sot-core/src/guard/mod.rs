@@ -24,7 +24,7 @@ use crate::value_path::PathStep;
 pub use constants::same_constant;
 pub use failure::UnmetGuard;
 pub use framework::{ObjectTest, ObjectsTest, StateTest, TestKey};
-pub use object_state::ObjectState;
+pub use object_state::{ObjectState, StateOfFramework};
 pub use program::{Differing, FrameView, GuardProgram, GuardSubjects};
 
 /// The condition that a guard puts on its subject.

@@ -190,9 +190,12 @@ pub fn register(object: &Bound<'_, PyAny>, kind: RegistrationKind) -> PyResult<u
     {
         let first = Arc::clone(first);
         drop(table);
+        let shown = match &registration.module {
+            Some(name) => format!("the module {name}"),
+            None => tracker::repr(object.py(), object.as_unbound()),
+        };
         let text = format!(
-            "{} is registered already, as {}{}: undo that first",
-            tracker::repr(object.py(), object.as_unbound()),
+            "{shown} is registered already, as {}{}: undo that first",
             first.kind.word(),
             first.place.as_ref().map(|place| format!(", at {place}")).unwrap_or_default()
         );

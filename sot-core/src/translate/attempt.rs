@@ -11,6 +11,7 @@ use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
@@ -104,6 +105,8 @@ impl Attempt {
 pub(super) struct Translation {
     pub(super) entry: CacheEntry,
     pub(super) reason: Option<Reason>,
+    /// Why the code is left to CPython although it could be translated.
+    pub(super) refused: Option<Reason>,
     /// True if the trace met tensors.
     pub(super) met_tensors: bool,
     /// The code objects that were inlined or looked at.
@@ -293,7 +296,12 @@ fn conclude(
     reason: Option<Reason>,
 ) -> PyResult<Translation> {
     let (guards, subjects) = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
-    blind_plugins::refuse(cx, &guards, &subjects, frame)?;
+    let refused = blind_plugins::refuse(cx, &guards, &subjects, frame)?;
+    let (guards, new_code) = match refused {
+        // No guards: all calls of the code are left to CPython.
+        Some(_) => (Guards::default().compile(cx.py, &cx.trackers)?.0, None),
+        None => (guards, new_code),
+    };
     // Behind a break the new code makes the program's own calls, which are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
@@ -304,7 +312,7 @@ fn conclude(
         .having_met(cx.met.take_objects())
         .replacing(comes_last && cx.history.policy == ValuePolicy::Generalize);
     let (met_tensors, followed) = (cx.graph.has_met_tensors(), cx.met.followed());
-    Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
+    Ok(Translation { entry, reason, refused, met_tensors, followed, collected: TranslationReport::default() })
 }
 
 /// Sets up the root frame and simulates it to its return. Returns its value and its final state.

@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 
 use crate::backend::MetaTest;
 use crate::cpython::{self, FreshFrame};
+use crate::error::{Reason, ReasonId};
 use crate::fault;
+use crate::foreign::Foreign;
 use crate::guard::{GuardProgram, GuardSubjects, UnmetGuard};
 use crate::machine::executor::OpcodeExecutor;
 use crate::machine::variable::Form;
@@ -17,23 +19,38 @@ use crate::origin::{self, Registered};
 use crate::registered::{self, RegistrationFailure};
 use crate::tracker::{Tracker, TrackerId};
 
-/// Returns an error, and warns the program with its text, if a guard of a plug-in does not hold.
+/// Returns an error, and warns the program with its text, if a guard of a plug-in does not hold. Returns the reason to
+/// leave the frame to CPython, and warns, if the guard is about what a function gives that the program has registered.
 pub(super) fn refuse(
     cx: &OpcodeExecutor<'_>,
     guards: &GuardProgram,
     subjects: &GuardSubjects,
     frame: &FreshFrame<'_, '_>,
-) -> PyResult<()> {
+) -> PyResult<Option<Reason>> {
     let blind = blind_guard(cx, guards, subjects, frame);
+    let mut reason = blind.as_ref().filter(|blind| blind.is_of_program).map(|_| ReasonId::RegistrationDiffers);
     let blind = match registered::take_failure() {
         Some(RegistrationFailure::Ended(error)) => return Err(error),
-        Some(RegistrationFailure::Failed(text)) => blind.map(|blind| format!("{blind}; {text}")),
-        None => blind,
+        Some(RegistrationFailure::Failed(text)) => {
+            reason = reason.map(|_| ReasonId::RegistrationRaised);
+            blind.map(|blind| format!("{}; {text}", blind.text))
+        }
+        None => blind.map(|blind| blind.text),
     };
-    let Some(text) = blind.or_else(|| ambiguous_key(cx)) else { return Ok(()) };
+    let Some(text) = blind.or_else(|| ambiguous_key(cx)) else { return Ok(None) };
     let category = cx.py.get_type::<PyRuntimeWarning>();
     cpython::import(cx.py, "warnings")?.call_method1("warn", (&text, category))?;
-    Err(PyRuntimeError::new_err(text))
+    match reason {
+        Some(id) => Ok(Some(Reason::new(id, text))),
+        None => Err(PyRuntimeError::new_err(text)),
+    }
+}
+
+/// A guard that does not hold on the frame it was made from.
+struct BlindGuard {
+    text: String,
+    /// True if a function that the program has registered gives what is tested.
+    is_of_program: bool,
 }
 
 fn blind_guard(
@@ -41,22 +58,26 @@ fn blind_guard(
     guards: &GuardProgram,
     subjects: &GuardSubjects,
     frame: &FreshFrame<'_, '_>,
-) -> Option<String> {
+) -> Option<BlindGuard> {
     let of_other_backend = fault::backend().is_some_and(|backend| !origin::is_of_the_tracer(backend.origin.krate));
     if !of_other_backend && !cx.runtime.kinds.has_plugins() && cx.trackers.plugins().is_empty() {
         return None;
     }
     let UnmetGuard { guard, seen, step, tested_by, .. } = guards.unmet(frame)?;
     let subject = step.and_then(|step| subjects.at(step));
-    let owner = found_by(cx, subject).or_else(|| match tested_by {
+    let found = found_by(cx, subject);
+    let is_of_program = found.as_ref().is_some_and(|found| found.0.is_of_program());
+    let owner = found.map(|found| found.0.plugin()).or_else(|| match tested_by {
         Some(type_name) => test_of(cx, subject, type_name),
         None => kind_of(cx, subject),
     })?;
     let seen = seen.map(|seen| format!("; seen: {seen}")).unwrap_or_default();
-    Some(format!(
+    let why = if is_of_program { "flatten() gives what does not equal itself: " } else { "" };
+    let text = format!(
         "a guard of {owner} does not hold on the frame it was made from, which is left to CPython from now on: \
-         {guard}{seen}"
-    ))
+         {why}{guard}{seen}"
+    );
+    Some(BlindGuard { text, is_of_program })
 }
 
 /// Returns the text of an error if two fetches of plug-ins have the same key: new code would confuse their values.
@@ -72,10 +93,10 @@ fn way<'a>(cx: &'a OpcodeExecutor<'_>, subject: Option<TrackerId>) -> impl Itera
     std::iter::successors(subject, |id| cx.trackers.get(*id).parent())
 }
 
-/// Returns the plug-in whose fetch is a step on the path to a value.
-fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<String> {
+/// Returns the fetch of a plug-in that is a step on the path to a value.
+fn found_by(cx: &OpcodeExecutor<'_>, subject: Option<TrackerId>) -> Option<Foreign> {
     way(cx, subject).find_map(|id| match cx.trackers.get(id) {
-        Tracker::Foreign { how, .. } => Some(how.0.plugin()),
+        Tracker::Foreign { how, .. } => Some(how.clone()),
         _ => None,
     })
 }

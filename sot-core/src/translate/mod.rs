@@ -217,6 +217,12 @@ fn translate_in_turn(
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
+    if let Some(reason) = translation.refused {
+        tell_left(LeftPart::Frame, &Reason { stack: vec![place_of(&code)], ..reason }, Vec::new(), "");
+        let entry = Arc::new(translation.entry);
+        cache.insert(&code, Arc::clone(&entry));
+        return verdict(py, &entry);
+    }
     let id = collect::keep(translation.collected, unmet);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if is_ours(reason) {

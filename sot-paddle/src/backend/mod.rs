@@ -261,6 +261,14 @@ impl Models for PaddleBackend {
             layer::is_own(layer) || container.is_some_and(|container| layer::is_store(layer, container))
         })
     }
+
+    fn is_own(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_layer(object) && layer::is_own(object)
+    }
+
+    fn notes(&self) -> &'static [&'static str] {
+        &["_built"]
+    }
 }
 
 impl OpenValues for PaddleBackend {

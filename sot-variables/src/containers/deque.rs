@@ -1,5 +1,5 @@
 //! `collections.deque`: items with an optional maximum length. Of a deque from outside to which the program has only
-//! appended, neither length nor items are guarded.
+//! appended, neither length nor items are guarded, unless its value is asked for as a whole.
 
 use std::rc::Rc;
 
@@ -41,6 +41,8 @@ struct DequeFromOutside {
     object: Rc<Py<PyAny>>,
     /// The appended items, as long as nothing else was done to the deque.
     appended: Option<Vec<VarId>>,
+    /// True if the length is guarded, and the items are to be.
+    is_open: bool,
 }
 
 /// Returns the payload of a variable that must be a deque, and guards its length.
@@ -105,7 +107,7 @@ impl DequeVariable {
         let maxlen = object.getattr("maxlen")?.extract()?;
         let object = Rc::new(object.unbind());
         let items = sequence::wrap_items(cx, items.into_iter(), of);
-        let outside = Some(DequeFromOutside { object, appended: Some(Vec::new()) });
+        let outside = Some(DequeFromOutside { object, appended: Some(Vec::new()), is_open: false });
         Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
     }
 
@@ -205,6 +207,19 @@ impl Variable for DequeVariable {
         Ok(())
     }
 
+    fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if self.outside.as_ref().is_none_or(|outside| outside.is_open) {
+            return Ok(());
+        }
+        self.look(cx, this)?;
+        let mut deque = self.clone();
+        if let Some(outside) = &mut deque.outside {
+            outside.is_open = true;
+        }
+        cx.vars.set(this, Rc::new(deque));
+        Ok(())
+    }
+
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let items = sequence::materialize(cx, &self.items)?;
         self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
@@ -235,8 +250,8 @@ impl Variable for DequeVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        let appended = self.outside.as_ref().and_then(|outside| outside.appended.as_ref());
-        appended.unwrap_or(&self.items).clone()
+        let unopened = self.outside.as_ref().filter(|outside| !outside.is_open);
+        unopened.and_then(|outside| outside.appended.as_ref()).unwrap_or(&self.items).clone()
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

@@ -55,13 +55,40 @@ impl ContainerClass {
         rest: &Bound<'py, PyAny>,
         held: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = rest.py();
-        let made = self.parts().map_err(|_| gone())?.make(rest, held)?;
+        self.of_class(self.parts().map_err(|_| gone())?.make(rest, held)?)
+    }
+
+    /// Returns what `unflatten` has made; an error if it is of another class.
+    fn of_class<'py>(&self, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = made.py();
         if made.get_type().is(self.object(py)) {
             return Ok(made);
         }
         let (made, class) = (tracker::name(made.get_type().as_any()), tracker::name(&self.object(py)));
         Err(PyTypeError::new_err(format!("unflatten() makes a {made}, and not a {class}")))
+    }
+
+    /// Makes an object while tracing. The graph break for an exception names the function that is to blame.
+    pub(super) fn make_in_trace<'py>(
+        &self,
+        rest: &Bound<'py, PyAny>,
+        held: &Bound<'py, PyTuple>,
+    ) -> Flow<Bound<'py, PyAny>> {
+        let py = rest.py();
+        let made = self.parts()?.make(rest, held).map_err(|error| {
+            unless_it_ends(py, error, |error| self.wrong_description(py, &format!("unflatten() raises {error}")))
+        })?;
+        self.of_class(made).map_err(|error| {
+            unless_it_ends(py, error, |error| self.wrong_description(py, &error.value(py).to_string()))
+        })
+    }
+
+    /// Takes an object apart while tracing. The graph break for an exception names the function that is to blame.
+    pub(super) fn take_apart<'py>(&self, object: &Bound<'py, PyAny>) -> Flow<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
+        let py = object.py();
+        self.parts()?.of(object).map_err(|error| {
+            unless_it_ends(py, error, |error| self.wrong_description(py, &format!("flatten() raises {error}")))
+        })
     }
 
     /// Returns a graph break: the registered functions do not describe the class correctly.
@@ -94,6 +121,10 @@ struct Flattened(ContainerClass);
 impl ForeignFetch for Flattened {
     fn plugin(&self) -> String {
         Python::attach(|py| self.0 .0.text(py))
+    }
+
+    fn is_of_program(&self) -> bool {
+        true
     }
 
     fn fetch<'py>(&self, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
@@ -151,7 +182,7 @@ impl ContainerVariable {
             ));
         };
         cx.observed.note_registered(cx.py, &class.0);
-        let (held, rest) = class.parts()?.of(&object).map_err(|error| failed(&class, cx.py, error))?;
+        let (held, rest) = class.take_apart(&object)?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });
         let all = cx.trackers.add(Tracker::Item { of: flat, key: Key::Index(0) });
@@ -190,17 +221,9 @@ impl ContainerVariable {
     }
 }
 
-/// Returns a graph break for an exception in the registered functions.
-fn failed(class: &ContainerClass, py: Python<'_>, error: PyErr) -> Unwind {
-    unless_it_ends(py, error, |error| {
-        let text = format!("{}: taking it apart or making it raised {error}", class.0.text(py));
-        Unwind::break_graph(ReasonId::UnsupportedOperation, text)
-    })
-}
-
 /// Returns the graph break for an `Exception` in the registered functions. An exception of another class, such as
 /// `KeyboardInterrupt`, is the program's.
-pub(super) fn unless_it_ends(py: Python<'_>, error: PyErr, refuse: impl FnOnce(&PyErr) -> Unwind) -> Unwind {
+fn unless_it_ends(py: Python<'_>, error: PyErr, refuse: impl FnOnce(&PyErr) -> Unwind) -> Unwind {
     if error.is_instance_of::<PyException>(py) {
         refuse(&error)
     } else {
@@ -263,8 +286,7 @@ impl Variable for ContainerVariable {
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
         let items = sequence::graph_items(cx, &self.held)?;
         let values = PyTuple::new(cx.py, items.values)?;
-        let made = self.class.make(self.rest.bind(cx.py), &values);
-        let value = made.map_err(|error| failed(&self.class, cx.py, error))?.unbind();
+        let value = self.class.make_in_trace(self.rest.bind(cx.py), &values)?.unbind();
         Ok(GraphArgument {
             value,
             text: format!("{}({})", self.name(cx.py), items.text),

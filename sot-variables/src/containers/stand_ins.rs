@@ -16,7 +16,7 @@ use sot_core::guard::{same_constant, Test};
 use sot_core::tracker::{self, Tracker};
 use sot_core::variable::{Form, VarId};
 
-use crate::containers::registered::{unless_it_ends, ContainerClass, ContainerVariable};
+use crate::containers::registered::{ContainerClass, ContainerVariable};
 
 pyo3::create_exception!(sot, LookedAt, pyo3::exceptions::PyException, "A stand-in was looked at.");
 
@@ -66,6 +66,8 @@ impl ItemStandIn {
 struct StandIns<'py> {
     variables: Vec<VarId>,
     objects: Vec<Bound<'py, PyAny>>,
+    /// The variables of containers that are arguments, with the containers of stand-ins in their place.
+    containers: Vec<(VarId, Bound<'py, PyAny>)>,
 }
 
 impl<'py> StandIns<'py> {
@@ -78,24 +80,44 @@ impl<'py> StandIns<'py> {
 
     /// Returns the variable that a stand-in stands for.
     fn get(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
+        if let Some((variable, _)) = self.containers.iter().find(|(_, stand_in)| stand_in.is(object)) {
+            return Some(*variable);
+        }
         let index = object.cast::<ItemStandIn>().ok()?.get().index;
         self.variables.get(index).copied()
+    }
+
+    /// True if a container of stand-ins holds what it held when it was made.
+    fn is_unchanged(&self, payload: &ContainerVariable, object: &Bound<'py, PyAny>) -> Flow<bool> {
+        let (held, rest) = payload.class().take_apart(object)?;
+        let variables: Option<Vec<_>> = held.iter().map(|held| self.get(&held)).collect();
+        if rest.eq(payload.rest(object.py())).unwrap_or(false) {
+            return Ok(variables.as_deref() == Some(payload.held()));
+        }
+        let (_, again) = payload.class().take_apart(object)?;
+        if rest.eq(again).unwrap_or(false) {
+            return Ok(false);
+        }
+        Err(payload.class().wrong_description(object.py(), "flatten() gives what does not equal itself"))
     }
 
     /// Makes a container of the same kind that holds stand-ins.
     fn container(&mut self, cx: &OpcodeExecutor<'py>, of: &ContainerVariable) -> Flow<Bound<'py, PyAny>> {
         let held = of.held().iter().map(|&held| self.add(cx.py, held)).collect::<PyResult<Vec<_>>>()?;
         let held = PyTuple::new(cx.py, held)?;
-        let made = of.class().make(of.rest(cx.py), &held);
-        let wrong = |error: &PyErr| of.class().wrong_description(cx.py, &error.to_string());
-        made.map_err(|error| unless_it_ends(cx.py, error, wrong))
+        of.class().make_in_trace(of.rest(cx.py), &held)
     }
 
     /// Returns an argument for a call: a known value itself, or a stand-in for a tensor. Operands of operators must
     /// be known, as C code looks at their type; so must be values other than tensors, at which it may look.
     fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, argument: VarId, is_operand: bool) -> Flow<Bound<'py, PyAny>> {
         if let Some(container) = cx.see_as::<ContainerVariable>(argument)? {
-            return self.container(cx, &container);
+            if let Some((_, known)) = self.containers.iter().find(|(variable, _)| *variable == argument) {
+                return Ok(known.clone());
+            }
+            let made = self.container(cx, &container)?;
+            self.containers.push((argument, made.clone()));
+            return Ok(made);
         }
         let payload = cx.see(argument)?;
         if let Some(known) = payload.constant() {
@@ -127,7 +149,7 @@ impl<'py> StandIns<'py> {
             return Ok(cx.constant(object.clone().unbind()));
         }
         if let Some(class) = ContainerClass::of(object) {
-            let (held, rest) = class.parts()?.of(object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
+            let (held, rest) = class.take_apart(object)?;
             refuse_unless_whole(&class, object, &held, &rest)?;
             let held = held.iter().map(|held| self.result(cx, &held, this)).collect::<Flow<Vec<_>>>()?;
             return Ok(ContainerVariable::make(cx, class, held, rest.unbind()));
@@ -155,12 +177,8 @@ fn refuse_unless_whole<'py>(
     rest: &Bound<'py, PyAny>,
 ) -> Flow<()> {
     let py = object.py();
-    let again = class.make(rest, held).and_then(|made| {
-        let (held, rest) = class.parts().map_err(|_| PyLookupError::new_err(()))?.of(&made)?;
-        Ok((made, held, rest))
-    });
-    let (made, held_again, rest_again) =
-        again.map_err(|error| unless_it_ends(py, error, |error| class.wrong_description(py, &error.to_string())))?;
+    let made = class.make_in_trace(rest, held)?;
+    let (held_again, rest_again) = class.take_apart(&made)?;
     let same = |one: &Bound<'py, PyAny>, other: &Bound<'py, PyAny>| is_same(one, other, &|_, _| None);
     if !same(held.as_any(), held_again.as_any()) || !rest.eq(&rest_again).unwrap_or(false) {
         return Err(class.wrong_description(py, "flatten() does not give again what unflatten() was given"));
@@ -284,23 +302,48 @@ pub(super) fn call<'py>(
 /// Reads an attribute of a container; `None` if the attribute is missing.
 pub(super) fn read(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let of = cx.see_as::<ContainerVariable>(this)?.map(|payload| (this, payload));
-    let is_there = Cell::new(true);
+    let (is_made, is_there) = (Cell::new(false), Cell::new(true));
     let stood_in = RefCell::new(None);
     let read = of.clone();
     let found = with(cx, StandIns::default(), of, |object| {
+        is_made.set(true);
         let found = object.map(|object| object.getattr_opt(&**name)).transpose()?.flatten();
         is_there.set(found.is_some());
         *stood_in.borrow_mut() = object.map(|object| attribute(object, name)).transpose()?.flatten();
         found.ok_or_else(|| PyLookupError::new_err(()))
     });
+    // Without a container of stand-ins, the exception tells what is wrong.
+    if !is_made.get() {
+        return found.map(Some);
+    }
+    let stood_in = stood_in.take();
     if let Some((_, payload)) = read {
-        refuse_undescribed(cx, &payload, name, stood_in.take().as_ref())?;
+        refuse_undescribed(cx, &payload, name, stood_in.as_ref())?;
         assume_attribute(cx, this, &payload, name)?;
     }
     match found {
+        Err(Unwind::BreakGraph(_)) if stood_in.as_ref().is_some_and(|held| !is_result(cx, held)) => {
+            let class = stood_in.map_or_else(String::new, |held| tracker::name(held.get_type().as_any()));
+            let class = class.strip_prefix("builtins.").unwrap_or(&class);
+            Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                format!(
+                    "the attribute '{name}' of a registered container is a {class}; flatten() must give it, or do not \
+                     register the class"
+                ),
+            ))
+        }
         Err(Unwind::Raise(_)) if !is_there.get() => Ok(None),
         found => found.map(Some),
     }
+}
+
+/// True if an object may be a result of code of a container.
+fn is_result(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<ItemStandIn>()
+        || cx.runtime.is_constant(object)
+        || ContainerClass::of(object).is_some()
+        || object.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_result(cx, &item)))
 }
 
 /// Breaks the graph for an attribute that `flatten` does not describe: the object from outside has a different value
@@ -313,7 +356,7 @@ fn refuse_undescribed<'py>(
 ) -> Flow<()> {
     let Some(object) = payload.from_outside(cx.py) else { return Ok(()) };
     let Some(own) = attribute(&object, name)? else { return Ok(()) };
-    let (held, _) = payload.class().parts()?.of(&object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
+    let (held, _) = payload.class().take_apart(&object)?;
     let is_held = |own: &Bound<'py, PyAny>, stand_in: &Bound<'py, PyAny>| {
         let index = stand_in.cast::<ItemStandIn>().ok()?.get().index;
         let is_it = |held: Bound<'py, PyAny>| held.is(own) || cpython::is_atom(own) && same_constant(&held, own);
@@ -359,11 +402,14 @@ fn with<'py>(
         return Err(refuse("looks at what it holds"));
     }
     if let (Some((_, payload)), Some(object)) = (&of, &object) {
-        let (held, rest) =
-            payload.class().parts()?.of(object).map_err(|error| unless_it_ends(cx.py, error, refused))?;
-        let variables: Option<Vec<_>> = held.iter().map(|held| stand_ins.get(&held)).collect();
-        if variables.as_deref() != Some(payload.held()) || !rest.eq(payload.rest(cx.py)).unwrap_or(false) {
+        if !stand_ins.is_unchanged(payload, object)? {
             return Err(refuse("changes it"));
+        }
+    }
+    for (variable, object) in &stand_ins.containers {
+        let Some(payload) = cx.vars.as_kind::<ContainerVariable>(*variable) else { continue };
+        if !stand_ins.is_unchanged(&payload, object)? {
+            return Err(refuse("changes an argument"));
         }
     }
     match outcome {

@@ -15,6 +15,7 @@ pub(super) mod object;
 pub(super) mod part;
 pub(super) mod sequence_iterator;
 pub(super) mod set_table;
+pub(super) mod slots;
 pub(super) mod type_;
 pub(super) mod upcoming;
 pub(super) mod weak;

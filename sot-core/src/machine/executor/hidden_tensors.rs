@@ -12,6 +12,7 @@ use pyo3::types::{
 
 use super::kept_contents::KeptContents;
 use crate::backend::Models;
+use crate::bytecode::Names;
 use crate::cpython;
 use crate::machine::runtime::Runtime;
 use crate::policy::MAX_STATE_PARTS;
@@ -41,13 +42,22 @@ pub(super) fn find<'py>(
 }
 
 /// Returns the names that a code object and the functions nested in it look up.
-pub(super) fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
+fn names_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
     let mut names: Vec<String> = code.getattr(intern!(code.py(), "co_names"))?.extract()?;
     for constant in code.getattr(intern!(code.py(), "co_consts"))?.cast_into::<PyTuple>()? {
         if let Ok(inner) = constant.cast::<PyCode>() {
             names.extend(names_in(inner)?);
         }
     }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+/// Returns the names that a code object and the functions nested in it look up in the globals.
+pub(super) fn globals_in(code: &Bound<'_, PyCode>) -> PyResult<Vec<String>> {
+    let Ok(names) = Names::of(code) else { return names_in(code) };
+    let mut names: Vec<String> = names.globals.iter().map(|name| name.extract()).collect::<PyResult<_>>()?;
     names.sort_unstable();
     names.dedup();
     Ok(names)
@@ -260,7 +270,7 @@ impl<'py> Search<'_, 'py> {
             self.object(module.as_any(), FoundIn::default(), "")?;
         }
         let globals = cpython::function_globals(function);
-        self.first(names.iter(), |search, name| match globals.get_item(name)? {
+        self.first(globals_in(&code)?.iter(), |search, name| match globals.get_item(name)? {
             Some(held) => search.object(&held, FoundIn::default(), &format!("the global {name}")),
             None => Ok(None),
         })

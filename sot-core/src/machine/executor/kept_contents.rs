@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PySet, PySlice, PyType};
@@ -49,6 +48,11 @@ impl<'py> KeptContents<'py> {
         Ok(())
     }
 
+    /// The addresses of the objects found so far.
+    pub(super) fn addresses(&self) -> &HashSet<usize> {
+        &self.known
+    }
+
     /// Puts back what has changed. Returns the place of a changed container.
     pub(super) fn restore(self) -> PyResult<Option<String>> {
         let mut changed = None;
@@ -90,7 +94,7 @@ impl<'py> Container<'py> {
             Container::Set(set) => Ok(set.iter().collect()),
             Container::Dict(dict) => Ok(dict.iter().flat_map(|(key, value)| [key, value]).collect()),
             Container::Bytes(bytes) => bytes.as_any().try_iter()?.collect(),
-            Container::Slots(object, slots) => slots.iter().map(|slot| value_in(slot, object)).collect(),
+            Container::Slots(object, slots) => slots.iter().map(|slot| cpython::slot_value(slot, object)).collect(),
             Container::Other(object) => match object.cast::<PyDict>() {
                 Ok(_) => object
                     .call_method0(intern!(object.py(), "items"))?
@@ -123,7 +127,7 @@ impl<'py> Container<'py> {
                 if !value.is(slot) {
                     return slot.call_method1(intern!(slot.py(), "__set__"), (object, value)).map(drop);
                 }
-                if value_in(slot, object)?.is(slot) {
+                if cpython::slot_value(slot, object)?.is(slot) {
                     return Ok(());
                 }
                 slot.call_method1(intern!(slot.py(), "__delete__"), (object,)).map(drop)
@@ -141,31 +145,6 @@ impl<'py> Container<'py> {
 
 /// Returns the slots of an instance, if its class or a base of the class has `__slots__`.
 fn slots<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Container<'py>>> {
-    let (class, mut found) = (object.get_type(), Vec::new());
-    // A type of C has no `__slots__`. It may lack an MRO until an attribute of it is looked up.
-    if !cpython::is_heap_type(&class) {
-        return Ok(None);
-    }
-    for base in class.mro().iter() {
-        let Ok(base) = base.cast_into::<PyType>() else { continue };
-        if !cpython::is_heap_type(&base) {
-            continue;
-        }
-        let held = cpython::class_dict(base.as_any())?.call_method0(intern!(base.py(), "values"))?;
-        for held in held.try_iter()? {
-            let held = held?;
-            if cpython::builtin_type_name(&held) == "member_descriptor" {
-                found.push(held);
-            }
-        }
-    }
+    let found = cpython::slots_of(&object.get_type())?;
     Ok((!found.is_empty()).then(|| Container::Slots(object.clone(), found)))
-}
-
-/// Returns what is in a slot of an instance; the slot itself if it has no value.
-fn value_in<'py>(slot: &Bound<'py, PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match slot.call_method1(intern!(slot.py(), "__get__"), (object, object.get_type())) {
-        Err(error) if error.is_instance_of::<PyAttributeError>(slot.py()) => Ok(slot.clone()),
-        value => value,
-    }
 }

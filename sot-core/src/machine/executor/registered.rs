@@ -1,5 +1,7 @@
 //! Calls of objects for which the program has registered a meaning (see [`crate::registered`]), on every backend.
 
+use std::collections::HashSet;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
 
@@ -9,7 +11,7 @@ use super::{assigned_outside, call, limits, object_model, CallArgs, OpcodeExecut
 use crate::backend::CallKind;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::guard::{Identity, ObjectState, Test};
+use crate::guard::{Identity, ObjectState, StateOfFramework, Test};
 use crate::machine::variable::{Form, VarId};
 use crate::registered::{self, Registration, RegistrationKind};
 use crate::tracker::{self, ById, Key, Tracker, TrackerId};
@@ -186,7 +188,9 @@ fn real_argument<'py>(
     function: &Bound<'py, PyAny>,
     arg: VarId,
 ) -> Flow<Bound<'py, PyAny>> {
-    if let Some(known) = cx.materialize(arg)? {
+    let known = cx.materialize(arg)?;
+    assume_given(cx, arg, &mut HashSet::new())?;
+    if let Some(known) = known {
         return Ok(known);
     }
     let object = cx.see(arg)?.object().map(|object| object.bind(cx.py).clone());
@@ -199,6 +203,34 @@ fn real_argument<'py>(
     })
 }
 
+/// Guards which object an argument is, and which objects are in it, as far as they are not guarded by value.
+fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut HashSet<VarId>) -> Flow<()> {
+    limits::refuse_deep_values()?;
+    if !seen.insert(variable) {
+        return Ok(());
+    }
+    let payload = cx.see(variable)?;
+    let object = payload.object().map(|object| object.bind(cx.py).clone());
+    let value = payload.materialize(cx);
+    let is_value = match (&value, &object) {
+        (Some(value), Some(object)) => value.is(object),
+        (value, None) => value.is_some(),
+        _ => false,
+    };
+    if is_value {
+        return Ok(());
+    }
+    // The guards of these containers and of their items tell whether they are equal. A method may be bound anew.
+    let is_container =
+        matches!(payload.form(), Form::List | Form::Tuple | Form::Dict | Form::Set | Form::Deque | Form::Method);
+    if let (None, Some(object), false) = (value, object, is_container) {
+        object_model::guard_identity(cx, &object, cx.vars.tracker(variable));
+        return Ok(());
+    }
+    let children = cx.vars.get(variable).children();
+    children.into_iter().try_for_each(|held| assume_given(cx, held, seen))
+}
+
 /// Puts a call into the graph as one statement, and guards what a Python function reads besides its arguments.
 fn call_as_statement<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -206,6 +238,7 @@ fn call_as_statement<'py>(
     callable: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<VarId> {
+    cx.statement.states.clear();
     let mut kept = KeptContents::default();
     refuse_hidden_tensors(cx, callable, &mut kept)?;
     if let Ok(function) = callable.cast::<PyFunction>() {
@@ -216,7 +249,13 @@ fn call_as_statement<'py>(
     for arg in args.all() {
         assume_argument(cx, arg, &mut kept)?;
     }
+    cx.statement.reached.clone_from(kept.addresses());
     let result = cx.call_graph(CallKind::Api, callable, &tracker::name(callable), args);
+    for (object, tracker, before) in std::mem::take(&mut cx.statement.states) {
+        let object = object.bind(cx.py);
+        let prepared = if before.was_prepared(object) { state_of(cx, object)?.map(|(state, _)| state) } else { None };
+        cx.guards.add(tracker, Test::Object(Box::new(prepared.unwrap_or(before))));
+    }
     match kept.restore()? {
         None => result,
         Some(place) => {
@@ -281,7 +320,7 @@ fn assume_reads<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunct
     let globals = cpython::function_globals(function);
     let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals_of = cx.globals_of(&globals, Some(tracker))?;
-    for name in hidden_tensors::names_in(&code)? {
+    for name in hidden_tensors::globals_in(&code)? {
         let Some(bound) = globals.get_item(&name)? else { continue };
         let Some(read) = cx.find_global_in(&globals_of, &name.as_str().into())? else { continue };
         assume_variable(cx, read, &bound)?;
@@ -347,23 +386,32 @@ fn assume_argument<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, kept: &mu
     }
 }
 
-/// Guards the state of an object from outside, which the statement may read.
+/// Takes the state of an object from outside, which the statement may read. It is guarded when the call has been made.
 fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Flow<()> {
     let tracker = cx.vars.tracker(variable);
     let backend = &*cx.runtime.backend;
     if !cx.trackers.is_sourced(tracker) || backend.is_tensor(object) || cpython::is_atom(object) {
         return Ok(());
     }
-    let is_opaque = |object: &Bound<'_, PyAny>| backend.is_tensor(object);
     let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("{} {why}", cx.text(variable)));
-    let (state, parts) =
-        ObjectState::of(object, &is_opaque).ok_or_else(|| refuse("holds too much to be compared at each call"))?;
+    let (state, parts) = state_of(cx, object)?.ok_or_else(|| refuse("holds too much to be compared at each call"))?;
     let real = |written: VarId| cx.vars.get(written).object().map(|object| object.as_ptr() as usize);
     if cx.effects.written().filter_map(real).any(|written| parts.contains(&written)) {
         return Err(refuse("was written to, which a function that is one statement would not see"));
     }
-    cx.guards.add(tracker, Test::Object(Box::new(state)));
+    cx.statement.states.push((object.clone().unbind(), tracker, state));
     Ok(())
+}
+
+/// Returns the state of an object, and the addresses of what it holds; `None` if it holds too much.
+fn state_of(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, HashSet<usize>)>> {
+    let backend = &*cx.runtime.backend;
+    let framework = StateOfFramework {
+        is_opaque: &|object| backend.is_tensor(object),
+        notes: &|object| if backend.models().may_hold_tensors(object) { backend.models().notes() } else { &[] },
+        is_own_model: &|object| backend.models().is_own(object),
+    };
+    ObjectState::of(object, &framework)
 }
 
 fn why(registration: &Registration, package: &str) -> String {

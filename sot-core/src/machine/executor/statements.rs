@@ -1,6 +1,8 @@
 //! Statements: the operations that the trace puts into the graph, with the tensors and numbers from outside they
 //! take.
 
+use std::collections::{HashMap, HashSet};
+
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
@@ -11,7 +13,7 @@ use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::graph::StatementPlace;
-use crate::guard::{Identity, Test};
+use crate::guard::{Identity, ObjectState, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 use crate::registered;
@@ -32,6 +34,11 @@ pub(crate) struct StatementInProgress {
     /// Objects whose identity the statement depends on, with their trackers. They are guarded once the statement
     /// exists.
     pub(super) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
+    /// Objects that a function which is one statement may read, with their trackers and their state before the call.
+    pub(super) states: Vec<(Py<PyAny>, TrackerId, ObjectState)>,
+    /// The addresses of the containers that a function which is one statement reaches besides its arguments. They are
+    /// set before the statement begins.
+    pub(super) reached: HashSet<usize>,
 }
 
 impl StatementInProgress {
@@ -141,6 +148,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             Ok(result)
         });
+        let reached = std::mem::take(&mut self.statement.reached);
         let result = match result {
             Ok(result) => result,
             Err(error) => return refusal(self, name, &error, before).map(Err),
@@ -155,10 +163,12 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(at) = given_back(kind, callee, &given.positional, &result) {
             return Ok(Ok(args.positional[at]));
         }
+        let mut results = Results::default();
         if kind == CallKind::Api && registered::is_statement(callee) {
-            refuse_other_results(self, &result)?;
+            results = Results::of_followed_code(self, args, &given, reached);
+            refuse_other_results(self, &result, &results, &mut Vec::new())?;
         }
-        record(self, (kind, callee), name, given, &result).map(Ok)
+        record(self, (kind, callee), name, given, (&result, results)).map(Ok)
     }
 }
 
@@ -205,10 +215,10 @@ fn record<'py>(
     (kind, callee): (CallKind, &Bound<'py, PyAny>),
     name: &str,
     given: StatementArguments<'py>,
-    result: &Bound<'py, PyAny>,
+    (result, mut results): (&Bound<'py, PyAny>, Results),
 ) -> Flow<VarId> {
-    let mut outputs = Vec::new();
-    let variable = wrap_result(cx, result, &mut outputs)?;
+    let variable = wrap_result(cx, result, &mut results)?;
+    let outputs = results.outputs;
     cx.graph.record((kind, callee), (&given.positional, given.keywords.as_ref()), result)?;
     cx.graph.note_target(result, &outputs)?;
     cx.graph.ir.statements.push(Statement {
@@ -242,22 +252,100 @@ fn new_array_input<'py>(
     Ok(Some(symbol))
 }
 
+/// The results of a statement while they are wrapped.
+#[derive(Default)]
+struct Results {
+    outputs: Vec<SymbolId>,
+    /// The variables of the objects wrapped so far, by address: an object that occurs twice is one variable.
+    known: HashMap<usize, VarId>,
+    /// True if a value may be given back that the graph had before, because code of the program has run.
+    by_program: bool,
+    /// The addresses of containers that existed before the call, and are no argument.
+    from_before: HashSet<usize>,
+}
+
+impl Results {
+    /// For a call that has run code of the program, which reaches these containers besides its arguments.
+    fn of_followed_code(
+        cx: &OpcodeExecutor<'_>,
+        args: &CallArgs,
+        given: &StatementArguments<'_>,
+        reached: HashSet<usize>,
+    ) -> Self {
+        let mut results = Results { by_program: true, from_before: reached, ..Results::default() };
+        let keywords = given.keywords.iter().flat_map(PyDictMethods::values);
+        for (value, variable) in given.positional.iter().chain(keywords).zip(args.all()) {
+            if !cx.runtime.is_constant(&value) {
+                results.known.insert(value.as_ptr() as usize, variable);
+                for held in held_by(&value) {
+                    note_containers(&held, &mut results.from_before);
+                }
+            }
+        }
+        results
+    }
+
+    /// Returns the variable of an object that has one already.
+    fn variable_of<'py>(&self, cx: &OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Option<VarId> {
+        let known = self.known.get(&(object.as_ptr() as usize)).copied();
+        if known.is_some() || !self.by_program {
+            return known;
+        }
+        let symbol = cx.graph.symbol_of(object)?;
+        let symbol_of = |variable| cx.vars.get(variable).symbol().or_else(|| cx.graph.inputs.symbol_of(variable));
+        cx.vars.iter().map(|(variable, _)| variable).find(|variable| symbol_of(*variable) == Some(symbol))
+    }
+}
+
+/// Returns what a list, tuple or dict holds.
+fn held_by<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    if let Ok(items) = object.cast::<PyTuple>() {
+        return items.iter().collect();
+    }
+    if let Ok(items) = object.cast::<PyList>() {
+        return items.iter().collect();
+    }
+    object.cast::<PyDict>().map(|entries| entries.values().iter().collect()).unwrap_or_default()
+}
+
+/// Notes the addresses of a container and of those in it.
+fn note_containers(object: &Bound<'_, PyAny>, found: &mut HashSet<usize>) {
+    let is_container =
+        object.is_instance_of::<PyList>() || object.is_instance_of::<PyDict>() || object.is_instance_of::<PyTuple>();
+    if is_container && found.insert(object.as_ptr() as usize) {
+        for held in held_by(object) {
+            note_containers(&held, found);
+        }
+    }
+}
+
 /// Wraps a statement's result: graph values become tensors, containers become containers of variables.
-fn wrap_result<'py>(
+fn wrap_result<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>, results: &mut Results) -> Flow<VarId> {
+    if let Some(known) = results.variable_of(cx, result) {
+        return Ok(known);
+    }
+    let variable = wrap_new_result(cx, result, results)?;
+    if !cx.runtime.is_constant(result) {
+        results.known.insert(result.as_ptr() as usize, variable);
+    }
+    Ok(variable)
+}
+
+fn wrap_new_result<'py>(
     cx: &mut OpcodeExecutor<'py>,
     result: &Bound<'py, PyAny>,
-    outputs: &mut Vec<SymbolId>,
+    results: &mut Results,
 ) -> Flow<VarId> {
     if let Some(meta) = cx.graph.building.value_meta(result)? {
-        return Ok(wrap_value(cx, result, meta, outputs));
+        return Ok(wrap_value(cx, result, meta, &mut results.outputs));
     }
     if let Ok(items) = result.cast::<PyTuple>() {
-        let variables = items.iter().map(|item| wrap_result(cx, &item, outputs)).collect::<Flow<Vec<_>>>()?;
+        let variables = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
         let tuple = cx.tuple(variables);
         return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { of_class(cx, items, tuple) };
     }
     if let Ok(items) = result.cast::<PyList>() {
-        let items = items.iter().map(|item| wrap_result(cx, &item, outputs)).collect::<Flow<Vec<_>>>()?;
+        let items = items.iter().map(|item| wrap_result(cx, &item, results)).collect::<Flow<Vec<_>>>()?;
         return Ok(cx.list(items));
     }
     if let Ok(entries) = result.cast_exact::<PyDict>() {
@@ -267,7 +355,7 @@ fn wrap_result<'py>(
                 let text = "an operation whose result is a dict with keys that are not strings";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             };
-            variables.push((name.into(), wrap_result(cx, &item, outputs)?));
+            variables.push((name.into(), wrap_result(cx, &item, results)?));
         }
         let payload = (cx.runtime.factories.keyword_dict)(cx, variables)?;
         return Ok(cx.produce(payload));
@@ -281,24 +369,41 @@ fn wrap_result<'py>(
 }
 
 /// Breaks the graph at results of a function that is one statement if they may hold values of the graph elsewhere than
-/// in tuples, lists and dicts, such as in the closure of a function.
-fn refuse_other_results<'py>(cx: &mut OpcodeExecutor<'py>, result: &Bound<'py, PyAny>) -> Flow<()> {
+/// in tuples, lists and dicts, such as in the closure of a function, or if they hold a list or dict that is not made by
+/// the call, or that holds itself. `around` has the containers that the result is in.
+fn refuse_other_results<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    result: &Bound<'py, PyAny>,
+    results: &Results,
+    around: &mut Vec<usize>,
+) -> Flow<()> {
     if cx.runtime.is_constant(result) || cx.graph.building.value_meta(result)?.is_some() {
         return Ok(());
     }
-    if let Ok(items) = result.cast::<PyTuple>() {
-        return items.iter().try_for_each(|item| refuse_other_results(cx, &item));
-    }
-    if let Ok(items) = result.cast::<PyList>() {
-        return items.iter().try_for_each(|item| refuse_other_results(cx, &item));
-    }
-    if let Ok(entries) = result.cast_exact::<PyDict>() {
-        return entries.iter().try_for_each(|(_, item)| refuse_other_results(cx, &item));
+    let address = result.as_ptr() as usize;
+    if results.known.contains_key(&address) {
+        return Ok(());
     }
     let name = tracker::name(result.get_type().as_any());
-    let text =
-        format!("a function that is one statement gives a {name}; tensors in tuples, lists and dicts are results");
-    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    let refuse = |what: String| Err(Unwind::break_graph(ReasonId::UnsupportedCall, what));
+    let is_tuple = result.is_instance_of::<PyTuple>();
+    if !is_tuple && !result.is_instance_of::<PyList>() && !result.is_exact_instance_of::<PyDict>() {
+        return refuse(format!(
+            "a function that is one statement gives a {name}; tensors in tuples, lists and dicts are results"
+        ));
+    }
+    if !is_tuple && results.from_before.contains(&address) {
+        return refuse(format!("a function that is one statement gives a {name} that existed before the call"));
+    }
+    if around.contains(&address) {
+        return refuse(format!("a function that is one statement gives a {name} that holds itself"));
+    }
+    around.push(address);
+    for held in held_by(result) {
+        refuse_other_results(cx, &held, results, around)?;
+    }
+    around.pop();
+    Ok(())
 }
 
 /// Makes a named tuple of its class from the items.

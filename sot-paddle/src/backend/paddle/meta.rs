@@ -127,6 +127,15 @@ fn meta(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, stop_gradient: &Bound<'_, PyA
 
 /// The graph values in an object: the object itself, or items of tuples, lists and dicts, at any depth.
 pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    values_within(paddle, object, &mut Vec::new())
+}
+
+/// `around` has the addresses of the containers that the object is in, as a list may hold itself.
+fn values_within<'py>(
+    paddle: &Paddle,
+    object: &Bound<'py, PyAny>,
+    around: &mut Vec<usize>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if paddle.is_value(object) {
         return Ok(vec![object.clone()]);
     }
@@ -139,7 +148,13 @@ pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyR
     } else {
         return Ok(Vec::new());
     };
-    let nested = parts.iter().map(|part| values_in(paddle, part)).collect::<PyResult<Vec<_>>>()?;
+    let address = object.as_ptr() as usize;
+    if around.contains(&address) {
+        return Ok(Vec::new());
+    }
+    around.push(address);
+    let nested = parts.iter().map(|part| values_within(paddle, part, around)).collect::<PyResult<Vec<_>>>()?;
+    around.pop();
     Ok(nested.into_iter().flatten().collect())
 }
 
