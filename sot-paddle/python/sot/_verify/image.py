@@ -224,7 +224,7 @@ def _difference_at(place: Tuple[str, str], wanted: _ByPlace, got: _ByPlace) -> D
 def _told(kind: str, path: str, entries: _ByPlace, others: _ByPlace) -> str:
     """Describe what a run has at a path that differs in the other run."""
     value, other, its_type = entries.get((kind, path)), others.get((kind, path)), entries.get((kind, f"type({path})"))
-    if its_type is not None and is_a(other, tuple) and other[0] == _SAME:
+    if its_type is not None and isinstance(other, tuple) and other[0] == _SAME:
         return "an object of its own"
     if (kind, path) in entries:
         return _shown(value)
