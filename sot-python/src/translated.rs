@@ -138,6 +138,7 @@ impl Translated {
 /// Raises:
 ///     TypeError: `fn_` has no Python code: it is a class, a C function, or not callable.
 ///     ValueError: no backend has this name.
+#[allow(clippy::doc_markdown, reason = "the text is Python's docstring, and its names are no items of this crate")]
 #[pyfunction]
 #[pyo3(
     signature = (
