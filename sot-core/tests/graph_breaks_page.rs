@@ -22,6 +22,16 @@ and `sot.explain(fn)(*args)` lists those of one call.
 A reason usually leads to a break. It leads to a fallback where the code around it cannot be cut in two, for example in
 a `try` or `with` block.
 
+`sot.explain` shows a code before the id: `[DDCF data-dependent-control-flow]`. The code is the kind of the reason:
+
+| code | stands for | meaning |
+|---|---|---|
+| `DDCF` | data-dependent control flow | which way the program takes depends on the elements of a tensor |
+| `UNSPS` | unsupported simulation | a call, an operation or a write cannot be simulated |
+| `CDBL` | break list | the user, the framework or the program itself asks for the break |
+| `UNIMP` | unimplemented | an opcode has no handler |
+| `FRAME` | frame | CPython runs the frame as a whole |
+
 A plug-in may define reasons of its own ([how](plugins.md#register)), with an id, a hint and a page.
 
 This page is generated from `sot-core/src/error/mod.rs`: `SOT_BLESS=1 cargo test -p sot-core --test graph_breaks_page`.
@@ -37,7 +47,7 @@ fn heading(kind: ReasonKind) -> &'static str {
         ReasonKind::Unsps => "Unsupported simulation (UNSPS)",
         ReasonKind::Cdbl => "Break list (CDBL)",
         ReasonKind::Unimp => "Unimplemented opcode (UNIMP)",
-        ReasonKind::Frame => "About the frame as a whole",
+        ReasonKind::Frame => "The frame as a whole (FRAME)",
     }
 }
 

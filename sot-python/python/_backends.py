@@ -29,7 +29,7 @@ class Graph:
 
     name: str
     inputs: tuple[str, ...]
-    """The symbols of the tensors that each call gives, in order."""
+    """The symbols of the inputs that each call gives, in order: tensors, and numbers that are left open."""
     outputs: tuple[str, ...]
     """The symbols of the tensors that the callable returns, in order."""
     statements: tuple[Statement, ...]

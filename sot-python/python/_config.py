@@ -117,6 +117,17 @@ class Variable(Generic[_T]):
         self.then()
 
 
+class Folder(Variable[Optional[str]]):
+    """A variable that names a folder: it is set to a text or a path, and read as a text."""
+
+    def __set__(self, config: Config, value: Union[str, os.PathLike[str], None]) -> None:
+        super().__set__(config, cast(Optional[str], value))
+
+    def text_of(self, value: Any) -> Optional[str]:
+        """Return the text that stands for a folder."""
+        return super().text_of(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
 def _switch(text: str) -> bool:
     if text.lower() in _TRUE or text.lower() in _FALSE:
         return text.lower() in _TRUE
@@ -203,7 +214,7 @@ class Config:
         "SOT_INSTALL", _switch, False, "True or False",
         "Whether `sot.install()` is called as soon as the framework is imported.", at_import=f"call {__package__}.install()",
     )  # fmt: skip
-    report: Variable[Optional[str]] = Variable(
+    report = Folder(
         "SOT_REPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
         "The folder for a report of the whole run.", at_import="set the environment variable SOT_REPORT before",
     )  # fmt: skip
@@ -227,7 +238,7 @@ class Config:
         "SOT_PROGRAM_SIZE", cast(Callable[[str], Optional[int]], _number(1)), None, "a number from 1 on, or None",
         "Larger graphs become several programs; None: what was measured.",
     )  # fmt: skip
-    export: Variable[Optional[str]] = Variable(
+    export = Folder(
         "SOT_EXPORT", cast(Callable[[str], Optional[str]], str), None, "a folder, or None",
         "The folder where each graph is written as a file.",
     )  # fmt: skip
@@ -247,6 +258,12 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         _variable(name)
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _checked(name, None)
+        attribute = f"{__package__}.config.{name}"
+        instead = f"{attribute} = None deletes the environment variable {_VARIABLES[name].name}"
+        raise AttributeError(f"{attribute} cannot be deleted; {instead}")
 
     def __getattr__(self, name: str) -> Any:
         # Python calls this only for attributes that do not exist.
@@ -325,8 +342,9 @@ def problems() -> List[Tuple[str, str]]:
         try:
             variable.value_of(os.environ.get(variable.name, ""))
         except ValueError as error:
-            default = "no value" if variable.default in (None, "") else repr(variable.default)
-            found.append((variable.name, f"{error}; the default is used: {default}"))
+            has_default = variable.default not in (None, "")
+            instead = f"the default is used: {variable.default!r}" if has_default else "the variable is ignored"
+            found.append((variable.name, f"{error}; {instead}"))
     for name in os.environ:
         right = _meant(name)
         if right is not None:

@@ -59,13 +59,16 @@ class Stats:
         ]
         lines = [", ".join(counts)]
         if self.graph_errors:
-            lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
+            runs = counted(self.graph_errors, "run of a graph", "runs of graphs")
+            lines.append(f"{runs} raised: {_frames(self.graph_errors)} ran again in CPython")
         if self.panics:
-            lines.append(f"{self.panics} panics: the frames were left to CPython")
+            was = "was" if self.panics == 1 else "were"
+            lines.append(f"{counted(self.panics, 'panic')}: {_frames(self.panics)} {was} left to CPython")
         lines += _reasons("break", self.breaks)
         lines += _reasons("fallback", self.fallbacks)
         if self.verified or self.not_verified:
-            lines.append(f"{counted(self.verified, 'call')} verified, {self.differences} differ")
+            differ = counted(self.differences, "differs", "differ")
+            lines.append(f"{counted(self.verified, 'call')} verified, {differ}")
         if self.not_verified:
             lines += _reasons("call not verified", self.not_verified, "calls not verified")
         if self.seconds:
@@ -83,6 +86,10 @@ def stats() -> Stats:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, for people."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _frames(number: int) -> str:
+    return "the frame" if number == 1 else "the frames"
 
 
 def _reasons(noun: str, counts: dict[str, int], plural: str = "") -> list[str]:

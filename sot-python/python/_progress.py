@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Callable, Optional
 
 from . import _sot
+from ._registration import shown_as
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,17 @@ def on_progress(callback: Callable[[Progress], object]) -> ProgressCallback:
         A handle, whose `undo()` removes the callback; also a context manager.
 
     Raises:
-        TypeError: `callback` is not callable.
+        TypeError: `callback` is not callable, or takes no argument, or needs several.
     """
     if not callable(callback):
         raise TypeError(f"{__package__}.on_progress() takes a callable, not {type(callback).__name__}")
+    try:
+        signature = inspect.signature(callback)
+    except (ValueError, TypeError):
+        return ProgressCallback(callback)  # Not every callable has a signature.
+    try:
+        signature.bind("progress")
+    except TypeError:
+        said = f"the callback is called with one argument, and {shown_as(callback)} takes {signature}"
+        raise TypeError(f"{__package__}.on_progress(): {said}") from None
     return ProgressCallback(callback)

@@ -11,6 +11,7 @@ import os
 import pathlib
 import platform
 import sys
+import tempfile
 import time
 import warnings
 from typing import Any, Callable, NoReturn, Union
@@ -169,8 +170,12 @@ def problem_with(folder: Path) -> str | None:
     existing = next(path for path in (asked, *asked.parents) if os.path.lexists(path))
     if not existing.is_dir():
         return f"{existing} is not a folder"
-    if not os.access(existing, os.W_OK | os.X_OK):
-        return f"{existing} cannot be written to"
+    try:
+        # Permissions do not tell everything: nobody can write to some folders of the system.
+        with tempfile.TemporaryDirectory(prefix=".sot-", dir=existing) as made:
+            pathlib.Path(made, "probe").write_text("probe", encoding="utf-8")
+    except OSError as error:
+        return f"{existing} cannot be written to: {error.strerror or error}"
     return None
 
 

@@ -49,12 +49,12 @@ class set_stance:
         # The stances that `__exit__` goes back to: a stack, because the object may be entered again while it is
         # entered.
         self._before: List[str] = [_sot._take_stance(stance)]
-        self._is_entered = False
+        # True until the object is entered or decorates a function: `__init__` has taken the stance for this use.
+        self._is_new = True
 
     def __enter__(self) -> None:
-        if not self._is_entered:
-            # `__init__` has taken the stance already.
-            self._is_entered = True
+        if self._is_new:
+            self._is_new = False
             _sot._take_stance(self.stance)
         else:
             self._before.append(_sot._take_stance(self.stance))
@@ -66,8 +66,13 @@ class set_stance:
 
     def __call__(self, function: _F) -> _F:
         # The stance holds for the decorated function, not for the code that follows: undo what `__init__` did.
-        _sot._take_stance(self._before.pop())
+        if self._is_new:
+            self._is_new = False
+            _sot._take_stance(self._before.pop())
         stance = self.stance
+        wrong = _not_decorated(function)
+        if wrong is not None:
+            raise TypeError(f"{__package__}.set_stance() decorates functions and methods; {wrong}")
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
             raise TypeError(f"{__package__}.set_stance() decorates functions; in a generator or coroutine use a `with` block")
 
@@ -83,3 +88,18 @@ class set_stance:
 
     def __repr__(self) -> str:
         return f"<{__package__}.set_stance({self.stance!r})>"
+
+
+def _not_decorated(object: Any) -> Optional[str]:
+    """Return why a stance does not decorate an object; `None` if it does."""
+    if isinstance(object, (staticmethod, classmethod, property)):
+        name = type(object).__name__
+        return f"{shown_as(object)} is a {name}: put @{name} above"
+    if isinstance(object, type):
+        return f"{shown_as(object)} is a class: decorate its methods"
+    if not callable(object):
+        return f"{shown_as(object)} is neither"
+    # A wrapper would hide what else the object has, such as the parameters of a layer.
+    if not isinstance(object, (functools.partial, _sot.Translated)) and not hasattr(object, "__name__"):
+        return f"{shown_as(object)} is another callable: call it in a `with` block"
+    return None

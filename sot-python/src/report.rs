@@ -46,7 +46,7 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(result)
 }
 
-/// Forgets every translation and zeroes the counters.
+/// Forget every translation and set the counters to zero.
 #[pyfunction]
 fn reset(py: Python<'_>) -> PyResult<()> {
     stats::reset();

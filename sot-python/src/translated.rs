@@ -120,8 +120,25 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or model run translated; also a decorator. Options that only
-/// choose among the framework's own compilers are accepted and ignored.
+/// Translate a function, a bound method, a callable object or a layer. The result is called like the original.
+///
+/// A layer is returned itself, with its `forward` translated. Without `fn_`, a decorator is returned.
+///
+/// Args:
+///     fn_: a Python function, a bound method, an object with a `__call__` in Python, a `functools.partial` of one of
+///         these, or a layer of the framework.
+///     fullgraph: a function that cannot become one graph raises `GraphBreakError` instead of running in parts.
+///     dynamic: `True`: all sizes of tensor arguments are left open from the first translation on. `False`: none ever
+///         is. `None`: `SOT_ALLOW_DYNAMIC_SHAPE` decides.
+///     backend: a function that makes the callable of each graph, or the name of one that `register.backend` has
+///         registered. Names of the framework's own compilers are accepted, and ignored.
+///     training: accepted for programs that pass it to the framework's own function, and ignored.
+///     build_strategy: the same.
+///
+/// Raises:
+///     TypeError: `fn_` has no Python code: it is a class, a C function, or not callable.
+///     ValueError: no backend has this name.
+#[allow(clippy::doc_markdown, reason = "the text is Python's docstring, and its names are no items of this crate")]
 #[pyfunction]
 #[pyo3(
     signature = (
@@ -303,7 +320,7 @@ fn _copy_marks(function: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult
 fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     let shown = sot_core::tracker::repr(target.py(), &target.clone().unbind());
     let used = face::used()?;
-    let functions = "a Python function, a bound method";
+    let functions = "a Python function, a bound method, a callable object";
     let taken = match used.face.also_taken() {
         Some(also) => format!("{functions}, a functools.partial of one or {also}"),
         None => format!("{functions} or a functools.partial of one"),
@@ -314,6 +331,12 @@ fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     if target.is_instance_of::<PyType>() {
         return wrong("a class: translate its methods, or an instance");
+    }
+    let kind = target.get_type();
+    for descriptor in ["staticmethod", "classmethod", "property"] {
+        if kind.is(&cpython::import(target.py(), "builtins")?.getattr(descriptor)?) {
+            return wrong(&format!("a {descriptor}: put @{descriptor} above @{}.symbolic_translate", used.package));
+        }
     }
     if !target.is_callable() {
         return wrong("not callable");

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 import sot
-from sot import _command
+from sot import _command, _report_files
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(sot.__file__)))
 
@@ -204,6 +204,58 @@ def test_a_folder_for_reports_that_cannot_be_written_is_said_before_the_program_
         assert (done.returncode, done.stdout) == (2, "") and f"{file} is not a folder" in done.stderr
         done = python(program, SOT_REPORT=str(folder), PYTHONWARNINGS="default")
         assert (done.returncode, done.stdout) == (0, "runs\n") and f"there will be no report: {file} is not a folder" in done.stderr
+
+
+def test_a_folder_in_which_nobody_can_write_is_said_before_the_program_runs(write):
+    program = write("train.py", "import sot\nprint('runs')")
+    for folder in ("/proc/reports", "/proc"):
+        done = python("-m", "sot", "run", "--report", folder, program)
+        assert (done.returncode, done.stdout) == (2, "") and "/proc cannot be written to: " in done.stderr
+        done = python(program, SOT_REPORT=folder, PYTHONWARNINGS="default")
+        assert (done.returncode, done.stdout) == (0, "runs\n")
+        assert "there will be no report: /proc cannot be written to: " in done.stderr
+
+
+def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path):
+    for folder in (tmp_path, tmp_path / "new" / "inner"):
+        assert _report_files.problem_with(folder) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_name_of_a_folder_is_an_error_of_usage(write):
+    program = write("train.py", "print('runs')")
+    for arguments in (("--report", ""), ("--report=",), ("--report", " ")):
+        done = python("-m", "sot", "run", *arguments, program)
+        assert (done.returncode, done.stdout) == (2, "") and "--report: the name of a folder is needed" in done.stderr
+
+
+def test_the_minimiser_needs_a_script_and_says_where_it_cannot_write(write, tmp_path):
+    done = python("-m", "sot", "minimise")
+    assert done.returncode == 2 and "the following arguments are required: SCRIPT\n" in done.stderr
+    assert "usage: python -m sot minimise [-o FILE] [--seconds SECONDS] SCRIPT [ARG ...]" in done.stderr
+    assert "is no number of seconds above 0" in python("-m", "sot", "minimise", "--seconds", "0", "x.py").stderr
+    script = write("train.py", "raise RuntimeError('runs')")
+    for target in ("/proc/x/y.py", "/proc/y.py", tmp_path):
+        done = python("-m", "sot", "minimise", "-o", target, script)
+        assert done.returncode == 2 and f"{target} cannot be written: " in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr and "runs" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
+
+
+def test_the_minimiser_says_why_there_is_no_difference(write, tmp_path):
+    waits = write("waits.py", "import time; time.sleep(60)")
+    raises = write("raises.py", "def f():\n    raise KeyError(3)\nf()")
+    ends, leaves = write("ends.py", "x = 3"), write("leaves.py", "import sys; sys.exit('enough')")
+    for script, arguments, said in [
+        (waits, ["--seconds", "0.5"], "the run was stopped after 0.5 seconds, before its end; --seconds gives it more"),
+        (raises, [], "verify mode finds no difference before the script fails (exit status 1):"),
+        (raises, [], f'  File "{raises}", line 2, in f'),
+        (raises, [], "  KeyError: 3"),
+        (leaves, [], "  enough"),
+        (ends, [], "verify mode finds no difference; `python -m sot run --verify` says what was compared"),
+    ]:
+        done = python("-m", "sot", "minimise", *arguments, script)
+        assert done.returncode == 1 and said in done.stderr, done.stderr
 
 
 def test_the_minimiser_says_what_it_cannot_read(write, tmp_path):

@@ -1,9 +1,11 @@
 """`sot.set_stance`, `sot.config`, marks of sizes, `dynamic=`, and `sot.is_compiling`."""
 
+import functools
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import paddle
 import pytest
@@ -510,6 +512,10 @@ def test_patch_is_a_context_and_a_decorator(environment):
         (lambda c: setattr(c, "logs", "brakes"), ValueError, "did you mean 'breaks'"),
         (lambda c: setattr(c, "install", True), AttributeError, "sot.install"),
         (lambda c: c.patch(install=True), AttributeError, "sot.install"),
+        (lambda c: delattr(c, "log_level"), AttributeError, "log_level = None deletes the environment variable SOT_"),
+        (lambda c: delattr(c, "install"), AttributeError, "sot.install"),
+        (lambda c: delattr(c, "log_lvel"), AttributeError, "did you mean 'log_level'"),
+        (lambda c: setattr(c, "min_graph_size", Path("3")), TypeError, "a number from 0 on"),
     ],
 )
 def test_wrong_names_and_values_are_errors(environment, change, error, text):
@@ -519,10 +525,19 @@ def test_wrong_names_and_values_are_errors(environment, change, error, text):
     assert dict(os.environ) == before
 
 
-def imported(**variables):
+def test_a_folder_may_be_a_path(environment, tmp_path):
+    sot.config.export = tmp_path
+    assert sot.config.export == os.environ["SOT_EXPORT"] == str(tmp_path)
+    with sot.config.patch(export=tmp_path / "inner"):
+        assert sot.config.export == str(tmp_path / "inner")
+    sot.config.export = None
+    assert "SOT_EXPORT" not in os.environ
+
+
+def imported(program="import sot", **variables):
     environment = {**os.environ, **variables}
     return subprocess.run(
-        [sys.executable, "-c", "import sot"], env=environment, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100
     ).stderr
 
 
@@ -534,8 +549,22 @@ def test_a_mistyped_variable_is_named_once():
     assert "CONTROL_FLOW" not in stderr and "UNRELATED" not in stderr
 
 
+def test_a_wrong_log_level_is_told_of_once_and_what_has_no_default_is_ignored():
+    program = "import sot, paddle; sot.symbolic_translate(lambda x: x + 1)(paddle.ones([1]))"
+    stderr = imported(program, SOT_LOG_LEVEL="x", MIN_GRAPH_SIZE="-1", SOT_LOGS="brakes")
+    assert stderr.count("SOT_LOG_LEVEL") == 1
+    assert "SOT_LOG_LEVEL: 'x' is no whole number from 0 on; the default is used: 0" in stderr
+    assert "MIN_GRAPH_SIZE: '-1' is no whole number from 0 on; the variable is ignored" in stderr
+    assert "did you mean 'breaks'?; the variable is ignored" in stderr
+    assert "start to translate" in imported(program, SOT_LOG_LEVEL="1000")
+
+
 def identity(x):
     return x
+
+
+class Decorated:
+    pass
 
 
 @pytest.mark.parametrize(
@@ -570,12 +599,49 @@ def identity(x):
         ("sot.register.substitute(identity, 3)", TypeError, "sot.register.substitute(): only a Python function can be followed; 3 is none"),
         ("sot.psdb.check_no_fallback(None)", TypeError, "sot.psdb.check_no_fallback() takes a Python function or method, not None"),
         ("sot.on_progress(3)", TypeError, "sot.on_progress() takes a callable, not int"),
+        ("sot.on_progress(lambda: 1)", TypeError, "sot.on_progress(): the callback is called with one argument, and <"),
+        ("sot.on_progress(lambda a, b: 1)", TypeError, "takes (a, b)"),
+        ("sot.set_stance('eager')(3)", TypeError, "sot.set_stance() decorates functions and methods; 3 is neither"),
+        ("sot.set_stance('eager')(Decorated)", TypeError, "is a class: decorate its methods"),
+        ("sot.set_stance('eager')(paddle.nn.ReLU())", TypeError, "is another callable: call it in a `with` block"),
+        ("sot.set_stance('eager')(staticmethod(identity))", TypeError, "is a staticmethod: put @staticmethod above"),
     ],
 )
 def test_a_wrong_argument_is_named_with_its_value_and_what_is_allowed(wrong, error, said):
     with pytest.raises(error) as raised:
         eval(wrong)
     assert said in str(raised.value)
+    assert sot.set_stance("default")._before == ["default"], "an error leaves no stance behind"
+
+
+def test_what_takes_one_argument_may_show_progress():
+    for callback in (print, lambda progress, *more: None, lambda progress, more=3: None, [].append):
+        sot.on_progress(callback).undo()
+
+
+@pytest.mark.parametrize(
+    "decorated",
+    [sot.symbolic_translate, functools.partial, functools.lru_cache(None), lambda function: function],
+)
+def test_a_stance_decorates_functions_however_they_were_made(decorated):
+    with sot.set_stance("default"):
+        assert sot.set_stance("eager")(decorated(where_it_runs))(tensor(3)).tolist() == [0, 0, 0]
+
+
+def test_a_stance_decorates_several_functions_and_blocks():
+    stance = sot.set_stance("eager")
+    first, second = stance(stance_now), stance(stance_now)
+    assert (first(), second(), stance_now()) == ("eager", "eager", "default")
+    with stance:
+        third = stance(stance_now)
+        assert stance_now() == "eager"
+    assert (third(), stance_now()) == ("eager", "default")
+
+
+def stance_now():
+    now = sot._sot._take_stance("default")
+    sot._sot._take_stance(now)
+    return now
 
 
 class Unshowable:

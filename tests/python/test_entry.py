@@ -212,6 +212,10 @@ def test_partial_as_one_graph(same):
         fast(paddle.ones([2]))
 
 
+def doubled(x):
+    return x * 2
+
+
 @pytest.mark.parametrize(
     "target, text",
     [
@@ -221,6 +225,9 @@ def test_partial_as_one_graph(same):
         (int, "a class"),
         (nn.Linear, "a class"),
         (print, "implemented in C"),
+        (staticmethod(doubled), "is a staticmethod: put @staticmethod above @sot.symbolic_translate"),
+        (classmethod(doubled), "is a classmethod: put @classmethod above @sot.symbolic_translate"),
+        (property(doubled), "is a property: put @property above @sot.symbolic_translate"),
     ],
 )
 def test_what_cannot_be_translated(target, text):

@@ -63,6 +63,12 @@ def test_products_of_matrices_of_two_types(function):
     assert "backend-refused" in str(sot.stats())
 
 
+def test_the_advice_about_a_refused_operation_holds_where_a_break_is_an_error():
+    fast = sot.symbolic_translate(next(iter(OUTSIDE.values())), fullgraph=True)
+    with pytest.raises(sot.GraphBreakError, match="Where a graph break is no error, the operation runs eagerly"):
+        fast(*operands())
+
+
 DESCRIBED_WRONGLY = {
     "all": lambda a, b: paddle.all(a),
     "any": lambda a, b: a.any(),

@@ -63,6 +63,17 @@ def test_every_public_name_says_what_it_is(name):
             assert value.__doc__, f"sot.{name}.{method} has no text"
 
 
+# Of `disable`, each overload has a text of its own.
+@pytest.mark.parametrize("name", ["symbolic_translate", "reset", "GraphBreakError", "RecompileError"])
+def test_help_has_the_text_of_the_stub(name):
+    body = [node for node in stub("__init__.pyi") if getattr(node, "name", None) == name]
+    assert inspect.getdoc(getattr(sot, name)) == ast.get_docstring(body[0])
+
+
+def test_the_package_has_no_other_public_name():
+    assert {name for name in vars(sot) if not name.startswith("_")} == set(sot.__all__) - {"__version__"}
+
+
 def test_the_version_names_the_commit():
     number, _, commit = sot.__version__.partition("+g")
     assert number.count(".") == 2 and (not commit or len(commit) >= 7)

@@ -266,6 +266,50 @@ def test_what_differs_by_itself_is_no_difference():
     assert sot.stats().not_verified == {"two runs of the program itself differ": 1}
 
 
+@pytest.mark.differs
+@pytest.mark.parametrize(
+    "translated, own, said",
+    [
+        (lambda a: [a, list(a)], lambda a: [a, a], ("an object of its own", "the object at 'result[0]'")),
+        (lambda a: [a, a], lambda a: [a, list(a)], ("the object at 'result[0]'", "an object of its own")),
+        (lambda a: [a, a[0]], lambda a: [a, a[0] + 0], ("the object at 'result[0][0]'", "an object of its own")),
+        (lambda a: [a, 3], lambda a: [a, [3]], ("int 3", "list")),
+        (lambda a: [a, a], lambda a: [a, None], ("the object at 'result[0]'", "NoneType None")),
+    ],
+)
+def test_a_difference_in_identity_is_told_as_one(translated, own, said):
+    def forward(x):
+        a = [x + 1]
+        return translated(a) if sot.is_compiling() else own(a)
+
+    with sot.config.patch(verify_raise=True), pytest.raises(sot.VerifyError) as told:
+        sot.symbolic_translate(forward)(paddle.ones([2]))
+    assert "result[1] is {} translated, and {} in the program's own run".format(*said) in str(told.value)
+
+
+@pytest.mark.differs
+def test_a_difference_counts_hits_and_names_the_backend():
+    def wrong(graph, example_inputs):
+        return lambda *inputs: [output * 2 for output in graph.run(*inputs)]
+
+    with sot.register.backend("wrong", wrong):
+        fast = sot.symbolic_translate(lambda x: x + 1, backend="wrong")
+        with sot.config.patch(verify=False):
+            fast(paddle.ones([2]))
+        with sot.config.patch(verify_raise=True), pytest.raises(sot.VerifyError) as told:
+            fast(paddle.ones([2]))
+    text = str(told.value)
+    assert ", 1 hit\n" in text and "    guards:\n" in text and "      backend: <backend " in text
+
+
+def test_counts_of_one_are_singular():
+    one, two = sot.Stats(graph_errors=1, panics=1, verified=2, differences=1), sot.Stats(graph_errors=2, panics=2)
+    assert "1 run of a graph raised: the frame ran again in CPython\n1 panic: the frame was left to CPython" in str(one)
+    assert "2 calls verified, 1 differs" in str(one)
+    assert "2 runs of graphs raised: the frames ran again in CPython\n" in str(two)
+    assert "2 panics: the frames were left to CPython" in str(two)
+
+
 SCRIPT = """
 import paddle
 import sot

@@ -21,14 +21,14 @@ pyo3::create_exception!(
     sot,
     GraphBreakError,
     pyo3::exceptions::PyRuntimeError,
-    "The function was to become one graph, and cannot."
+    "A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."
 );
 
 pyo3::create_exception!(
     sot,
     RecompileError,
     pyo3::exceptions::PyRuntimeError,
-    "No translation fits a call, and by the stance `fail_on_recompile` none is made."
+    "No translation fits a call, and the stance `fail_on_recompile` forbids another one; says which guards failed."
 );
 
 /// Returns the hint of a reason in the framework's words, if the framework has one.
@@ -221,7 +221,7 @@ reasons! {
         "Nothing: CPython raises the exception at its own line, and the code around it is compiled.";
     /// The framework refused the operation while the graph was built.
     BackendRefused = "backend-refused", Unsps,
-        "See the framework's message; the operation runs eagerly.";
+        "See the framework's message. Where a graph break is no error, the operation runs eagerly.";
     /// The API was put on the break list, or `sot.disable` or `sot.register.skip` leaves it to CPython.
     BreakListed = "break-listed", Cdbl,
         "To compile the call, remove the API from the list, or withdraw the registration.";

@@ -38,7 +38,8 @@ from ._face import (
     stats,
     symbolic_translate,
 )
-from ._install import Installation, install, install_if_asked, uninstall
+from ._install import Installation, install, uninstall
+from ._install import install_if_asked as _install_if_asked
 from ._verify_error import VerifyError
 
 __all__ = [
@@ -71,4 +72,4 @@ __all__ = [
     "uninstall",
 ]
 
-_face.start(install_if_asked, ranks=["PADDLE_TRAINER_ID"])
+_face.start(_install_if_asked, ranks=["PADDLE_TRAINER_ID"])

@@ -29,18 +29,19 @@ __version__: str
 
 @overload
 def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
-    """Translate a function, a bound method or a layer. The result is called like the original.
+    """Translate a function, a bound method, a callable object or a layer. The result is called like the original.
 
     A layer is returned itself, with its `forward` translated. Without `fn_`, a decorator is returned.
 
     Args:
-        fn_: a Python function, a bound method, a `functools.partial` of one, or a `paddle.nn.Layer`.
-        fullgraph: a function that cannot become one graph raises `sot.GraphBreakError` instead of running in parts.
+        fn_: a Python function, a bound method, an object with a `__call__` in Python, a `functools.partial` of one of
+            these, or a layer of the framework.
+        fullgraph: a function that cannot become one graph raises `GraphBreakError` instead of running in parts.
         dynamic: `True`: all sizes of tensor arguments are left open from the first translation on. `False`: none ever
             is. `None`: `SOT_ALLOW_DYNAMIC_SHAPE` decides.
-        backend: a function that makes the callable of each graph, or the name of one that `sot.register.backend` has
-            registered. Names of Paddle's own compilers are accepted, and ignored.
-        training: accepted for programs that pass it to `paddle.jit.to_static`, and ignored.
+        backend: a function that makes the callable of each graph, or the name of one that `register.backend` has
+            registered. Names of the framework's own compilers are accepted, and ignored.
+        training: accepted for programs that pass it to the framework's own function, and ignored.
         build_strategy: the same.
 
     Raises:

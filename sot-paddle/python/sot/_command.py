@@ -20,13 +20,18 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     minimise = commands.add_parser(
         "minimise",
+        usage="python -m sot minimise [-o FILE] [--seconds SECONDS] SCRIPT [ARG ...]",
         help="cut a script down to what shows the difference that verify mode finds",
         description="Runs parts of a script with verify mode, and writes the shortest one that shows the same difference.",
     )
     minimise.add_argument("script", metavar="SCRIPT")
-    minimise.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's own arguments")
+    theirs = minimise.add_argument(
+        "arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's own arguments"
+    )
+    # Older Pythons ask for at least one argument in their message.
+    theirs.required = False
     minimise.add_argument("-o", "--output", metavar="FILE", help="the script to write; default: SCRIPT with .minimal.py")
-    minimise.add_argument("--seconds", type=float, default=120.0, help="how long one run may take; default 120")
+    minimise.add_argument("--seconds", type=_seconds, default=120.0, help="how long one run may take; default 120")
     commands.add_parser(
         "doctor",
         help="check the interpreter, Paddle, the compiled part and the environment variables",
@@ -47,6 +52,13 @@ def parser() -> argparse.ArgumentParser:
         "--all", action="store_true", help="name every registration, with its file and line, instead of counting them"
     )
     return result
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError("{!r} is no number of seconds above 0".format(text))
+    return seconds
 
 
 def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -90,6 +102,8 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     if asked.command == "run":
         if not asked.module and not theirs:
             wrong("a script, or -m and a module, is needed")
+        if asked.report is not None and not asked.report.strip():
+            wrong("argument --report: the name of a folder is needed, not an empty text")
         asked.program, asked.arguments = (asked.module, theirs) if asked.module else (theirs[0], theirs[1:])
     return asked
 

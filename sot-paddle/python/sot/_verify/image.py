@@ -53,6 +53,10 @@ class _Elements:
 
 
 _Entry = Tuple[str, str, Any]
+_ByPlace = Dict[Tuple[str, str], Any]
+
+# Begins the entry of a part that is an object met before.
+_SAME = "the object at"
 
 
 class Image:
@@ -112,7 +116,7 @@ class Image:
         if is_a(part, tuple) or is_a(part, frozenset):
             return []
         known = walk.found.get(id(part))
-        return [] if known is None or known[0] == path else [(kind, path, ("the object at", known[0]))]
+        return [] if known is None or known[0] == path else [(kind, path, (_SAME, known[0]))]
 
 
 def gradients(result: Any, inputs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -201,7 +205,7 @@ def first_difference(expected: Image, actual: Image) -> Optional[Difference]:
     for place in [*wanted, *(place for place in got if place not in wanted)]:
         a, b = wanted.get(place), got.get(place)
         if not _is_same(a, b):
-            return Difference(place[0], place[1], _shown(a), _shown(b))
+            return _difference_at(place, wanted, got)
     if expected.random != actual.random:
         for name, numbers in expected.random.items():
             if numbers != actual.random[name]:
@@ -209,8 +213,26 @@ def first_difference(expected: Image, actual: Image) -> Optional[Difference]:
     return None
 
 
-def _by_place(entries: List[_Entry]) -> Dict[Tuple[str, str], Any]:
-    found: Dict[Tuple[str, str], Any] = {}
+def _difference_at(place: Tuple[str, str], wanted: _ByPlace, got: _ByPlace) -> Difference:
+    """Return the difference at a place, which may be a place of one run only."""
+    kind, path = place
+    if path.startswith("type(") and not (place in wanted and place in got):
+        path = path[len("type(") : -1]
+    return Difference(kind, path, _told(kind, path, wanted, got), _told(kind, path, got, wanted))
+
+
+def _told(kind: str, path: str, entries: _ByPlace, others: _ByPlace) -> str:
+    """Describe what a run has at a path that differs in the other run."""
+    value, other, its_type = entries.get((kind, path)), others.get((kind, path)), entries.get((kind, f"type({path})"))
+    if its_type is not None and isinstance(other, tuple) and other[0] == _SAME:
+        return "an object of its own"
+    if (kind, path) in entries:
+        return _shown(value)
+    return "not there" if its_type is None else str(its_type)
+
+
+def _by_place(entries: List[_Entry]) -> _ByPlace:
+    found: _ByPlace = {}
     for kind, path, value in sorted(entries, key=lambda entry: entry[0] != "result"):
         found.setdefault((kind, path), value)
     return found

@@ -27,6 +27,7 @@ if "sot" not in sys.modules:
     os.execv(sys.executable, [sys.executable, "-m", "sot", "run", __file__, *{arguments!r}])
 '''
 _RESULT = "SOT_VERIFY_RESULT"
+_MOST_LINES = 12
 
 Cut = Tuple[int, int, List[str]]
 """Lines from, to (exclusive), and what stands in their place."""
@@ -42,17 +43,40 @@ def main(script: str, arguments: List[str], output: Optional[str], seconds: floa
         print(f"{script} cannot be read as a Python script: {error}", file=sys.stderr)
         return 2
     target = Path(output) if output else Path(script).with_suffix(".minimal.py")
+    wrong = _problem_with(target)
+    if wrong is not None:
+        print(f"{target} cannot be written: {wrong}", file=sys.stderr)
+        return 2
     tries = _Tries(Path(script), arguments, seconds)
     first = tries.difference(source)
     if first is None:
-        print(f"{script}: verify mode finds no difference; `python -m sot run --verify` says what was compared", file=sys.stderr)
+        print(f"{script}: {tries.why_none()}", file=sys.stderr)
         return 1
     tries.wanted = first
     print(f"{first['function']}: {first['text']}", file=sys.stderr)
     lines = shortest(source.splitlines(), tries.shows)
-    target.write_text(_script(lines, first, Path(script), arguments), encoding="utf-8")
+    text = _script(lines, first, Path(script), arguments)
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"{target} cannot be written, so the script follows here: {error.strerror or error}", file=sys.stderr)
+        print(text)
+        return 2
     print(f"{target}: {len(lines)} of {len(source.splitlines())} lines, after {tries.count} runs", file=sys.stderr)
     return 0
+
+
+def _problem_with(target: Path) -> Optional[str]:
+    """Return why a file cannot be written; `None` if it can."""
+    try:
+        if target.exists():
+            with target.open("a", encoding="utf-8"):
+                return None
+        # The file itself is made at the end only.
+        with tempfile.TemporaryFile(dir=target.parent):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _script(lines: List[str], first: Dict[str, Any], script: Path, arguments: List[str]) -> str:
@@ -83,52 +107,89 @@ class _Tries:
         self.seconds = seconds
         self.count = 0
         self.wanted: Dict[str, Any] = {}
+        # How the last run ended: its exit status, `None` if it was stopped, and the end of its standard error.
+        self.status: Optional[int] = 0
+        self.said = ""
 
     def shows(self, lines: List[str]) -> bool:
         """Return whether a script shows the wanted difference."""
         found = self.difference("\n".join(lines) + "\n")
         return found is not None and all(found[name] == self.wanted[name] for name in ("kind", "function"))
 
+    def why_none(self) -> str:
+        """Return why the last run has shown no difference."""
+        if self.status is None:
+            return f"the run was stopped after {self.seconds:g} seconds, before its end; --seconds gives it more time"
+        if self.status:
+            how = f"exit status {self.status}" if self.status > 0 else f"signal {-self.status}"
+            return f"verify mode finds no difference before the script fails ({how}):\n{self.said}"
+        return "verify mode finds no difference; `python -m sot run --verify` says what was compared"
+
     def difference(self, source: str) -> Optional[Dict[str, Any]]:
         """Return the first difference that a script shows, if there is one."""
         self.count += 1
         with tempfile.TemporaryDirectory() as folder:
-            result, program = Path(folder) / "difference.json", Path(folder) / self.script.name
+            # The script has a folder of its own, which is the first of `sys.path`.
+            result, said = Path(folder, "difference.json"), Path(folder, "stderr")
+            program = Path(folder, "script", self.script.name)
+            program.parent.mkdir()
             program.write_text(source, encoding="utf-8")
             child = os.fork()
             if child == 0:
-                self._run(program, result)
-            if not _ends(child, self.seconds) or not result.exists():
+                self._run(program, result, said)
+            self.status = _status_of(child, self.seconds)
+            self.said = _last_lines(said).replace(str(program), str(self.script))
+            if self.status is None or not result.exists():
                 return None
             told: Dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
             return told
 
-    def _run(self, program: Path, result: Path) -> NoReturn:
+    def _run(self, program: Path, result: Path, said: Path) -> NoReturn:
         """Run a script in this process, which is a fork, and end the process."""
+        status = 1
         try:
             nothing = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1, 2):
+            for stream in (0, 1):
                 os.dup2(nothing, stream)
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
             os.environ[_RESULT] = str(result)
             # Modules beside the original script must be found.
             sys.path.insert(1, str(self.script.resolve().parent))
             config.verify = True
             _run.main(_command.parse(["run", str(program), *self.arguments]))
+            status = 0
+        except SystemExit as leaves:
+            if isinstance(leaves.code, int):
+                status = leaves.code
+            else:
+                print(leaves.code, file=sys.stderr)
         finally:
+            sys.stderr.flush()
             # Exit handlers belong to the parent process.
-            os._exit(0)
+            os._exit(status & 0xFF)
 
 
-def _ends(child: int, seconds: float) -> bool:
-    """Wait for a process, and kill it if it takes too long. Return whether it ended in time."""
+def _status_of(child: int, seconds: float) -> Optional[int]:
+    """Wait for a process, and kill it if it takes too long. Return its exit status, or the number of the signal that
+    ended it as a negative number; `None` if it was killed here."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return True
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False
+    return None
+
+
+def _last_lines(file: Path) -> str:
+    """Return the last lines of a file for people; nothing if there is no such file."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"  {line}" for line in lines[-_MOST_LINES:])
 
 
 def shortest(lines: List[str], shows: Any) -> List[str]:

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from .. import _sot
 from .._config import config
+from .._counts import counted
 from .._logs import _Stderr
 from .._verify_error import VerifyError
 from .image import Difference
@@ -61,8 +62,8 @@ def _translations(code: types.CodeType) -> List[str]:
 
 
 def _text_of(translation: Dict[str, Any]) -> List[str]:
-    name, line, hits = translation["function"], translation["line"], translation["hits"]
-    lines = [f"  translation {translation['id']}: {name}, line {line}, {hits} hits"]
+    name, line, hits = translation["function"], translation["line"], counted(translation["hits"], "hit")
+    lines = [f"  translation {translation['id']}: {name}, line {line}, {hits}"]
     if translation["registrations"]:
         lines.append("    registrations that took part:")
         lines += [f"      {registration}" for registration in translation["registrations"]]
