@@ -122,7 +122,8 @@ def test_gradients_of_values(function):
     assert sot.stats().graphs > 0 and not sot.stats().fallbacks, sot.stats()
 
 
-@pytest.mark.parametrize("function", [set_by_part_of_a_mask, set_rows_by_a_mask, set_by_index])
+# Positions that a tensor tells may occur twice, where a program sends gradients to both values.
+@pytest.mark.parametrize("function", [set_by_part_of_a_mask, set_rows_by_a_mask])
 def test_other_values_that_are_set_stay_in_the_graph(function):
     fast = sot.symbolic_translate(function)
     for _ in range(2):

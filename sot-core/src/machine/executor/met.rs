@@ -22,7 +22,7 @@ pub struct Met {
     objects: FxHashSet<usize>,
     units: FxHashMap<usize, Rc<CodeUnit>>,
     opcodes: OpcodeSet,
-    /// Simulated instructions, each with the address of its code unit, if the trace begins in a resume function.
+    /// Simulated instructions, each with the address of its code object, if the trace begins in a resume function.
     places: FxHashSet<(usize, Label)>,
 }
 
@@ -76,13 +76,13 @@ impl Met {
     }
 
     /// Notes that an instruction is simulated.
-    pub(super) fn place(&mut self, unit: &Rc<CodeUnit>, at: Label) {
-        self.places.insert((Rc::as_ptr(unit) as usize, at));
+    pub(super) fn place(&mut self, unit: &CodeUnit, at: Label) {
+        self.places.insert((unit.object.as_ptr() as usize, at));
     }
 
-    /// The simulated instructions of a code unit, if the trace begins in a resume function.
-    pub(crate) fn places_in<'a>(&'a self, unit: &Rc<CodeUnit>) -> impl Iterator<Item = Label> + 'a {
-        let address = Rc::as_ptr(unit) as usize;
-        self.places.iter().filter(move |(unit, _)| *unit == address).map(|(_, at)| *at)
+    /// The simulated instructions of a code object, if the trace begins in a resume function.
+    pub(crate) fn places_in<'a>(&'a self, unit: &CodeUnit) -> impl Iterator<Item = Label> + 'a {
+        let address = unit.object.as_ptr() as usize;
+        self.places.iter().filter(move |(code, _)| *code == address).map(|(_, at)| *at)
     }
 }
