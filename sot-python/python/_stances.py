@@ -99,7 +99,7 @@ def _not_decorated(object: Any) -> Optional[str]:
         return f"{shown_as(object)} is a class: decorate its methods"
     if not callable(object):
         return f"{shown_as(object)} is neither"
-    # A wrapper would hide what else the object has, such as the parameters of a layer.
+    # A wrapper would hide what else the object has, such as the parameters of a model.
     if not isinstance(object, (functools.partial, _sot.Translated)) and not hasattr(object, "__name__"):
         return f"{shown_as(object)} is another callable: call it in a `with` block"
     return None

@@ -29,13 +29,13 @@ __version__: str
 
 @overload
 def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
-    """Translate a function, a bound method, a callable object or a layer. The result is called like the original.
+    """Translate a function, a bound method, a callable object or a model. The result is called like the original.
 
-    A layer is returned itself, with its `forward` translated. Without `fn_`, a decorator is returned.
+    A model is returned itself, with its `forward` translated. Without `fn_`, a decorator is returned.
 
     Args:
         fn_: a Python function, a bound method, an object with a `__call__` in Python, a `functools.partial` of one of
-            these, or a layer of the framework.
+            these, or a model of the framework.
         fullgraph: a function that cannot become one graph raises `GraphBreakError` instead of running in parts.
         dynamic: `True`: all sizes of tensor arguments are left open from the first translation on. `False`: none ever
             is. `None`: `SOT_ALLOW_DYNAMIC_SHAPE` decides.
