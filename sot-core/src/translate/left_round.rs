@@ -7,7 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};
 
-use crate::bytecode::BytecodeError;
+use crate::bytecode::{BytecodeError, Code};
 use crate::cache::{self, CodeCache};
 use crate::codegen::NewCode;
 use crate::cpython::{self, FreshFrame};
@@ -108,6 +108,11 @@ pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
         )
     };
     cache.origin().is_some() && find().unwrap_or(false)
+}
+
+/// True if the code is that of a comprehension.
+pub(super) fn is_comprehension(code: &Code) -> bool {
+    COMPREHENSIONS.contains(&&*code.name)
 }
 
 /// Returns the code with its comprehensions left to CPython, too, in versions where they are functions of their own.
