@@ -182,7 +182,26 @@ def caught_while_handling(entered, seen, x):
             return y + float(y.numpy().sum())
 
 
-@pytest.mark.parametrize("function", [caught_in_with, caught_in_finally, caught_in_except, caught_while_handling])
+def caught_in_a_helper(entered, seen, x):
+    return caught_in_with(entered, seen, x) + 1
+
+
+def caught_in_a_helper_and_around(entered, seen, x):
+    with entered:
+        return caught_in_a_helper(entered, seen, x)
+
+
+CAUGHT = [
+    caught_in_with,
+    caught_in_finally,
+    caught_in_except,
+    caught_while_handling,
+    caught_in_a_helper,
+    caught_in_a_helper_and_around,
+]
+
+
+@pytest.mark.parametrize("function", CAUGHT)
 def test_an_error_of_the_stance_behind_a_break_passes_the_handlers_of_the_program(function):
     entered, seen = Entered(), []
     fast, x = sot.symbolic_translate(function), paddle.ones([2])
@@ -192,7 +211,8 @@ def test_an_error_of_the_stance_behind_a_break_passes_the_handlers_of_the_progra
         fast(entered, seen, x * 5)
     assert entered.depth == 0
     assert seen == {caught_in_finally: ["finally"], caught_in_except: ["RecompileError"]}.get(function, [])
-    assert caught.traceback[-1].name == function.__name__
+    names = [entry.name for entry in caught.traceback]
+    assert names[-1] == ("caught_in_with" if "helper" in function.__name__ else function.__name__)
     context = caught.value.__context__
     assert isinstance(context, KeyError) if function is caught_while_handling else context is None
 

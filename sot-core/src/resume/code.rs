@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::prologue::Prologue;
@@ -16,7 +14,6 @@ use crate::bytecode::CodeUnit;
 use crate::bytecode::{
     local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, OperandTable, Position,
 };
-use crate::cpython;
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::machine::opcode::{self, Access};
@@ -41,28 +38,17 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, s
     write(py, unit, key, line, stops, None)
 }
 
-/// Builds code for a frame of a resume function that raises an exception at the place where the function goes on, so
-/// that the program's handlers around that place see it.
-pub fn build_raising(
+/// Builds code for a frame of a resume function that raises instead of going on: where its function goes on, it calls
+/// `raises`, which raises an exception. If the resume function begins with a call, `raises` is called in place of that,
+/// with the function and its arguments.
+pub(super) fn build_raising(
     py: Python<'_>,
     unit: &CodeUnit,
     key: &ResumeKey,
     line: Position,
-    error: PyErr,
+    raises: Py<PyAny>,
 ) -> Flow<ResumeCode> {
-    // The code does not keep the exception, whose traceback keeps the code.
-    let error = Mutex::new(Some(error));
-    let raises = cpython::fastcall(py, "__raise__", "Raises an exception once.", move |py, _| {
-        let raised = error.lock().take();
-        let raised = raised.unwrap_or_else(|| PyRuntimeError::new_err("the exception has been raised before"));
-        // An exception that is passed on from Rust gets no context from CPython.
-        let handled = cpython::import(py, "sys")?.call_method0("exc_info")?.get_item(1)?;
-        if !handled.is_none() && !handled.is(raised.value(py)) {
-            raised.value(py).setattr("__context__", handled)?;
-        }
-        Err(raised)
-    })?;
-    write(py, unit, key, line, &[], Some(raises.unbind()))
+    write(py, unit, key, line, &[], Some(raises))
 }
 
 fn write(

@@ -10,6 +10,7 @@ mod code;
 mod driving;
 pub(crate) mod layout;
 mod prologue;
+mod raising;
 mod round;
 mod second_run;
 mod source;
@@ -29,9 +30,10 @@ use driving::Driving;
 pub use crate::resume_point::{
     AskedMethod, Entry, Finish, Operation, ResumeKey, Slot, SpecialResult, SpecialResultUse,
 };
-pub use code::{build, build_raising};
+pub use code::build;
 pub use driving::caller;
 pub use layout::{Item, Value};
+pub use raising::code_raising;
 pub use round::{behind_call, enclosing_loop_heads, ends, exits, innermost_loop, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;

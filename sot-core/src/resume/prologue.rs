@@ -27,7 +27,8 @@ pub(super) struct Prologue {
 
 impl Prologue {
     /// Writes the prologue of a function with the frame of `code` that continues in `base`. Where a callable `raises` is
-    /// given, it is called when the stack is laid out, and nothing else is done.
+    /// given, it is called when the stack is laid out, and nothing else is done; in a prologue with a call, it makes
+    /// the call.
     pub(super) fn write(
         py: Python<'_>,
         base: &Code,
@@ -39,8 +40,19 @@ impl Prologue {
         let slot = base.varnames.len() as u32;
         let e = Emitter::beside(py, code, line);
         let outward = Vec::new();
-        let mut writer =
-            Writer { py, base, key, e, slot, outward, call: None, applies: None, entry: None, raising: None };
+        let mut writer = Writer {
+            py,
+            base,
+            key,
+            e,
+            slot,
+            outward,
+            caller: None,
+            call: None,
+            applies: None,
+            entry: None,
+            raising: None,
+        };
         let generator = key.entry == Entry::Yield;
         writer.e.prologue(code, generator)?;
         if generator {
@@ -55,8 +67,11 @@ impl Prologue {
         }
         writer.stack()?;
         match raises {
-            Some(raises) => writer.raise(raises)?,
-            None => writer.enter()?,
+            Some(raises) if !matches!(key.entry, Entry::Return(..)) => writer.raise(raises)?,
+            raises => {
+                writer.caller = raises;
+                writer.enter()?;
+            }
         }
         Ok(writer.end())
     }
@@ -71,6 +86,8 @@ struct Writer<'a, 'py> {
     slot: u32,
     // Jumps into the original code, with their targets there.
     outward: Vec<(Label, Label)>,
+    // What calls the callee's resume function, if not `callee_caller`.
+    caller: Option<Py<PyAny>>,
     call: Option<Label>,
     applies: Option<Label>,
     entry: Option<(Label, Label)>,
@@ -231,7 +248,7 @@ impl Writer<'_, '_> {
 
     /// Calls the next value, the callee's resume function, with this many values after it.
     fn call(&mut self, arguments: u32) -> Flow<()> {
-        let caller = callee_caller(self.py)?;
+        let caller = self.caller.take().map_or_else(|| callee_caller(self.py), Ok)?;
         self.e.begin_call()?;
         self.e.load_const(caller)?;
         self.e.callable_loaded()?;
