@@ -20,6 +20,7 @@ const MORE: &[(&str, u32)] = &[
     ("a_dict_that_grows", 17),
     ("a_new_int_in_range", 14),
     ("a_list_of_strings", 13),
+    ("a_list_of_other_numbers", 13),
     ("texts_that_are_searched", 25),
     ("object_that_dies_in_a_function_called", 25),
     ("a_loop_without_tensors", 16),
