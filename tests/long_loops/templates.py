@@ -594,6 +594,7 @@ def source(head, use, broken, rounds):
 # begins has two if it needs them.
 MORE = {
     "two_loops": (18, "two loops, each with translations of its own"),
+    "inner_loops_of_other_lengths": (11, "the range of the inner loop is assumed once"),
 }
 
 
