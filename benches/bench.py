@@ -289,7 +289,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--growth", action="store_true", help="time and memory against the length of a graph instead (growth.py)")
     parser.add_argument("--count", action="store_true", help="instructions of a hit, by callgrind, instead (count.py)")
-    parser.add_argument("--beside", metavar="WHEEL", help="count with another wheel of sot as well, such as one with plug-ins")
+    parser.add_argument("--beside", metavar="WHEEL", help="count with another wheel, too, such as one with plug-ins")
     parser.add_argument("--phases", action="store_true", help="those of a translation, by phase, instead (phases.py)")
     options = parser.parse_args()
     folder = os.path.dirname(os.path.abspath(__file__))

@@ -217,6 +217,8 @@ def test_an_error_of_the_stance_behind_a_break_passes_the_handlers_of_the_progra
     assert isinstance(context, KeyError) if function is caught_while_handling else context is None
 
 
+@pytest.mark.differs
+@pytest.mark.alone("the program's own run does not raise the error of a stance")
 def test_an_error_of_the_stance_that_is_caught_behind_a_break():
     """The rest of the function runs in CPython."""
 

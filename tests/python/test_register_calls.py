@@ -382,18 +382,24 @@ def test_a_layer_as_a_node_is_guarded_down_to_its_sublayers(change):
         assert seen() == (2, 0, 0)
 
 
-def test_a_layer_that_was_never_called_is_translated_once():
-    block, x = Block(), paddle.ones([1, 3])
-    block.eval()
-    with sot.register.graph_node(Block.forward):
-        fast = sot.symbolic_translate(lambda x: block(x) + 1)
+def is_translated_once(layer, x):
+    """Call a layer that is one node three times, and check that the second and the third call are hits."""
+    layer.eval()
+    with sot.register.graph_node(type(layer).forward):
+        fast = sot.symbolic_translate(lambda x: layer(x) + 1)
         for _ in range(3):
             fast(x)
         assert sot.stats().translations == 1 and sot.stats().hits == 2
 
 
+def test_a_layer_that_was_never_called_is_translated_once():
+    is_translated_once(Block(), paddle.ones([1, 3]))
+
+
 @pytest.mark.alone("the program's own run notes it in the layers, too")
-@pytest.mark.parametrize("make", [lambda: paddle.nn.BatchNorm1D(2), lambda: paddle.nn.Upsample(scale_factor=2, mode="linear")])
+@pytest.mark.parametrize(
+    "make", [lambda: paddle.nn.BatchNorm1D(2), lambda: paddle.nn.Upsample(scale_factor=2, mode="linear")]
+)
 def test_what_layers_of_paddle_note_in_the_first_call_is_no_change(make):
     class Net(paddle.nn.Layer):
         def __init__(self):
@@ -403,13 +409,7 @@ def test_what_layers_of_paddle_note_in_the_first_call_is_no_change(make):
         def forward(self, x):
             return self.inner(x)
 
-    net, x = Net(), paddle.ones([3, 2, 4])
-    net.eval()
-    with sot.register.graph_node(Net.forward):
-        fast = sot.symbolic_translate(lambda x: net(x) + 1)
-        for _ in range(3):
-            fast(x)
-        assert sot.stats().translations == 1 and sot.stats().hits == 2
+    is_translated_once(Net(), paddle.ones([3, 2, 4]))
 
 
 def test_what_the_trace_has_written_is_not_hidden_from_a_node():

@@ -29,7 +29,8 @@ pub(super) fn leave_loop(
     if has_seen_loop(cx, unit, &source, &key) {
         return original_code_to(py, &source, &key, resume::exits(py, &source.unit.code, &key));
     }
-    // The frame waits for the call.
+    // The frame waits for the call. A comprehension that is a function of its own ends with its loop, so a frame of its
+    // own would cost a translation more and save nothing.
     let waits = cx.met.places_in(unit).all(|at| source.is_in_prologue(at));
     match called_first(py, frame, unit, &key)? {
         Some((called, of, inner))

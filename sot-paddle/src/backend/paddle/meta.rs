@@ -326,9 +326,9 @@ impl TensorTest {
 
     /// The dimensions whose sizes are not the expected ones; none if anything else differs.
     fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        let TensorGetters { stop_gradient, dtype, place, .. } = &self.paddle.facts;
+        let TensorGetters { dtype, place, .. } = &self.paddle.facts;
         let alike = crate::backend::has_exact_type(object, &self.exact_type)
-            && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
+            && self.stops_gradient(object)? == self.stop_gradient
             && same(&dtype.get(object)?, &self.dtype)?
             && self.same_place(place, object)?;
         if !alike {
