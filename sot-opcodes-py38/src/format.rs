@@ -1,7 +1,5 @@
 //! Formatted strings. Known values are formatted while tracing. For others, the equivalent builtins are called.
 
-use std::rc::Rc;
-
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -10,7 +8,7 @@ use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 
-use crate::bug;
+use crate::{bug, original_builtin};
 
 opcode! {
     FORMAT_VALUE [3.8..3.13] (..)
@@ -54,7 +52,7 @@ fn conversion_function(cx: &mut OpcodeExecutor<'_>, conversion: u32) -> Flow<Var
         3 => "ascii",
         _ => return Err(bug("an unknown conversion in a formatted string")),
     };
-    find_builtin(cx, name)
+    original_builtin(cx, name)
 }
 
 /// Simulates `f'{value:specification}'`.
@@ -82,17 +80,7 @@ fn formatting(
         return Ok(None);
     }
     let args = CallArgs::positional(std::iter::once(value).chain(specification).collect());
-    Ok(Some((find_builtin(cx, "format")?, args)))
-}
-
-fn find_builtin(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
-    match cx.find_builtin(&Rc::from(name))? {
-        Some(function) => Ok(function),
-        None => {
-            let text = format!("the builtin function {name} has been deleted");
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
-        }
-    }
+    Ok(Some((original_builtin(cx, "format")?, args)))
 }
 
 fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {

@@ -14,6 +14,7 @@ use sot_variables::builtins::attribute;
 use sot_variables::containers::dict::{self, DictVariable};
 
 use crate::call::names_in;
+use crate::original_builtin;
 
 opcode! { GET_LEN [3.10..3.14] (subject -- same, length) => |cx, _| cx.len(subject).map(|length| [subject, length]) }
 opcode! {
@@ -154,9 +155,7 @@ fn note_name(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyType>, seen: &mut Vec
 }
 
 fn is_instance(cx: &mut OpcodeExecutor<'_>, subject: VarId, class: VarId) -> Flow<bool> {
-    let Some(function) = cx.find_builtin(&Rc::from("isinstance"))? else {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "the builtin function isinstance has been deleted"));
-    };
+    let function = original_builtin(cx, "isinstance")?;
     let result = cx.call(function, &CallArgs::positional(vec![subject, class]))?;
     cx.truth(result)
 }

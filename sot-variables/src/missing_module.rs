@@ -136,7 +136,7 @@ fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
 /// Returns the `ModuleNotFoundError` that the import of a missing module raises.
 pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
     let py = cx.py;
-    let text = cpython::import(py, "builtins")?.getattr("repr")?.call1((name,))?;
+    let text = cpython::builtin(py, "repr")?.call1((name,))?;
     let error = PyModuleNotFoundError::new_err(format!("No module named {text}")).into_value(py).into_bound(py);
     error.setattr("name", name)?;
     ExceptionVariable::of_import(cx, error.as_any()).map(Unwind::Raise)
@@ -392,12 +392,8 @@ fn own_words<'py>(module: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bou
     builtins.set_item("__import__", import)?;
     let globals = PyDict::new(py);
     globals.set_item("__builtins__", builtins)?;
-    let code = cpython::import(py, "builtins")?.getattr("compile")?.call1((
-        format!("from m import {name}"),
-        "<import>",
-        "exec",
-    ))?;
-    match cpython::import(py, "builtins")?.getattr("exec")?.call1((code, globals)) {
+    let code = cpython::builtin(py, "compile")?.call1((format!("from m import {name}"), "<import>", "exec"))?;
+    match cpython::builtin(py, "exec")?.call1((code, globals)) {
         Ok(_) => Ok(None),
         Err(error) => {
             error.set_traceback(py, None);

@@ -58,7 +58,7 @@ builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
     if cx.see(referent)?.form() != Form::Class {
         return Err(refuse("the hash of a weak reference to an object"));
     }
-    let hash = cpython::import(cx.py, "builtins")?.getattr("hash")?;
+    let hash = cpython::builtin(cx.py, "hash")?;
     cx.call_builtin(&hash, &CallArgs::positional(vec![referent]), false)
 } }
 

@@ -1032,3 +1032,29 @@ def test_subclass_hook_for_a_class_made_in_the_function(x):
 @changed("Hooked.allows = False", "Hooked.allows = True")
 def test_subclass_hook_for_an_object_made_in_the_function(x):
     return x * 2 if isinstance(type("N", (), {})(), Hooked) else x * 3
+
+
+PRINT = builtins.print
+
+
+def counted_print(*args, **options):
+    PRINT("counted", *args, **options)
+
+
+@changed("builtins.print = counted_print", "builtins.print = PRINT")
+def test_print_is_replaced(x):
+    print("in the function", x.ndim)
+    return x + 1
+
+
+SORTED, LEN, REPR = builtins.sorted, builtins.len, builtins.repr
+
+
+@changed(
+    "builtins.len = lambda of: LEN(of) + 10",
+    "builtins.sorted = lambda of: SORTED(of)[::-1]",
+    "builtins.repr = lambda of: 'text'",
+    "builtins.len, builtins.sorted, builtins.repr = LEN, SORTED, REPR",
+)
+def test_builtins_are_replaced(x):
+    return x + len([1, 2]), sorted([2, 3, 1]), repr(5), f"{'a'!r}", types.SimpleNamespace(a=1)

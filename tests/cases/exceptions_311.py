@@ -135,3 +135,41 @@ def test_groups_nested_deeply(x):
     except RecursionError:
         parts = "too deep"
     return x + 1, parts
+
+
+class Keeps:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, ty, value, tb):
+        self.value = value
+        return True
+
+
+@given(one)
+def test_group_of_a_list_that_changes(x):
+    found = []
+    errors = [TypeError(0)]
+    errors[0] = ValueError(1)
+    group = ExceptionGroup("g", errors)
+    errors[0] = KeyError(2)
+    errors.append(OSError(3))
+    for part in group.split(ValueError):
+        found.append(part and len(part.exceptions))
+    return x + 1, group.exceptions, group.args, group.args[1] is errors, found, str(group)
+
+
+@given(lambda: (*one(), [TypeError(0)]), lambda: (*one(), []))
+def test_group_of_a_list_from_outside_that_changes(x, errors):
+    errors.append(ValueError(1))
+    group = ExceptionGroup("g", errors)
+    errors.clear()
+    return x + 1, [repr(error) for error in group.exceptions], group.args[1] is errors, errors
+
+
+@given(lambda: (*one(), [TypeError(0)]), lambda: (*one(), []))
+def test_group_of_a_list_from_outside_that_grows_is_kept(x, errors):
+    with Keeps() as kept:
+        errors.append(ValueError(x.ndim))
+        raise ExceptionGroup("g", errors)
+    return x + 1, [repr(error) for error in kept.value.exceptions], kept.value.args[1] is errors

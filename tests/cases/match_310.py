@@ -1,9 +1,10 @@
 """Match statements."""
 
+import builtins
 import itertools
 
 import toy
-from cases import given, whole
+from cases import changed, given, whole
 
 
 class Point:
@@ -146,3 +147,14 @@ def test_a_class_pattern_of_what_is_no_class(x, wrong):
     except TypeError as error:
         return x + 1, str(error)
     return x * 3
+
+
+ISINSTANCE = builtins.isinstance
+
+
+@changed("builtins.isinstance = lambda value, of: of is not Point and ISINSTANCE(value, of)", "builtins.isinstance = ISINSTANCE")
+def test_isinstance_is_replaced(x):
+    match Point(1, 2):
+        case Point(a, b):
+            return x + a + b
+    return x

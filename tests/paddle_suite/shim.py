@@ -38,6 +38,8 @@ def install() -> None:
     sot.skip_function = importlib.import_module("paddle.jit").not_to_static
     apis = importlib.import_module("paddle.jit.sot.utils.paddle_api_config")
     apis.add_break_graph_apis = add_break_graph_apis
+    exceptions = importlib.import_module("paddle.jit.sot.utils.exceptions")
+    exceptions.InnerError = sot.GraphBreakError  # What a function that must not break the graph raises.
     utils = importlib.import_module("paddle.jit.sot.utils")
     add_module("sot.utils", {"InnerError": utils.InnerError})
 
@@ -63,14 +65,14 @@ def symbolic_translate(fn: Callable[..., Any], **options: Any) -> Callable[..., 
     return call
 
 
-# Functions decorated by `check_no_breakgraph`: file, first line, last line.
-NO_BREAK: set[tuple[str, int, int]] = set()
+# Functions decorated by `check_no_breakgraph`: file, name, first line, last line.
+NO_BREAK: set[tuple[str, str, int, int]] = set()
 
 
 def check_no_breakgraph(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Like Paddle's, which reports calls that break the graph. A branch on the truth of a tensor does not count."""
     lines = [line for _, _, line in fn.__code__.co_lines() if line is not None]
-    NO_BREAK.add((fn.__code__.co_filename, min(lines), max(lines)))
+    NO_BREAK.add((fn.__code__.co_filename, fn.__code__.co_name, min(lines), max(lines)))
     return fn
 
 
@@ -86,8 +88,9 @@ def breaks_checked() -> Iterator[None]:
         _sot.record_translations(before)
     for record in records:
         if record["outcome"] == "translated" and record["reason"] and record["kind"] != "DDCF":
-            for file, line, _, _ in record["stack"]:
-                if any(file == marked and first <= line <= last for marked, first, last in NO_BREAK):
+            for file, line, name, _ in record["stack"]:
+                code = [file, name.rpartition(".")[2]]
+                if any(code == marked and first <= line <= last for *marked, first, last in NO_BREAK):
                     raise sot.GraphBreakError(record["report"])
 
 

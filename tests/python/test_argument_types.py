@@ -65,3 +65,43 @@ def test_an_index_that_is_no_list():
     for _ in range(3):
         assert sot.symbolic_translate(f)(paddle.ones([2, 3])).tolist() == f(paddle.ones([2, 3])).tolist()
     assert not sot.stats().fallbacks and sot.stats().graphs
+
+
+INDICES = {
+    "item": lambda x, i: x[i],
+    "first of two": lambda x, i: x[i, :],
+    "begin of a slice": lambda x, i: x[i:],
+    "end of a slice": lambda x, i: x[:, :i],
+    "list": lambda x, i: x[[i, i]],
+    "one dimension": lambda x, i: x[i.reshape([1])],
+}
+INDEX_TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "float16", "bfloat16"]
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_tensors_of_every_type_as_positions(index):
+    def f(x, i):
+        y = x * 2
+        return y, index(y, i)
+
+    fast, x = sot.symbolic_translate(f), paddle.arange(4, dtype="float32").reshape([2, 2])
+    for dtype in INDEX_TYPES:
+        position = paddle.ones([], dtype="float32").astype(dtype)
+        expected = outcome(f, x, position)
+        assert [outcome(fast, x, position) for _ in range(2)] == [expected] * 2, dtype
+    assert sot.stats().graphs
+
+
+def test_an_argument_is_detached_without_gradients():
+    def f(x):
+        with paddle.no_grad():
+            x.detach_()
+        return x, x * 2 + 1
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        x = paddle.ones([2])
+        x.stop_gradient = False
+        same, y = fast(x)
+        assert same is x and (x.stop_gradient, y.stop_gradient) == (True, True)
+    assert sot.stats().breaks

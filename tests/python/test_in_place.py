@@ -663,3 +663,25 @@ def test_gradients_of_numbers_written_to_positions_that_occur_twice(index, adds)
             gradients.append((x.grad.tolist(), u.grad.tolist()))
         for expected, got in zip(*gradients):
             assert np.allclose(expected, got)
+
+
+@pytest.mark.parametrize("value", ["parameter", "part of it", "computed"])
+def test_values_with_gradients_are_written_where_none_is_recorded(value):
+    parameter = paddle.create_parameter([2, 2], "float32")
+
+    def f(x):
+        if value == "computed":
+            given = (parameter * 2)[0]
+        with paddle.no_grad():
+            y = x * 2 + 1
+            y[0] = given if value == "computed" else parameter[0] if value == "part of it" else parameter
+        return y * 1, y
+
+    shape = [2, 2, 2] if value == "parameter" else [2, 2]
+    expected = f(paddle.ones(shape))
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        found = fast(paddle.ones(shape))
+        assert [y.tolist() for y in found] == [y.tolist() for y in expected]
+        assert [y.stop_gradient for y in found] == [y.stop_gradient for y in expected]
+    assert sot.stats().graphs

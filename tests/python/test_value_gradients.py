@@ -137,3 +137,55 @@ def test_only_the_gradient_of_the_value_breaks_the_graph(same):
     for _ in range(2):
         same(fast(x, x > 0, paddle.to_tensor(3.0)), x.masked_fill(x > 0, paddle.to_tensor(3.0)) * 2)
     assert sot.stats().graphs == 1 and not sot.stats().breaks, sot.stats()
+
+
+# An operation reads `z`, which the graph has computed, and its result is added to `z`: the executor may write the sum over `z`. What the
+# operation has kept of `z` for the backward pass must stay.
+RESIDUALS = {
+    "einsum, matmul": lambda a, z: paddle.einsum("ij,jk->ik", a, z),
+    "einsum, first operand": lambda a, z: paddle.einsum("ij,jk->ik", z, a),
+    "einsum, transposed": lambda a, z: paddle.einsum("ij,kj->ik", a, z),
+    "einsum, batched": lambda a, z: paddle.einsum("bij,bjk->bik", a.unsqueeze(0), z.unsqueeze(0))[0],
+    "einsum, twice": lambda a, z: paddle.einsum("ij,ij->ij", z, z),
+    "einsum, sum": lambda a, z: paddle.einsum("bi,bi->b", z, z).unsqueeze(1),
+    "einsum, three": lambda a, z: paddle.einsum("ij,jk,kl->il", a, z, a),
+    "einsum, outer": lambda a, z: paddle.einsum("i,j->ij", a[0], z[0]),
+    "matmul": lambda a, z: a @ z,
+    "matmul, transposed": lambda a, z: paddle.matmul(z, z, transpose_y=True) @ a,
+    "bmm": lambda a, z: paddle.bmm(a.unsqueeze(0), z.unsqueeze(0)).squeeze(0),
+    "multiply": lambda a, z: a * z,
+    "tanh": lambda a, z: z.tanh() * a,
+    "softmax": lambda a, z: F.softmax(z) * a,
+    "layer_norm": lambda a, z: F.layer_norm(z, [4]) * a,
+    "outer": lambda a, z: paddle.outer(a[0], z[0]),
+    "tensordot": lambda a, z: paddle.tensordot(a, z, 1),
+    "attention": lambda a, z: F.scaled_dot_product_attention(*[z.reshape([1, 4, 2, 2])] * 3).reshape([4, 4]),
+    "gather": lambda a, z: z[paddle.to_tensor([1, 0, 3, 2])] * a,
+    "concat": lambda a, z: paddle.concat([z[:2], z[2:]]).exp() * a,
+    "where": lambda a, z: paddle.where(z > 0, z, a) * z,
+}
+
+
+@pytest.mark.parametrize("operation", RESIDUALS.values(), ids=RESIDUALS)
+def test_what_an_operation_keeps_of_a_value_that_the_graph_adds_to(operation):
+    def f(x, w):
+        z = x @ w
+        a = F.softmax(x.exp() @ w)
+        return z + operation(a, z)
+
+    def gradients(run):
+        paddle.seed(3)
+        found = []
+        w = paddle.rand([4, 4])
+        w.stop_gradient = False
+        for _ in range(3):
+            x = paddle.rand([4, 4])
+            x.stop_gradient = False
+            run(x, w).square().sum().backward()
+            found.append((x.grad.tolist(), w.grad.tolist()))
+            w.clear_gradient(False)
+        return found
+
+    expected = gradients(f)
+    assert gradients(sot.symbolic_translate(f)) == expected
+    assert sot.stats().graphs == 1 and not sot.stats().breaks

@@ -6,6 +6,7 @@ The tests are all combinations of a container, its writes and a way to iterate i
 import collections
 import itertools
 import linecache
+import logging
 
 import paddle
 import pytest
@@ -124,3 +125,63 @@ def test_a_written_container_is_iterated_across_a_break(kind):
             if translated != eager:
                 found.append(f"{text}eager mode: {eager}\ntranslated: {translated}\n")
     assert not found, f"{len(found)} differ\n" + "\n".join(found)
+
+
+def keys(n):
+    return {f"k{i}": i for i in range(n)}
+
+
+# A write, and a container of n items to which it is applied.
+WRITES_OF_A_FEW_ITEMS = {
+    "c['k7'] += 1": keys,
+    "c['k3'] = x": keys,
+    "c['new'] = c.pop('k7')": keys,
+    "c['k5'] += 2": lambda n: collections.Counter(keys(n)),
+    "c.move_to_end('k3')": lambda n: collections.OrderedDict(keys(n)),
+    "c.append(1); c.pop()": lambda n: list(range(n)),
+    "c[3] = x": lambda n: list(range(n)),
+    "c[-2:] = [1, x, 2]": lambda n: list(range(n)),
+    "c.insert(4, c.pop())": lambda n: collections.UserList(range(n)).data,
+    "del c[5]": lambda n: list(range(n)),
+    "c[0], c[1] = c[1], c[0]": lambda n: list(range(n)),
+    "c.add(-1); c.discard(4)": lambda n: set(range(n)),
+}
+
+
+class NewCode(logging.Handler):
+    """Counts the instructions of new code."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = []
+
+    def emit(self, record):
+        title, *lines = record.getMessage().splitlines()
+        if "NewCode" in title:
+            self.counts.append(len(lines))
+
+
+@pytest.mark.parametrize("write", WRITES_OF_A_FEW_ITEMS)
+def test_new_code_writes_only_the_items_that_change(write):
+    make = WRITES_OF_A_FEW_ITEMS[write]
+    namespace = {}
+    exec(f"def program(x, c):\n    {write}\n    return x + 1\n", namespace)
+    lengths = {}
+    logger, handler = logging.getLogger("sot.code"), NewCode()
+    logger.addHandler(handler)
+    level, logger.level = logger.level, logging.INFO
+    try:
+        for n in (20, 200):
+            program = sot.symbolic_translate(namespace["program"])
+            eager, translated = make(n), make(n)
+            before = sot.stats()
+            namespace["program"](paddle.ones([1]), eager)
+            program(paddle.ones([1]), translated)
+            assert sot.stats().fallbacks == before.fallbacks
+            assert str(translated) == str(eager)
+            lengths[n] = handler.counts.pop()
+    finally:
+        logger.level = level
+        logger.removeHandler(handler)
+    # Where an item moves to another place, the items between the places are written anew.
+    assert lengths[200] == lengths[20] or write == "c.insert(4, c.pop())"

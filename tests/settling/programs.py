@@ -8,6 +8,7 @@ import enum
 import fractions
 import functools
 import re
+import struct
 import threading
 import types
 import weakref
@@ -436,6 +437,30 @@ each_time(
     lambda i: ("ab", "c", "d1", "efg")[i % 4] + str(i),
     lambda F, x, o: (work(F, x), [match[0] for match in re.compile("[a-z]").finditer(o)]),
 )
+GROUPS = re.compile("(?P<A>a)|(?P<B>b)")
+
+
+def match_attributes(F, x, o):
+    match = GROUPS.match(o)
+    kind = match.lastgroup
+    return work(F, x), kind, match.string, match.group()
+
+
+def pattern_attributes(F, x, o):
+    pattern = re.compile(o)
+    text = pattern.pattern
+    return work(F, x), text, pattern.sub("-", "aabb")
+
+
+def struct_attributes(F, x, o):
+    layout = struct.Struct(o)
+    size = layout.size
+    return work(F, x), size, layout.pack(b"a"), layout.format
+
+
+each_time("a_new_match", lambda i: "aabbab"[i % 6] + "a" * (i % 7), match_attributes)
+each_time("a_new_pattern", lambda i: "ab"[i % 2] * (i % 5 + 1), pattern_attributes)
+each_time("a_new_struct", lambda i: f"{i % 9 + 1}s", struct_attributes)
 each_time("new_bytes", lambda i: b"%d" % i, lambda F, x, o: work(F, x) if o == b"a" else work(F, x, 2.0))
 each_time("a_new_int", lambda i: i + 1000, lambda F, x, o: work(F, x, o))
 each_time("a_new_int_compared", lambda i: i + 1000, lambda F, x, o: work(F, x) if o % 3 == 1 else work(F, x, 2.0))

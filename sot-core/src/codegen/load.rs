@@ -15,7 +15,7 @@ use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-    cpython::import(py, "builtins")?.getattr(name).map(Bound::unbind)
+    cpython::builtin(py, name).map(Bound::unbind)
 }
 
 impl CodeGen<'_, '_> {

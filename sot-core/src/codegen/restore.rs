@@ -60,7 +60,7 @@ impl CodeGen<'_, '_> {
             values.map(|(_, value)| value).collect()
         };
         for value in
-            put_on_them(self).into_iter().chain(trace::effect_values(self.cx)).chain(trace::written_objects(self.cx))
+            put_on_them(self).into_iter().chain(trace::replayed_values(self.cx)).chain(trace::written_objects(self.cx))
         {
             self.keep(value)?;
         }

@@ -38,7 +38,7 @@ pub use objects::callable::{
     call_giving, call_giving_arguments, call_method_with_names, call_with_names, call_with_vector, fastcall,
     fastcall_taking,
 };
-pub use objects::dict::{dict_get, dict_lacks, proxied_dict};
+pub use objects::dict::{all_keys, dict_get, dict_lacks, proxied_dict, same_text};
 pub use objects::embedded::{
     ArrayField, Embedded, EmbeddedNumber, EmbeddedObject, NumberField, SharedNumber, SharedValue, ThreadFlag,
     ThreadNumber,
@@ -53,7 +53,7 @@ pub use objects::getter::Getter;
 pub use objects::handled::is_handling;
 pub use objects::interned::interned;
 pub use objects::lru::LruCache;
-pub use objects::modules::{import, is_imported};
+pub use objects::modules::{builtin, import, is_imported, keep_builtins};
 pub use objects::object::{generic_getattr, instance_dict, instance_dict_if_made, is_deque, new_slice, refcount};
 pub use objects::part::Part;
 pub use objects::set_table::{copy_of_set, SetTable};

@@ -79,6 +79,9 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// True if a key can stand for the expected one. Keys are compared as constants are, except that a key which is not
 /// equal to itself (`nan`) has to be the same object.
 pub(super) fn same_key(key: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> bool {
+    if let (Ok(text), Ok(other)) = (key.cast_exact::<PyString>(), expected.cast_exact::<PyString>()) {
+        return cpython::same_text(text, other);
+    }
     if let (Ok(items), Ok(others)) = (key.cast_exact::<PyTuple>(), expected.cast_exact::<PyTuple>()) {
         return items.len() == others.len() && items.iter().zip(others.iter()).all(|(a, b)| same_key(&a, &b));
     }

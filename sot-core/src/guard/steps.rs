@@ -237,9 +237,11 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
 
 fn has_keys(value: &Bound<'_, PyAny>, keys: &[Identity]) -> bool {
     let Some(dict) = dict_of(value) else { return false };
+    let is_expected = |key: &Bound<'_, PyAny>, expected: &Identity| {
+        expected.is(key)
+            || !may_run_code(key) && expected.get(key.py()).is_some_and(|expected| same_key(key, &expected))
+    };
+    let mut expected = keys.iter();
     dict.len() == keys.len()
-        && dict.iter().zip(keys).all(|((key, _), expected)| {
-            let same = |expected| same_key(&key, &expected);
-            expected.is(&key) || !may_run_code(&key) && expected.get(value.py()).is_some_and(same)
-        })
+        && cpython::all_keys(&dict, |key| expected.next().is_some_and(|expected| is_expected(key, expected)))
 }

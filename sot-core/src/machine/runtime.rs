@@ -113,6 +113,7 @@ impl Runtime {
         let version = PyVersion::BUILT_FOR;
         let wrong = |error: RegistrationError| PyImportError::new_err(cannot_start(error));
         check_reasons().map_err(wrong)?;
+        cpython::keep_builtins(py)?;
         let (backend_name, backend) = (backend.to_owned(), make_backend(py, backend)?);
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 pub(crate) use crate::machine::executor::lasting::outlives;
 pub use break_details::BreakDetails;
-pub(crate) use reach::{effect_values, written_objects};
+pub(crate) use reach::{replayed_values, written_objects};
 
 /// A simulation that has ended. Its executor can be read but no longer changed.
 pub struct FinishedTrace<'a, 'py> {

@@ -76,8 +76,19 @@ pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId
 }
 
 /// Returns the values that writes hand to objects which outlive the frame, also those that a later write replaces.
-pub(crate) fn effect_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
+fn effect_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     changed_once(cx.effects.log().iter()).flat_map(|effect| values_of(cx, effect)).collect()
+}
+
+/// Returns the values that the replay of the writes loads.
+pub(crate) fn replayed_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
+    let loaded_by = |effect: &Effect| match effect {
+        Effect::Contents { container: changed } | Effect::Cell { cell: changed } if outlives(cx, *changed) => {
+            cx.vars.get(*changed).restored(cx, *changed)
+        }
+        _ => values_of(cx, effect),
+    };
+    changed_once(cx.effects.log().iter()).flat_map(loaded_by).collect()
 }
 
 /// Returns the written objects that outlive the frame.

@@ -8,7 +8,6 @@ use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
-use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Form, VarId};
 
 use super::output_guard::{self, TextCharacters};
@@ -148,7 +147,6 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
 /// Returns the variable of `print`.
 pub(super) fn print_variable(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let print = builtin_object(cx.py, "print")?;
-    let of = cx.trackers.add(Tracker::Builtins);
-    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str("print".into()) });
+    let tracker = cx.trackers.constant(print.clone().unbind());
     Ok(cx.wrap(&print, tracker))
 }

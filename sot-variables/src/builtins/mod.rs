@@ -57,7 +57,7 @@ pub fn cannot(what: &str) -> Unwind {
 
 /// Returns an object of the module `builtins`.
 fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    cpython::import(py, "builtins")?.getattr(name)
+    cpython::builtin(py, name)
 }
 
 /// Returns the receiver of a method and its arguments: `required` to `N` positional ones and no keywords. For a wrong

@@ -73,7 +73,7 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
         if object_model::is_python_method(cx, object, "__len__")? {
             return Err(cannot("length_hint() of what says its length in Python"));
         }
-        let len = cpython::import(cx.py, "builtins")?.getattr("len")?;
+        let len = cpython::builtin(cx.py, "len")?;
         return cx.call_builtin(&len, &CallArgs::positional(vec![object]), false);
     }
     if let Some(left) = SequenceIterator::items_left(cx, object)? {

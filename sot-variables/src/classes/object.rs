@@ -240,7 +240,7 @@ impl Variable for ObjectVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let object = self.object.bind(cx.py).clone();
-        if is_c_value(&object) {
+        if is_c_value(&object) && !self.differs {
             let value = object.getattr(&**name).ok();
             if let Some(value) = value.filter(|value| value.is_instance_of::<PyType>() || !value.is_callable()) {
                 return cx.wrap_fresh(&value).map(Some);

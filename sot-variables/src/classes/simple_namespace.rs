@@ -41,7 +41,7 @@ builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
 builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
     let [this] = args.exactly(cx, "__repr__")?;
     let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
-    let repr = cpython::import(cx.py, "builtins")?.getattr("repr")?;
+    let repr = cpython::builtin(cx.py, "repr")?;
     let own = cx.type_of(this)?.is(&cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
     let name = if own { "namespace".to_owned() } else { cx.type_name(this)? };
     let mut parts = Vec::new();

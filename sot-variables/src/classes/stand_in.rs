@@ -205,7 +205,7 @@ macro_rules! property_with {
     ($($item:ident = $path:literal, $name:literal;)+) => {$(
         builtin! { $item = $path => |cx, args| {
             let [property, function] = args.exactly(cx, $name)?;
-            let method = cpython::import(cx.py, "builtins")?.getattr("property")?.getattr($name)?.unbind();
+            let method = cpython::builtin(cx.py, "property")?.getattr($name)?.unbind();
             call(cx, method, &CallArgs::positional(vec![property, function]))
         } }
     )+};

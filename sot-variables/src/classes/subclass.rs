@@ -70,7 +70,7 @@ impl BuiltinBase {
     fn ty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             BuiltinBase::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
-            BuiltinBase::Value(name) => cpython::import(py, "builtins")?.getattr(name),
+            BuiltinBase::Value(name) => cpython::builtin(py, name),
         }
     }
 }

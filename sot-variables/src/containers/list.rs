@@ -1,6 +1,7 @@
 //! `list`: a mutable sequence of variables. A write replaces the payload. A list that outlives the frame gets its
 //! final items by a single slice assignment.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -26,6 +27,28 @@ pub struct ListVariable {
     /// The items.
     pub items: Vec<VarId>,
     object: Option<Py<PyAny>>,
+    /// The items of the real list, if it is from outside.
+    found: Rc<[VarId]>,
+}
+
+/// The part of a list that writes have changed.
+struct Edit {
+    /// The positions of the new items.
+    items: Range<usize>,
+    /// Number of items of the real list that stay behind them.
+    behind: usize,
+}
+
+impl Edit {
+    /// The slice of the real list that the new items replace.
+    fn slice(&self, py: Python<'_>) -> PyResult<Argument> {
+        let begin = self.items.start as isize;
+        let slice = match self.behind {
+            0 => py.get_type::<PySlice>().call1((begin, py.None(), py.None()))?,
+            n => py.get_type::<PySlice>().call1((begin, -(n as isize), py.None()))?,
+        };
+        Ok(Argument::Constant(slice.unbind()))
+    }
 }
 
 /// Simulates `list.append(item)`.
@@ -66,9 +89,10 @@ fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
 
 /// Replaces the items of a list, and records the side effect.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
-    let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
+    let before = expect(cx, list)?;
+    let (object, found) = (before.object.as_ref().map(|object| object.clone_ref(cx.py)), Rc::clone(&before.found));
     cx.limits.charge(items.len());
-    cx.vars.set(list, Rc::new(ListVariable { items, object }));
+    cx.vars.set(list, Rc::new(ListVariable { items, object, found }));
     cx.effects.record(Effect::Contents { container: list });
     Ok(())
 }
@@ -128,7 +152,7 @@ fn edit_at<'py>(
 impl ListVariable {
     /// Returns a list made in the trace.
     pub fn new(items: Vec<VarId>) -> Self {
-        ListVariable { items, object: None }
+        ListVariable { items, object: None, found: Rc::default() }
     }
 
     /// Returns a list from outside, with the items appended to it.
@@ -139,8 +163,9 @@ impl ListVariable {
         appended: &[VarId],
     ) -> Self {
         let mut items = sequence::wrap_items(cx, list.iter(), tracker);
+        let found = Rc::from(&items[..]);
         items.extend(appended);
-        ListVariable { items, object: Some(list.clone().into_any().unbind()) }
+        ListVariable { items, object: Some(list.clone().into_any().unbind()), found }
     }
 
     /// Returns the new items for `list[slice] = value`. Errors of the slice are raised first, as in CPython.
@@ -155,6 +180,17 @@ impl ListVariable {
             }
         })?;
         cx.unpack_all(value)
+    }
+
+    /// The smallest edit that gives the real list these items; `None` if it has them already.
+    fn edit(&self, cx: &OpcodeExecutor<'_>) -> Option<Edit> {
+        let stays =
+            |(item, found): &(&VarId, &VarId)| item == found && cx.trackers.is_loadable(cx.vars.tracker(**item));
+        let in_front = self.items.iter().zip(&*self.found).take_while(stays).count();
+        let (left, found) = (&self.items[in_front..], &self.found[in_front..]);
+        let behind = left.iter().rev().zip(found.iter().rev()).take_while(stays).count();
+        let is_same = left.len() == behind && found.len() == behind;
+        (!is_same).then(|| Edit { items: in_front..self.items.len() - behind, behind })
     }
 
     fn build(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
@@ -233,23 +269,25 @@ impl Variable for ListVariable {
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let is_subclass =
             self.object.as_ref().is_some_and(|object| !object.bind(cg.py()).is_exact_instance_of::<PyList>());
+        if !is_subclass && self.items.is_empty() {
+            return Self::empty(cg, this);
+        }
+        let Some(edit) = self.edit(cg.cx()) else { return Ok(()) };
+        let (slice, items) = (edit.slice(cg.py())?, Argument::list(&self.items[edit.items]));
         if is_subclass {
             // The C method: an override of `__setitem__` in a subclass has been inlined by the trace already.
             let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
-            let all = Argument::Constant(PySlice::full(cg.py()).into_any().unbind());
-            cg.call(|cg| cg.load_const(set), [this.into(), all, Argument::list(&self.items)])?;
+            cg.call(|cg| cg.load_const(set), [this.into(), slice, items])?;
             return cg.op(Op::POP_TOP, 0);
         }
-        if self.items.is_empty() {
-            return Self::empty(cg, this);
-        }
-        self.build(cg)?;
+        cg.load_argument(items)?;
         cg.load(this)?;
-        let none = cg.py().None();
-        cg.load_const(none.clone_ref(cg.py()))?;
-        cg.load_const(none)?;
-        cg.op(Op::BUILD_SLICE, 2)?;
+        cg.load_argument(slice)?;
         cg.op(Op::STORE_SUBSCR, 0)
+    }
+
+    fn restored(&self, cx: &OpcodeExecutor<'_>, _: VarId) -> Vec<VarId> {
+        self.edit(cx).map_or_else(Vec::new, |edit| self.items[edit.items].to_vec())
     }
 
     fn children(&self) -> Vec<VarId> {

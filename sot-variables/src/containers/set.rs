@@ -415,6 +415,13 @@ impl Variable for SetVariable {
         cg.op(Op::POP_TOP, 0)
     }
 
+    fn restored(&self, _: &OpcodeExecutor<'_>, _: VarId) -> Vec<VarId> {
+        match &self.changes {
+            Some(changes) => changes.iter().map(|(_, key)| key.variable).collect(),
+            None => self.children(),
+        }
+    }
+
     fn children(&self) -> Vec<VarId> {
         let changed = self.changes.iter().flatten().map(|(_, key)| key);
         self.keys.iter().chain(changed).map(|key| key.variable).collect()

@@ -272,7 +272,7 @@ impl IteratorState for DictIterator {
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let view = self.empty_view(py)?;
         if self.backwards {
-            return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());
+            return Ok(cpython::builtin(py, "reversed")?.call1((view,))?.get_type().into_any());
         }
         Ok(view.try_iter()?.get_type().into_any())
     }

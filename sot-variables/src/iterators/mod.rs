@@ -129,5 +129,8 @@ pub fn emit_call<A: Into<Argument>>(
 
 /// Returns an object of the standard library.
 pub fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
+    if module == "builtins" {
+        return Ok(cpython::builtin(py, name)?.unbind());
+    }
     Ok(cpython::import(py, module)?.getattr(name)?.unbind())
 }

@@ -111,7 +111,7 @@ fn iter_reversed_skipping<'py>(collection: &Bound<'py, PyAny>, count: usize) -> 
 fn zip_strict<'py>(py: Python<'py>, iterators: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let keywords = PyDict::new(py);
     keywords.set_item("strict", true)?;
-    cpython::import(py, "builtins")?.getattr("zip")?.call(iterators, Some(&keywords))
+    cpython::builtin(py, "zip")?.call(iterators, Some(&keywords))
 }
 
 #[pyfunction]
@@ -265,7 +265,7 @@ fn make_generator<'py>(
 }
 
 fn reversed<'py>(collection: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    cpython::import(collection.py(), "builtins")?.getattr("reversed")?.call1((collection,))
+    cpython::builtin(collection.py(), "reversed")?.call1((collection,))
 }
 
 fn skip(mut iterator: Bound<'_, PyIterator>, count: usize) -> PyResult<Bound<'_, PyAny>> {

@@ -50,7 +50,7 @@ impl TensorVariable {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, MethodEffect::ChangeInPlace(returns)))))
             }
             TensorAttribute::Operation => {
-                let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
+                let getattr = cpython::builtin(cx.py, "getattr")?;
                 let attribute = cx.string(name);
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)

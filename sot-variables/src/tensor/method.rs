@@ -166,7 +166,7 @@ impl Variable for TensorMethodVariable {
 /// Copies a tensor by a method, and notes the copy in `memo`, as `copy.deepcopy` requires.
 fn copy_into(cx: &mut OpcodeExecutor<'_>, tensor: VarId, by: &str, memo: VarId) -> Flow<VarId> {
     let copy = cx.call_method(tensor, by, &[])?;
-    let id = cpython::import(cx.py, "builtins")?.getattr("id")?;
+    let id = cpython::builtin(cx.py, "id")?;
     let id = cx.wrap_fresh(&id)?;
     let key = cx.call(id, &CallArgs::positional(vec![tensor]))?;
     cx.set_item(memo, key, copy)?;

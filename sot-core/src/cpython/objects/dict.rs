@@ -2,7 +2,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 /// Returns the value under a key.
 #[inline]
@@ -34,6 +34,29 @@ pub fn dict_lacks<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> bo
         clear_error(dict.py());
     }
     answer == 0
+}
+
+/// True if all keys pass the test, which is asked in order, up to the first key that does not pass. The test runs no
+/// code of the program.
+#[inline]
+pub fn all_keys<'py>(dict: &Bound<'py, PyDict>, mut test: impl FnMut(&Bound<'py, PyAny>) -> bool) -> bool {
+    let (mut position, mut key) = (0, std::ptr::null_mut());
+    // SAFETY: a live dict, which nothing changes meanwhile; each key is alive as long as it is in the dict.
+    unsafe {
+        while ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, std::ptr::null_mut()) != 0 {
+            if !test(&Borrowed::from_ptr(dict.py(), key)) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// True if two strings have the same characters.
+#[inline]
+pub fn same_text(a: &Bound<'_, PyString>, b: &Bound<'_, PyString>) -> bool {
+    // SAFETY: live strings: comparing them runs no code, and does not fail.
+    a.is(b) || unsafe { ffi::PyUnicode_Compare(a.as_ptr(), b.as_ptr()) } == 0
 }
 
 #[inline]

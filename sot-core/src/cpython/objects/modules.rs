@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::ptr::null_mut;
 
 use parking_lot::Mutex;
-use pyo3::exceptions::PyImportError;
+use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
 
 /// Imports a module, and keeps it from the first import on. A replaced `builtins.__import__`, or a changed
 /// `sys.modules`, affects only the program's own imports.
@@ -21,6 +22,20 @@ pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>
     let module = import_by_name(&PyString::new(py, name))?;
     modules().get_or_insert_default().insert(name.into(), module.clone().unbind());
     Ok(module)
+}
+
+/// Returns a builtin, as it was when [`keep_builtins`] was called. A builtin that the program replaces affects only
+/// the program's own calls.
+pub fn builtin<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let found = keep_builtins(py)?.get_item(name)?;
+    found.ok_or_else(|| PyAttributeError::new_err(format!("no builtin '{name}'")))
+}
+
+/// Keeps the present builtins. Later calls change nothing.
+pub fn keep_builtins(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
+    static BUILTINS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let copy = || PyResult::Ok(import(py, "builtins")?.dict().copy()?.unbind());
+    Ok(BUILTINS.get_or_try_init(py, copy)?.bind(py))
 }
 
 /// True if a module has been imported completely.

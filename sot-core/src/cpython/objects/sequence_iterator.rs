@@ -5,7 +5,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
-use crate::cpython::import;
+use crate::cpython::builtin;
 use crate::cpython::layout::RangeIterator;
 use crate::cpython::objects::upcoming::Upcoming;
 
@@ -105,7 +105,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
             return Ok(Some("where an iterator of a list or tuple stands"));
         }
     }
-    let reversed = import(py, "builtins")?.getattr("reversed")?;
+    let reversed = builtin(py, "reversed")?;
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let iterator = reversed.call1((sequence,))?;
         iterator.call_method0("__next__")?;

@@ -6,9 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
 
-use crate::cpython::import;
-use crate::cpython::is_heap_type;
 use crate::cpython::objects::sequence_iterator::{upcoming_backwards, upcoming_item, upcoming_number};
+use crate::cpython::{builtin, import, is_heap_type};
 
 /// Result of a step of an iterator.
 pub enum Upcoming<'py> {
@@ -28,10 +27,10 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {
         let type_of = |iterable: &Bound<'_, PyAny>| PyResult::Ok(iterable.try_iter()?.get_type().unbind());
-        let builtin = |name| PyResult::Ok(import(py, "builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
+        let type_named = |name| PyResult::Ok(builtin(py, name)?.cast_into::<PyType>()?.unbind());
         let mut types = vec![
-            builtin("enumerate")?,
-            builtin("zip")?,
+            type_named("enumerate")?,
+            type_named("zip")?,
             type_of(PyDict::new(py).as_any())?,
             type_of(&PyDict::new(py).call_method0("values")?)?,
             type_of(&PyDict::new(py).call_method0("items")?)?,
@@ -40,8 +39,8 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
             type_of(PyList::empty(py).as_any())?,
             type_of(PyTuple::empty(py).as_any())?,
             type_of(PyRange::new(py, 0, 0)?.as_any())?,
-            import(py, "builtins")?.getattr("reversed")?.call1((PyList::empty(py),))?.get_type().unbind(),
-            builtin("reversed")?,
+            builtin(py, "reversed")?.call1((PyList::empty(py),))?.get_type().unbind(),
+            type_named("reversed")?,
             type_of(PyBytes::new(py, b"").as_any())?,
             type_of(PyString::new(py, "").as_any())?,
         ];

@@ -134,6 +134,13 @@ pub trait Variable: Any {
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
     }
 
+    /// The variables that [`restore_contents`](Variable::restore_contents) loads. Code in front of all writes makes
+    /// them.
+    fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
+        let _ = (cx, this);
+        self.children()
+    }
+
     // Its lifetime.
 
     /// The variables that the value refers to.

@@ -3,10 +3,10 @@
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 
 use crate::backend::numbers::scalar;
-use crate::backend::paddle::Paddle;
+use crate::backend::paddle::{meta, Paddle};
 
 use sot_core::cpython;
 
@@ -26,6 +26,9 @@ pub(crate) fn refuse(
     if !callee.is_instance_of::<PyString>() && !is_frameworks(callee)? {
         return Ok(());
     }
+    if callee.extract::<&str>().is_ok_and(|name| name == "__getitem__") {
+        refuse_position(paddle, &args.get_item(1)?)?;
+    }
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
         if is_known(paddle, &argument)? {
             continue;
@@ -37,6 +40,32 @@ pub(crate) fn refuse(
         return Err(PyNotImplementedError::new_err(format!("whether it takes a '{name}' is known in eager mode only")));
     }
     Ok(())
+}
+
+/// Refuses an index with a tensor that eager mode takes for no position: one without dimensions, or a bound of a slice,
+/// must be of type int32 or int64.
+fn refuse_position(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(items) = index.cast::<PyTuple>() {
+        return items.iter().try_for_each(|item| refuse_position(paddle, &item));
+    }
+    let may_be = |position: &Bound<'_, PyAny>, allowed: &[&str], needs_dimensions: bool| {
+        let meta = meta::of_value(paddle, position)?;
+        PyResult::Ok(
+            meta.is_none_or(|meta| allowed.contains(&&*meta.dtype) || needs_dimensions && !meta.shape.is_empty()),
+        )
+    };
+    let parts = ["start", "stop", "step"];
+    let is_position = match index.cast::<PySlice>() {
+        Ok(slice) => {
+            let parts = parts.map(|part| may_be(&slice.getattr(part)?, &["int32", "int64"], false));
+            parts.into_iter().collect::<PyResult<Vec<_>>>()?.into_iter().all(|may_be| may_be)
+        }
+        Err(_) => may_be(index, &["bool", "int32", "int64"], true)?,
+    };
+    if is_position {
+        return Ok(());
+    }
+    Err(PyNotImplementedError::new_err("a position of this element type is for eager mode to refuse"))
 }
 
 /// True if static mode treats the argument as eager mode does, as far as its type is concerned.

@@ -71,7 +71,7 @@ pub(crate) fn of_attribute<'py>(
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<Bound<'py, PyString>>> {
     let py = callee.py();
-    if args.len() != 2 || !callee.is(&cpython::import(py, "builtins")?.getattr(intern!(py, "getattr"))?) {
+    if args.len() != 2 || !callee.is(&cpython::builtin(py, "getattr")?) {
         return Ok(None);
     }
     let name = args.get_item(1)?;

@@ -258,6 +258,7 @@ fn changed<'py>(
         "__setitem__" => {
             refuse_late_mask(paddle, &rest.get_item(0)?)?;
             refuse_single_position(paddle, &rest.get_item(0)?)?;
+            refuse_gradient_of_value(paddle, &changed, &rest.get_item(1)?)?;
             // The operation writes over its operand, which other operations may still read.
             let copy = api.call_method1("assign", (changed,))?;
             let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
@@ -293,6 +294,9 @@ fn changed<'py>(
         }
         INCREMENT => increment(paddle, args, kwargs),
         "zero_" => api.call_method1("zeros_like", (changed,)),
+        "detach_" if !paddle.grad_enabled(py)? => {
+            refuse("it changes where the tensor's gradient goes, not its numbers")
+        }
         name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
     }
 }
@@ -385,6 +389,16 @@ fn refuse_single_position(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult
     let is_single = |meta: sot_core::backend::TensorMeta| meta.shape.is_empty() && &*meta.dtype != "bool";
     if meta::of_value(paddle, index)?.is_some_and(is_single) {
         return refuse("its position is a tensor without dimensions");
+    }
+    Ok(())
+}
+
+/// Refuses to write a value with gradients to a tensor without while no gradient is recorded. In eager mode the tensor
+/// takes over the value's `stop_gradient` even then.
+fn refuse_gradient_of_value(paddle: &Paddle, changed: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let takes_over = paddle.is_value(value) && stops(changed)? && !stops(value)?;
+    if takes_over && !paddle.grad_enabled(value.py())? {
+        return refuse("a tensor takes over that its new values have gradients, where none is recorded");
     }
     Ok(())
 }

@@ -38,6 +38,8 @@ struct MetaMemory {
     dtype: EmbeddedNumber,
     gradients: Embedded,
     stop_gradient: EmbeddedNumber,
+    /// The number that stands for a `stop_gradient` that nobody has set. It counts as true.
+    unset: c_int,
 }
 
 impl DenseTensorReader {
@@ -84,11 +86,13 @@ impl DenseTensorReader {
         }
         let (first, ..) = samples.first()?;
         let gradients = Embedded::find(tensor_type, first, GRADIENT_POSITION, GRADIENT_CLASS)?.knowing(parameter_type);
-        Some(MetaMemory {
-            dtype: self.tensors.kept_number(&dtypes?)?,
-            stop_gradient: gradients.kept_number(&stops)?,
-            gradients,
-        })
+        let stop_gradient = gradients.kept_number(&stops)?;
+        let (not_set, ..) = samples.get(stops.len())?;
+        // The tensor gets its autograd data when the attribute is read for the first time.
+        let counts_as_true = not_set.getattr("stop_gradient").ok()?.is_truthy().ok()?;
+        let unset = gradients.of(not_set)?.kept(stop_gradient);
+        (counts_as_true && unset != 0).then_some(())?;
+        Some(MetaMemory { dtype: self.tensors.kept_number(&dtypes?)?, gradients, stop_gradient, unset })
     }
 
     /// Records the memory of a tensor's class, shape, element type and `stop_gradient`; `false` if that memory is not
@@ -121,7 +125,7 @@ impl DenseTensorReader {
         match memory.gradients.of(tensor)?.kept(memory.stop_gradient) {
             0 => Some(false),
             1 => Some(true),
-            _ => None,
+            number => (number == memory.unset).then_some(true),
         }
     }
 
@@ -289,6 +293,7 @@ fn samples<'py>(paddle: &Bound<'py, PyModule>) -> PyResult<Vec<Sample<'py>>> {
         make(&[1, 4], "bool"),
         make(&[3, 2, 1], "float16"),
         make(&[6], "float32"),
+        make(&[2], "int32"),
     ]
     .into_iter()
     .collect()

@@ -331,17 +331,20 @@ impl Scopes {
     }
 
     fn take_scope(&self, py: Python<'_>) -> PyResult<Scope> {
-        let candidates = self.with_idle(|idle| idle.len());
-        for _ in 0..candidates {
-            let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
+        let mut busy = Vec::new();
+        while let Some(scope) = self.with_idle(VecDeque::pop_front) {
             if scope.tenancy.is_kept() || scope.generation != executors::generation() {
                 continue;
             }
-            if !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.tenancy.is_reusable(py)?) {
+            let is_free =
+                !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.tenancy.is_reusable(py)?);
+            if is_free {
+                self.put_back(busy);
                 return Ok(scope);
             }
-            self.with_idle(|idle| idle.push_back(scope));
+            busy.push(scope);
         }
+        self.put_back(busy);
         let scopes = (0..self.each).map(|_| self.new_scope.bind(py).call0()).collect::<PyResult<Vec<_>>>()?;
         let tenancy = Arc::new(ScopeTenancy::new(PyList::new(py, scopes)?.unbind()));
         if self.awaits_backward {
@@ -364,6 +367,13 @@ impl Scopes {
             scope.user = THIS_THREAD.with(Arc::downgrade);
         }
         self.with_idle(|idle| idle.push_front(scope));
+    }
+
+    /// Puts back scopes that could not be lent, behind all others.
+    fn put_back(&self, busy: Vec<Scope>) {
+        if !busy.is_empty() {
+            self.with_idle(|idle| idle.extend(busy));
+        }
     }
 
     fn with_idle<T>(&self, work: impl FnOnce(&mut VecDeque<Scope>) -> T) -> T {

@@ -155,7 +155,7 @@ fn make_stand_in<'py>(cx: &mut OpcodeExecutor<'py>, parts: &[VarId]) -> Flow<Bou
 
 /// Simulates `super(class, class)`.
 fn library_super(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<VarId> {
-    let function = cpython::import(cx.py, "builtins")?.getattr("super")?;
+    let function = cpython::builtin(cx.py, "super")?;
     cx.call_builtin(&function, &CallArgs::positional(vec![class, class]), false)
 }
 

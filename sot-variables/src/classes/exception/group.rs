@@ -19,8 +19,7 @@ const INHERITED: [&str; 2] = ["__context__", "__cause__"];
 
 /// Returns `BaseExceptionGroup` and `ExceptionGroup`, if the interpreter has them (3.11+).
 fn types(py: Python<'_>) -> Option<[Bound<'_, PyType>; 2]> {
-    let builtins = cpython::import(py, "builtins").ok()?;
-    let ty = |name: &str| builtins.getattr(name).ok()?.cast_into::<PyType>().ok();
+    let ty = |name: &str| cpython::builtin(py, name).ok()?.cast_into::<PyType>().ok();
     Some([ty("BaseExceptionGroup")?, ty("ExceptionGroup")?])
 }
 
@@ -40,7 +39,7 @@ fn refuse() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedOperation, "an exception group whose class overrides how it is split")
 }
 
-/// Returns the items of `group.exceptions`, for a group made in the trace.
+/// Returns the exceptions of a group that is made with these arguments.
 pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     let [message, exceptions] = args else { return Err(refuse()) };
     if !matches!(cx.see(*exceptions)?.form(), Form::List | Form::Tuple) {
@@ -56,6 +55,12 @@ pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> 
     } else {
         Err(refuse())
     }
+}
+
+/// Returns the exceptions that a group made in the trace holds. The list that it was made of may have changed since.
+fn held(cx: &mut OpcodeExecutor<'_>, group: &ExceptionVariable) -> Flow<Vec<VarId>> {
+    let members = group.members().ok_or_else(refuse)?;
+    cx.unpack_all(members)
 }
 
 /// Returns the class of a group of these exceptions: `BaseExceptionGroup(...)` returns an `ExceptionGroup` if all
@@ -125,7 +130,7 @@ fn partition(
     }
     let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
-    for member in members(cx, payload.args())? {
+    for member in held(cx, &payload)? {
         let [yes, no] = sequence::nested(|| partition(cx, member, wanted)).ok_or_else(sequence::endless)??;
         inside.extend(yes);
         outside.extend(no);
@@ -179,7 +184,7 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
         return Ok(());
     }
     let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
-    for member in members(cx, payload.args())? {
+    for member in held(cx, &payload)? {
         sequence::nested(|| leaves(cx, member, found)).ok_or_else(sequence::endless)??;
     }
     Ok(())
@@ -219,7 +224,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: 
         }
         ("__str__", []) => {
             let payload = cx.see_as::<ExceptionVariable>(group)?.ok_or_else(refuse)?;
-            let count = members(cx, payload.args())?.len();
+            let count = held(cx, &payload)?.len();
             let message = cx.known_str(payload.args()[0])?.unwrap_or_default();
             let plural = if count == 1 { "" } else { "s" };
             Ok(Some(cx.string(&format!("{message} ({count} sub-exception{plural})"))))

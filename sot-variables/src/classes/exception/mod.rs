@@ -403,14 +403,19 @@ impl Variable for ExceptionVariable {
             cg.call(|cg| cg.load_argument(class), &args)?;
         } else {
             let new = static_base(&ty)?.getattr("__new__")?.unbind();
-            let args = self.args.iter().map(Argument::from);
-            cg.call(|cg| cg.load_const(new), std::iter::once(class).chain(args))?;
+            let mut args = self.args.clone();
+            if let (Some(members), [_, given]) = (self.members, &mut args[..]) {
+                *given = members;
+            }
+            cg.call(|cg| cg.load_const(new), std::iter::once(class).chain(args.iter().map(Argument::from)))?;
         }
         cg.define(this)?;
-        match self.tuple {
+        // A group is made of a tuple, because the list that the program gave may change. Its `args` have that list.
+        let given = self.members.filter(|members| !self.args.contains(members));
+        match self.tuple.map(Argument::from).or_else(|| given.map(|_| Argument::tuple(&self.args))) {
             Some(tuple) => {
                 let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
-                cg.call(|cg| cg.load_const(set), [this, tuple])?;
+                cg.call(|cg| cg.load_const(set), [this.into(), tuple])?;
                 cg.op(Op::POP_TOP, 0)
             }
             None => Ok(()),

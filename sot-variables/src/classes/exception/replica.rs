@@ -198,7 +198,6 @@ fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'
     if cx.known(value)?.is_some_and(|value| value.is_none()) {
         return Ok(Some(cx.py.None().into_bound(cx.py)));
     }
-    let builtins = cpython::import(cx.py, "builtins")?;
     for name in [
         "int",
         "float",
@@ -214,7 +213,7 @@ fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'
         "object",
         "range",
     ] {
-        if builtins.getattr(name)?.is(&ty) {
+        if cpython::builtin(cx.py, name)?.is(&ty) {
             let arguments = PyTuple::new(cx.py, (name == "range").then_some(0))?;
             return Ok(Some(ty.call1(arguments)?));
         }

@@ -338,6 +338,10 @@ impl Variable for DictVariable {
         self.restore(cg, this)
     }
 
+    fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
+        DictVariable::restored(self, cx, this)
+    }
+
     fn children(&self) -> Vec<VarId> {
         self.entries.iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
     }

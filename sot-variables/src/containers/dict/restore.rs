@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyInt, PyString};
 
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
@@ -47,10 +48,7 @@ impl DictVariable {
         } else {
             self.empty(cg, this, &ty, is_subclass)?;
         }
-        for (position, entry) in self.entries.iter().enumerate() {
-            if position < kept && Self::is_original(cg, this, entry) {
-                continue;
-            }
+        for entry in self.entries_to_set(cg.cx(), this, kept) {
             if is_subclass {
                 call_method(cg, &ty, "__setitem__", [this, entry.key.variable, entry.value])?;
             } else {
@@ -61,6 +59,18 @@ impl DictVariable {
             }
         }
         Ok(())
+    }
+
+    /// The variables that [`restore`](Self::restore) loads.
+    pub(super) fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
+        let kept = self.edits(cx.py).map_or(0, |(_, kept)| kept);
+        self.entries_to_set(cx, this, kept).iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
+    }
+
+    /// The entries that the real dict does not have yet, where its first `kept` entries stay.
+    fn entries_to_set(&self, cx: &OpcodeExecutor<'_>, this: VarId, kept: usize) -> Vec<&Entry> {
+        let (in_front, behind) = self.entries.split_at(kept);
+        in_front.iter().filter(|entry| !Self::is_original(cx, this, entry)).chain(behind).collect()
     }
 
     /// Emits the removal of all entries of the real dict.
@@ -99,10 +109,10 @@ impl DictVariable {
     }
 
     /// True if the value is still the one that the real dict holds.
-    fn is_original(cg: &dyn Rebuild<'_>, this: VarId, entry: &Entry) -> bool {
-        let of = cg.cx().vars.tracker(this);
-        let key = Key::of(entry.key.bind(cg.py()));
-        *cg.cx().trackers.get(cg.cx().vars.tracker(entry.value)) == Tracker::Item { of, key }
+    fn is_original(cx: &OpcodeExecutor<'_>, this: VarId, entry: &Entry) -> bool {
+        let of = cx.vars.tracker(this);
+        let key = Key::of(entry.key.bind(cx.py));
+        *cx.trackers.get(cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
     }
 }
 

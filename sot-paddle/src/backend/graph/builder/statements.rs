@@ -14,6 +14,7 @@ use crate::backend::calls::argument_types;
 use crate::backend::calls::empty_tensors;
 use crate::backend::calls::given_back;
 use crate::backend::calls::ignored_arguments;
+use crate::backend::calls::kept_operands;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::data;
 use crate::backend::graph::other_gradients;
@@ -226,6 +227,9 @@ impl PaddleBuilder {
                 return Ok(result);
             }
             if let Some(result) = where_op::call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
+            if let Some(result) = kept_operands::call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
             if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
