@@ -285,6 +285,13 @@ pub(in crate::cpython) unsafe fn vectorcall(
 
 const TARGET: &CStr = c"sot.fastcall";
 
+/// Layout of `PyCapsule`, equal in all versions. `PyCapsule_GetPointer` compares the names at each call.
+#[repr(C)]
+struct Capsule {
+    head: ffi::PyObject,
+    pointer: *mut c_void,
+}
+
 /// State of a callable.
 struct NativeCallable<F> {
     definition: ffi::PyMethodDef,
@@ -307,7 +314,7 @@ unsafe extern "C" fn call<F: NativeFunction>(
             // SAFETY: the capsule is the one the function object was made with, and holds a `NativeCallable<F>`; the
             // arguments are those of the call.
             let result = unsafe {
-                let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<NativeCallable<F>>();
+                let target = (*capsule.cast::<Capsule>()).pointer.cast::<NativeCallable<F>>();
                 (*target).function.run(py, args, count as usize)
             };
             match result {
