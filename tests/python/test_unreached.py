@@ -131,3 +131,42 @@ def test_second_gradients_where_something_is_not_reached():
     assert [gradient is None for gradient in found] == [gradient is None for gradient in expected]
     for gradient, other in zip(found, expected):
         assert other is None or np.allclose(gradient, other, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("way", ["backward", "grad", "one function"])
+def test_zeros_from_one_program_stay_where_another_does_not_reach_the_leaf(way):
+    shared = paddle.nn.Linear(4, 4)
+
+    def first(x, mask):
+        return paddle.tanh(x * 2 + (shared(x) * mask).tanh()).exp().sin() * 2 + 1
+
+    def second(y):
+        y = (y * 1 + 2).tanh().exp().sin() * 2
+        return y, shared(paddle.tanh(y)).exp().sin() * 2 + 1
+
+    def both(x, mask):
+        y = first(x, mask)
+        sot.psdb.breakgraph()
+        return second(y)
+
+    def gradients(translate):
+        if way == "one function":
+            run = translate(both)
+        else:
+            (head, tail) = translate(first), translate(second)
+            run = lambda x, mask: tail(head(x, mask))  # noqa: E731
+        found = []
+        for mask in (0.0, 0.0, 1.0, 0.0):
+            x = paddle.ones([2, 4])
+            x.stop_gradient = False
+            used, _ = run(x, paddle.full([4], mask))
+            if way == "grad":
+                made = paddle.grad(used.sum(), shared.parameters(), allow_unused=True)
+            else:
+                used.sum().backward()
+                made = [parameter.grad for parameter in shared.parameters()]
+                shared.clear_gradients(set_to_zero=False)
+            found.append([gradient is None for gradient in made])
+        return found
+
+    assert gradients(sot.symbolic_translate) == gradients(lambda function: function)

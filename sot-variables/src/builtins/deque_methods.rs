@@ -10,7 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use crate::builtins::{known_index, required};
+use crate::builtins::{cannot, known_index, required};
 use crate::containers::deque::{append, expect, refuse, refuse_changed, DequeVariable};
 use crate::containers::sequence;
 use crate::iterators::library;
@@ -203,9 +203,8 @@ fn misuse<'py>(
     item: VarId,
 ) -> Flow<Unwind> {
     let empty = library(cx.py, "collections", "deque")?.bind(cx.py).call0()?;
-    let item = cx.materialize(item)?;
-    Ok(match item.map(|item| call(&empty, item)) {
-        Some(Err(error)) => cx.raise(error),
-        _ => cx.raise(PyValueError::new_err("the value is not in the deque")),
-    })
+    match cx.materialize(item)?.map(|item| call(&empty, item)) {
+        Some(Err(error)) => Ok(cx.raise(error)),
+        _ => Err(cannot("an error about an absent item of a deque that is not known while tracing")),
+    }
 }

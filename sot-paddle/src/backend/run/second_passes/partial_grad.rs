@@ -68,7 +68,7 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
         };
         let given = late_hooks::add_hooked_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
-        return unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?);
+        return unreached::without(&passed, &args[1], gradients, flag(args, 6)?);
     }
     let plain = || run(Pass::new(PassKind::Keeps), function, args).map(|(gradients, _)| gradients);
     if !past_run::are_alive() {
@@ -77,7 +77,7 @@ fn gradients<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> P
     let mut first = args.to_vec();
     first[3] = py_true(function.py());
     let (gradients, passed) = run(Pass::without_hooks(PassKind::Keeps), function, &first)?;
-    let gradients = unreached::without(&passed.partly_reached, &args[1], gradients, flag(args, 6)?)?;
+    let gradients = unreached::without(&passed, &args[1], gradients, flag(args, 6)?)?;
     let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
         return if has_muted { plain() } else { Ok(gradients) };

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython;
 
-use super::pass::RUNNING;
+use super::pass::{RunningPass, RUNNING};
 use super::reach::{PartlyUsedInput, ProgramInput, Results};
 use super::results::{self, ResultOf};
 use super::{module, PastRun};
@@ -106,10 +106,22 @@ impl PastRun {
     }
 }
 
+/// True if no run of a program that the pass has gone through has given the tensor a gradient.
+fn is_unreached(py: Python<'_>, passed: &RunningPass, tensor: &Bound<'_, PyAny>) -> bool {
+    let of_runs = passed.leaves.iter().filter(|leaf| leaf.bind(py).is(tensor)).count();
+    let unreached = passed.partly_reached.iter().flat_map(PartlyReachedRun::unreached);
+    let of_unreached = unreached.filter(|part| part.tensor.bind(py).is(tensor)).count();
+    of_unreached > 0 && of_unreached >= of_runs
+}
+
 /// After the pass, removes the zero gradients from leaves that had none before.
-pub(super) fn clear(py: Python<'_>, partly_reached: &[PartlyReachedRun]) -> PyResult<()> {
-    for part in partly_reached.iter().flat_map(PartlyReachedRun::unreached).filter(|part| part.is_bare) {
+pub(super) fn clear(py: Python<'_>, passed: &RunningPass) -> PyResult<()> {
+    let unreached = passed.partly_reached.iter().flat_map(PartlyReachedRun::unreached);
+    for part in unreached.filter(|part| part.is_bare) {
         let tensor = part.tensor.bind(py);
+        if !is_unreached(py, passed, tensor) {
+            continue;
+        }
         let gradient = tensor.getattr(intern!(py, "grad"))?;
         if !gradient.is_none() && is_all_zeros(&gradient)? {
             tensor.call_method1("clear_gradient", (false,))?;
@@ -120,23 +132,20 @@ pub(super) fn clear(py: Python<'_>, partly_reached: &[PartlyReachedRun]) -> PyRe
 
 /// Replaces the gradients of unreached inputs by `None`. Raises if no input may be unreached.
 pub(super) fn without<'py>(
-    partly_reached: &[PartlyReachedRun],
+    passed: &RunningPass,
     inputs: &Bound<'py, PyAny>,
     gradients: Bound<'py, PyAny>,
     may_be_unused: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = inputs.py();
-    if partly_reached.is_empty() {
+    if passed.partly_reached.is_empty() {
         return Ok(gradients);
     }
-    let is_unreached = |input: &Bound<'_, PyAny>| {
-        partly_reached.iter().flat_map(PartlyReachedRun::unreached).any(|part| part.tensor.bind(py).is(input))
-    };
     let kept = PyList::empty(py);
     let count = inputs.len()?;
     for (at, (input, gradient)) in inputs.try_iter()?.zip(gradients.try_iter()?).enumerate() {
         let (input, gradient) = (input?, gradient?);
-        if !gradient.is_none() && is_unreached(&input) && is_all_zeros(&gradient)? {
+        if !gradient.is_none() && is_unreached(py, passed, &input) && is_all_zeros(&gradient)? {
             if !may_be_unused {
                 module(py)?.call_method1("say_unused", (count, at))?;
             }

@@ -101,7 +101,7 @@ pub(super) fn run_backward<'py>(
     let (nothing, passed) = run(pass, function, &args)?;
     let _signals = cpython::defer_signals(function.py());
     gradient_flags::switch_off(function.py(), &passed.leaves)?;
-    unreached::clear(function.py(), &passed.partly_reached)?;
+    unreached::clear(function.py(), &passed)?;
     Ok(nothing)
 }
 
