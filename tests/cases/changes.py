@@ -6,6 +6,7 @@ import collections
 import json
 import math
 import sys
+import textwrap
 import threading
 import types
 
@@ -1034,6 +1035,7 @@ def test_subclass_hook_for_an_object_made_in_the_function(x):
     return x * 2 if isinstance(type("N", (), {})(), Hooked) else x * 3
 
 
+WRAP = textwrap.TextWrapper.wrap
 PRINT = builtins.print
 
 
@@ -1058,3 +1060,8 @@ SORTED, LEN, REPR = builtins.sorted, builtins.len, builtins.repr
 )
 def test_builtins_are_replaced(x):
     return x + len([1, 2]), sorted([2, 3, 1]), repr(5), f"{'a'!r}", types.SimpleNamespace(a=1)
+
+
+@changed("textwrap.TextWrapper.wrap = lambda self, text: ['wrapped']", "textwrap.TextWrapper.wrap = WRAP")
+def test_method_below_a_function_of_the_library(x):
+    return x * 2, textwrap.wrap("aa bb cc", 5), textwrap.fill("aa bb cc", 5), textwrap.shorten("aa bb cc", 5, placeholder="")

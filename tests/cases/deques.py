@@ -225,20 +225,3 @@ def test_the_text_of_a_deque(x, d):
 @given(lambda: (toy.arange(2), deque([[1]])), lambda: (toy.arange(2), deque([[2]])))
 def test_the_text_of_a_deque_of_lists(x, d):
     return x + 1, f"{d}"
-
-
-class Named:
-    def __repr__(self):
-        return "named"
-
-
-@given(lambda: (*one(), Named()))
-def test_errors_about_what_is_no_constant(x, item):
-    items = deque([1, 2])
-    texts = []
-    for call in (items.remove, items.index):
-        try:
-            call(item)
-        except ValueError as error:
-            texts.append(str(error))
-    return x + 1, texts

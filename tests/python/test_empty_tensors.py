@@ -27,6 +27,9 @@ CALLS = {
     "linear": lambda x: paddle.nn.functional.linear(x.reshape([0, 2]), paddle.ones([2, 3])),
     "concat": lambda x: paddle.concat([x.reshape([-1]), paddle.ones([2])]),
     "sum": lambda x: x.sum(),
+    "index": lambda x: paddle.ones([3, 2])[x.reshape([-1]).astype("int64")],
+    "late_index": lambda x: paddle.ones([3, 2])[:, x.reshape([-1]).astype("int64")],
+    "index_behind_all": lambda x: paddle.ones([3, 2])[..., x.reshape([-1]).astype("int64")],
 }
 SHAPES = [[0, 2], [2, 0], [0], [0, 0]]
 

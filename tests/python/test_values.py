@@ -1,5 +1,6 @@
 """Queries of numbers and tensors through Paddle's functions, inside the translated function."""
 
+import collections
 import copy
 import functools
 
@@ -229,3 +230,26 @@ def test_a_partial_that_was_looked_at_is_still_merged_into_others():
     other = functools.partial(given, shift=4.0)
     assert other.func is scaled
     assert other.keywords == {"factor": 2.0, "shift": 4.0}
+
+
+class Named:
+    def __repr__(self):
+        return "named"
+
+
+@pytest.mark.parametrize("method", ["remove", "index"])
+def test_errors_about_an_absent_item_of_a_deque(method):
+    def f(x, item):
+        y = x * 2
+        items = collections.deque([1, 2])
+        try:
+            getattr(items, method)(item)
+        except ValueError as error:
+            return y + 1, str(error)
+        return y, None
+
+    fast = sot.symbolic_translate(f)
+    for make in (Named, Named, lambda: 5, lambda: 6):
+        item = make()
+        assert fast(paddle.ones([2]), item)[1] == f(paddle.ones([2]), item)[1]
+    assert sot.stats().translations

@@ -348,11 +348,8 @@ impl Variable for FunctionVariable {
 }
 
 /// Functions of the standard library, written in Python, that are pure if their arguments are known.
-const PURE: &[(&str, &[&str])] = &[
-    ("json", &["dumps", "loads"]),
-    ("textwrap", &["dedent", "indent", "fill", "wrap", "shorten"]),
-    ("typing", &["get_origin", "get_args"]),
-];
+const PURE: &[(&str, &[&str])] =
+    &[("json", &["dumps", "loads"]), ("textwrap", &["dedent", "indent"]), ("typing", &["get_origin", "get_args"])];
 
 fn is_pure(function: &Bound<'_, PyAny>) -> bool {
     static FUNCTIONS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
