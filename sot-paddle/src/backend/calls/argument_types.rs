@@ -48,24 +48,23 @@ fn refuse_position(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(items) = index.cast::<PyTuple>() {
         return items.iter().try_for_each(|item| refuse_position(paddle, &item));
     }
-    let may_be = |position: &Bound<'_, PyAny>, allowed: &[&str], needs_dimensions: bool| {
-        let meta = meta::of_value(paddle, position)?;
-        PyResult::Ok(
-            meta.is_none_or(|meta| allowed.contains(&&*meta.dtype) || needs_dimensions && !meta.shape.is_empty()),
-        )
-    };
-    let parts = ["start", "stop", "step"];
-    let is_position = match index.cast::<PySlice>() {
-        Ok(slice) => {
-            let parts = parts.map(|part| may_be(&slice.getattr(part)?, &["int32", "int64"], false));
-            parts.into_iter().collect::<PyResult<Vec<_>>>()?.into_iter().all(|may_be| may_be)
-        }
-        Err(_) => may_be(index, &["bool", "int32", "int64"], true)?,
-    };
-    if is_position {
-        return Ok(());
+    if let Ok(slice) = index.cast::<PySlice>() {
+        let refuse = |part| refuse_other_type(paddle, &slice.getattr(part)?, &["int32", "int64"]);
+        return ["start", "stop", "step"].into_iter().try_for_each(refuse);
     }
-    Err(PyNotImplementedError::new_err("a position of this element type is for eager mode to refuse"))
+    match meta::of_value(paddle, index)? {
+        Some(meta) if meta.shape.is_empty() => refuse_other_type(paddle, index, &["bool", "int32", "int64"]),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_other_type(paddle: &Paddle, position: &Bound<'_, PyAny>, allowed: &[&str]) -> PyResult<()> {
+    match meta::of_value(paddle, position)? {
+        Some(meta) if !allowed.contains(&&*meta.dtype) => {
+            Err(PyNotImplementedError::new_err("a position of this element type is for eager mode to refuse"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// True if static mode treats the argument as eager mode does, as far as its type is concerned.
