@@ -114,11 +114,25 @@ impl Embedded {
 
     /// Finds the position of a number by its values in samples. `None` unless there is exactly one such position.
     pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<EmbeddedNumber> {
+        self.settable_number(&[samples], |_, _| Some(()))
+    }
+
+    /// Finds the position of a number that can be set, by several rounds of values in samples: `set` is called with
+    /// each sample and its value before the round. Other numbers nearby may have the values of one round by chance.
+    /// `None` unless there is exactly one position.
+    pub fn settable_number<'s, 'py>(
+        &self,
+        rounds: &[&[(&'s Bound<'py, PyAny>, c_int)]],
+        mut set: impl FnMut(&'s Bound<'py, PyAny>, c_int) -> Option<()>,
+    ) -> Option<EmbeddedNumber> {
         let memory = ProcessMemory::open()?;
         let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
-        for (sample, expected) in samples {
-            let object = self.of(sample)?.address();
-            left.retain(|offset| memory.number(object + offset) == Some(*expected));
+        for samples in rounds {
+            samples.iter().try_for_each(|(sample, value)| set(sample, *value))?;
+            for (sample, expected) in *samples {
+                let object = self.of(sample)?.address();
+                left.retain(|offset| memory.number(object + offset) == Some(*expected));
+            }
         }
         match left[..] {
             [offset] => Some(EmbeddedNumber { offset }),

@@ -79,14 +79,14 @@ impl DenseTensorReader {
         samples: &[Sample<'_>],
     ) -> Option<MetaMemory> {
         let dtypes: Option<Vec<_>> = samples.iter().map(|(tensor, ..)| Some((tensor, self.dtype(tensor)?))).collect();
-        let mut stops = Vec::new();
-        for ((tensor, ..), stop) in samples.iter().zip([true, false, false, true, false, true]) {
-            tensor.setattr("stop_gradient", stop).ok()?;
-            stops.push((tensor, i32::from(stop)));
-        }
+        let set = |tensor: &Bound<'_, PyAny>, stop| tensor.setattr("stop_gradient", stop == 1).ok();
+        let stops: Vec<_> = samples.iter().map(|(tensor, ..)| tensor).zip([1, 0, 0, 1, 0, 1]).collect();
+        let others: Vec<_> = stops.iter().map(|(tensor, stop)| (*tensor, 1 - stop)).collect();
         let (first, ..) = samples.first()?;
+        // A tensor gets its autograd data when the attribute is set.
+        set(first, 1)?;
         let gradients = Embedded::find(tensor_type, first, GRADIENT_POSITION, GRADIENT_CLASS)?.knowing(parameter_type);
-        let stop_gradient = gradients.kept_number(&stops)?;
+        let stop_gradient = gradients.settable_number(&[&stops, &others, &stops], set)?;
         let (not_set, ..) = samples.get(stops.len())?;
         // The tensor gets its autograd data when the attribute is read for the first time.
         let counts_as_true = not_set.getattr("stop_gradient").ok()?.is_truthy().ok()?;
