@@ -8,7 +8,9 @@ use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 
-use crate::{bug, original_builtin};
+use sot_variables::builtins::original_builtin;
+
+use crate::bug;
 
 opcode! {
     FORMAT_VALUE [3.8..3.13] (..)

@@ -21,20 +21,9 @@ pub mod pattern;
 mod stack;
 mod unary;
 
-use sot_core::cpython;
-use sot_core::error::{Flow, Unwind};
-use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::VarId;
+use sot_core::error::Unwind;
 
 /// The error for bytecode that no compiler writes, or for a stack that a handler left inconsistent.
 pub fn bug(what: &str) -> Unwind {
     pyo3::exceptions::PyRuntimeError::new_err(what.to_owned()).into()
-}
-
-/// Returns the builtin that an opcode stands for: CPython does not look its name up, so that it does not matter what
-/// the program has put in its place.
-fn original_builtin(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
-    let function = cpython::builtin(cx.py, name)?;
-    let tracker = cx.trackers.constant(function.clone().unbind());
-    Ok(cx.wrap(&function, tracker))
 }

@@ -10,11 +10,10 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
-use sot_variables::builtins::attribute;
+use sot_variables::builtins::{attribute, original_builtin};
 use sot_variables::containers::dict::{self, DictVariable};
 
 use crate::call::names_in;
-use crate::original_builtin;
 
 opcode! { GET_LEN [3.10..3.14] (subject -- same, length) => |cx, _| cx.len(subject).map(|length| [subject, length]) }
 opcode! {

@@ -11,7 +11,7 @@ use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
 
 use super::output_guard::{self, TextCharacters};
-use super::{builtin_object, cannot, is_none};
+use super::{builtin_object, cannot, is_none, original_builtin};
 use crate::containers::c_state::CStateVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
@@ -27,7 +27,7 @@ builtin! { PRINT = "print" => |cx, args| {
         if !output_guard::guard_stdout(cx, taken)? {
             return Err(cannot("print() to a file of the program's own, or where one that may fail is in a try"));
         }
-        let callable = print_variable(cx)?;
+        let callable = original_builtin(cx, "print")?;
         cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
         return Ok(cx.none());
     };
@@ -40,7 +40,7 @@ builtin! { PRINT = "print" => |cx, args| {
                 return Err(cannot("print() to a file that may fail, where exceptions are caught"));
             }
         }
-        let callable = print_variable(cx)?;
+        let callable = original_builtin(cx, "print")?;
         options.keywords.push(("file".into(), file));
         cx.effects.record(Effect::Call { callable, args: texts, keywords: options.keywords });
     } else {
@@ -142,11 +142,4 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
         }
         Err(other) => Err(other),
     }
-}
-
-/// Returns the variable of `print`.
-pub(super) fn print_variable(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
-    let print = builtin_object(cx.py, "print")?;
-    let tracker = cx.trackers.constant(print.clone().unbind());
-    Ok(cx.wrap(&print, tracker))
 }

@@ -60,6 +60,14 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny
     cpython::builtin(py, name)
 }
 
+/// Returns the variable of a builtin as CPython has it, whatever the program has put in its place. Opcodes such as
+/// those of f-strings call it without looking its name up.
+pub fn original_builtin(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
+    let function = cpython::builtin(cx.py, name)?;
+    let tracker = cx.trackers.constant(function.clone().unbind());
+    Ok(cx.wrap(&function, tracker))
+}
+
 /// Returns the receiver of a method and its arguments: `required` to `N` positional ones and no keywords. For a wrong
 /// number of arguments, raises CPython's own error, from the same call on an empty object of the type.
 pub fn receive<const N: usize>(

@@ -57,7 +57,7 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
     io::refuse_options(cx, args)?;
-    let callable = io::print_variable(cx)?;
+    let callable = super::original_builtin(cx, "print")?;
     cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
     Ok(cx.none())
 }

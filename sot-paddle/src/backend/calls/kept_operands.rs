@@ -1,13 +1,13 @@
 //! Operations that keep the memory of an operand for the backward pass where the executor does not see it.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::CallKind;
 use sot_core::cpython;
 
+use crate::backend::memory::in_place::stops;
 use crate::backend::numbers::scalar;
-use crate::backend::paddle::Paddle;
+use crate::backend::paddle::{meta, Paddle};
 
 /// Calls `einsum` of several operands with copies of them, if gradients flow through them; `None` for other calls. To
 /// be called in static mode.
@@ -25,12 +25,9 @@ pub(crate) fn call<'py>(
         return Ok(None);
     }
     let py = callee.py();
-    let has_gradient = |value: &Bound<'py, PyAny>| {
-        PyResult::Ok(paddle.is_value(value) && !value.getattr(intern!(py, "stop_gradient"))?.is_truthy()?)
-    };
-    let with_gradients = args.iter().map(|value| has_gradient(&value)).collect::<PyResult<Vec<_>>>()?;
+    let stopped = meta::values_in(paddle, args)?.iter().map(stops).collect::<PyResult<Vec<_>>>()?;
     // With one operand, the result may share its memory in eager mode, too.
-    if args.len() < 3 || !with_gradients.contains(&true) {
+    if args.len() < 3 || !stopped.contains(&false) {
         return Ok(None);
     }
     let api = cpython::import(py, "paddle")?;
