@@ -90,6 +90,11 @@ pub trait GraphBuilder {
 
     // Replay: calling the statements of a small graph one by one.
 
+    /// True if the graph runs only as calls of its statements one by one, so that each statement must be one that can
+    /// be called again.
+    fn must_be_called(&self) -> bool {
+        false
+    }
     /// Cost of calling a statement on eager tensors, in calls of a function implemented in C.
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
         let _ = (kind, callee);

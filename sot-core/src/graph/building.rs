@@ -57,7 +57,7 @@ impl<'py> GraphBuilding<'py> {
     }
 
     /// Returns the builder, if there are statements.
-    pub(super) fn begun(&self) -> Option<&dyn GraphBuilder> {
+    pub(crate) fn begun(&self) -> Option<&dyn GraphBuilder> {
         self.builder.as_deref()
     }
 

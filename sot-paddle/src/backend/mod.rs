@@ -30,7 +30,7 @@ use crate::backend::calls::layer::{LayerReads, Layers};
 use crate::backend::calls::{api, attributes, foundation, hints, layer, layout, marks, origin};
 use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
-use crate::backend::graph::{data, export};
+use crate::backend::graph::{data, distributed, export};
 use crate::backend::memory::saved;
 use crate::backend::numbers::{floats, rounded, scalar, sizes};
 use crate::backend::paddle::Paddle;
@@ -221,7 +221,9 @@ impl Constants for PaddleBackend {
     }
 
     fn is_unchanging(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.is_constant(object) || data::is_unchanging(object).unwrap_or(false)
+        self.is_constant(object)
+            || data::is_unchanging(object).unwrap_or(false)
+            || distributed::is_distribution(object).unwrap_or(false)
     }
 
     fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {

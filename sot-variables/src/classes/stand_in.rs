@@ -13,7 +13,7 @@ use sot_core::executor::{object_model, refuse_deep_values, CallArgs, Name, Opcod
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
 use sot_core::variable::Rebuild;
-use sot_core::variable::{Form, VarId, Variable};
+use sot_core::variable::{Form, GraphArgument, VarId, Variable};
 
 use crate::classes::instance::InstanceVariable;
 use crate::containers::dict::DictVariable;
@@ -252,6 +252,14 @@ impl Variable for ConstructedVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         Some(&self.object)
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if !self.exact {
+            return Err(refuse("an object of values that are not known while tracing, as an argument of a statement"));
+        }
+        let value = self.object.clone_ref(cx.py);
+        Ok(GraphArgument { value, text: cx.text(this), holds_tensor: false })
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -232,10 +232,14 @@ fn record<'py>(
         let object = if matches!(kind, CallKind::Object(_)) { source_record::path_of_object(cx, callee) } else { None };
         cx.graph.note_place(StatementPlace { place, object });
     }
-    if cx.graph.writes_outside() && !cx.graph.can_be_called() {
-        let text =
-            format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+    let must_be_called = cx.graph.building.begun().is_some_and(GraphBuilder::must_be_called);
+    if (must_be_called || cx.graph.writes_outside()) && !cx.graph.can_be_called() {
+        let (after, reason) = if must_be_called {
+            ("in a graph that runs only as calls", ReasonId::UnsupportedCall)
+        } else {
+            ("after a tensor from outside the graph was changed in place", ReasonId::UnsupportedMutation)
+        };
+        return Err(Unwind::break_graph(reason, format!("{name}, {after}, cannot be called again")));
     }
     Ok(variable)
 }

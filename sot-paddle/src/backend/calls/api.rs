@@ -12,6 +12,7 @@ use crate::backend::calls::foundation;
 use crate::backend::calls::layer;
 use crate::backend::calls::marks;
 use crate::backend::calls::origin;
+use crate::backend::graph::distributed;
 use crate::backend::memory::in_place;
 use crate::backend::paddle::Paddle;
 
@@ -319,6 +320,9 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     }
     if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Follow;
+    }
+    if module == distributed::MODULE && distributed::FUNCTIONS.contains(&name) {
+        return CallPolicy::Api;
     }
     if let Some((_, reason)) = BREAKING.iter().find(|(prefix, _)| is_within(module, prefix)) {
         return breaks(name, reason);

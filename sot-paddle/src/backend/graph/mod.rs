@@ -4,6 +4,7 @@ pub(crate) mod arrays;
 pub(crate) mod builder;
 mod cuts;
 pub(crate) mod data;
+pub(crate) mod distributed;
 pub(crate) mod export;
 pub(crate) mod gradient;
 pub(crate) mod infer_meta;

@@ -22,6 +22,7 @@ pub(crate) struct TensorGetters {
     shape: AttributeReader,
     place: AttributeReader,
     is_dense: Py<PyAny>,
+    is_dist: Py<PyAny>,
     /// Objects of element types that tensors have returned, by Paddle's number of the element type.
     dtypes: Mutex<Vec<(i32, Py<PyAny>)>>,
 }
@@ -36,6 +37,7 @@ impl TensorGetters {
             shape: reader("shape"),
             place: reader("place"),
             is_dense: tensor_type.getattr("is_dense")?.unbind(),
+            is_dist: tensor_type.getattr("is_dist")?.unbind(),
             dtypes: Mutex::default(),
         })
     }
@@ -58,9 +60,30 @@ impl TensorGetters {
         self.shape.get(tensor)?.extract()
     }
 
-    fn is_dense(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.is_dense.bind(tensor.py()).call1((tensor,))?.is_truthy()
+    fn layout(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
+        let is = |question: &Py<PyAny>| question.bind(tensor.py()).call1((tensor,))?.is_truthy();
+        if is(&self.is_dense)? {
+            return Ok(Some(Layout::Dense));
+        }
+        Ok(is(&self.is_dist)?.then_some(Layout::Distributed))
     }
+}
+
+/// How a tensor keeps its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// In one block of memory.
+    Dense,
+    /// Each process of a mesh has a part of them, or all.
+    Distributed,
+}
+
+/// Returns the layout of an eager tensor; `None` for sparse tensors and others.
+pub(crate) fn layout(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
+    if paddle.native.as_ref().is_some_and(|native| native.dtype(tensor).is_some()) {
+        return Ok(Some(Layout::Dense));
+    }
+    paddle.facts.layout(tensor)
 }
 
 /// Reads one attribute of objects of one type.
@@ -85,7 +108,19 @@ impl AttributeReader {
     }
 }
 
-/// Returns the meta of an eager tensor. Raises `TypeError` for sparse tensors and others without a dense layout.
+/// Returns the shape of a distributed tensor's mesh, the processes in it, and the placements; `None` for other tensors.
+fn distribution<'py>(paddle: &Paddle, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    if layout(paddle, tensor)? != Some(Layout::Distributed) {
+        return Ok(None);
+    }
+    let py = tensor.py();
+    let mesh = tensor.getattr(intern!(py, "process_mesh"))?;
+    let (shape, processes) = (mesh.getattr(intern!(py, "shape"))?, mesh.getattr(intern!(py, "process_ids"))?);
+    PyTuple::new(py, [shape, processes, tensor.getattr(intern!(py, "placements"))?]).map(Some)
+}
+
+/// Returns the meta of an eager tensor. Raises `TypeError` for sparse tensors and others without a known layout. The
+/// shape of a distributed tensor is that of the whole tensor.
 pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     if !paddle.is_tensor(tensor) {
         return Err(PyTypeError::new_err(format!("{} is no tensor", tensor.get_type())));
@@ -94,8 +129,8 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
     if let Some((shape, number)) = paddle.native.as_ref().and_then(|native| native.meta(tensor)) {
         return meta(shape, &facts.dtype(tensor, Some(number))?, &facts.stop_gradient.get(tensor)?);
     }
-    if !facts.is_dense(tensor)? {
-        return Err(PyTypeError::new_err("only dense tensors can be part of a graph"));
+    if facts.layout(tensor)?.is_none() {
+        return Err(PyTypeError::new_err("only dense and distributed tensors can be part of a graph"));
     }
     meta(facts.shape(tensor)?, &facts.dtype.get(tensor)?, &facts.stop_gradient.get(tensor)?)
 }
@@ -213,7 +248,7 @@ fn mark<'py, T: FromPyObjectOwned<'py>>(tensor: &Bound<'py, PyAny>, name: &Bound
 /// Stands for an open size in a shape.
 const OPEN: i64 = -1;
 
-/// A test for dense tensors of the same type, shape, element type, gradient flag and place.
+/// A test for tensors of the same type, layout, shape, element type, gradient flag and place.
 pub(crate) struct TensorTest {
     paddle: Arc<Paddle>,
     exact_type: Py<PyType>,
@@ -228,6 +263,9 @@ pub(crate) struct TensorTest {
     /// Paddle's number of the element type, if it can be read natively.
     dtype_number: Option<i32>,
     dtype: Py<PyAny>,
+    layout: Option<Layout>,
+    /// For a distributed tensor: the processes, and what each of them has.
+    distribution: Option<Py<PyTuple>>,
     stop_gradient: bool,
     /// `None` if tensors can have only one place.
     place: Option<Py<PyAny>>,
@@ -254,6 +292,8 @@ impl TensorTest {
             least: meta.shape.contains(&None).then_some(least),
             ties: ties(&paddle.facts, tensor, meta)?,
             dtype: paddle.facts.dtype(tensor, dtype_number)?.unbind(),
+            layout: layout(paddle, tensor)?,
+            distribution: distribution(paddle, tensor)?.map(Bound::unbind),
             stop_gradient: !meta.gradient.flows,
             place: place.map(Bound::unbind),
             dtype_number,
@@ -272,6 +312,9 @@ impl TensorTest {
         let mut text = format!("{meta}, type: {}", self.exact_type.bind(py).qualname()?);
         if let Some(place) = &self.place {
             text = format!("{text}, place: {}", place.bind(py).str()?);
+        }
+        if let Some(distribution) = &self.distribution {
+            text = format!("{text}, distributed: {}", distribution.bind(py).repr()?);
         }
         for (axis, least, most) in &self.ranges {
             text = format!("{text}, {least} <= shape[{axis}] <= {most}");
@@ -303,7 +346,17 @@ impl TensorTest {
         let TensorGetters { dtype, shape, .. } = &self.paddle.facts;
         Ok(same(&dtype.get(object)?, &self.dtype)?
             && self.same_shape(&shape.get(object)?)?
-            && self.paddle.facts.is_dense(object)?)
+            && self.paddle.facts.layout(object)? == self.layout
+            && self.same_distribution(object)?)
+    }
+
+    fn same_distribution(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match &self.distribution {
+            None => Ok(true),
+            Some(expected) => {
+                distribution(&self.paddle, object)?.map_or(Ok(false), |found| found.eq(expected.bind(object.py())))
+            }
+        }
     }
 
     fn same_shape(&self, shape: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -396,7 +449,9 @@ impl ObjectTest for TensorTest {
         let meta = of_tensor(&self.paddle, object).ok()?;
         let place = self.place.as_ref().and_then(|_| self.paddle.facts.place.get(object).ok());
         let place = place.map_or_else(String::new, |place| format!(", place: {place}"));
-        Some(format!("{meta}, type: {}{place}", cpython::type_name(&object.get_type())))
+        let distributed = distribution(&self.paddle, object).ok()?;
+        let distributed = distributed.map_or_else(String::new, |distribution| format!(", distributed: {distribution}"));
+        Some(format!("{meta}, type: {}{place}{distributed}", cpython::type_name(&object.get_type())))
     }
 
     fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {

@@ -19,6 +19,7 @@ use sot_core::backend::{CallKind, GraphBuilder, SizeFormula, StateTest, TensorMe
 
 use crate::backend::calls::foundation::ProgramSubstitute;
 use crate::backend::graph::arrays::{self, ArrayValues};
+use crate::backend::graph::distributed::DistributedValues;
 use crate::backend::graph::gradient::CorrectedFlags;
 use crate::backend::graph::infer_meta::CheckedOperations;
 use crate::backend::graph::weight;
@@ -29,7 +30,7 @@ use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::SizeProbes;
 use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::Twin;
-use crate::backend::paddle::meta;
+use crate::backend::paddle::meta::{self, Layout};
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
@@ -60,6 +61,7 @@ pub(crate) struct PaddleBuilder {
     numbers: NumberValues,
     known_sizes: KnownSizes,
     arrays: ArrayValues,
+    distributed: DistributedValues,
     /// The copy that runs instead of the method whose statement is being built: see [`ProgramSubstitute`].
     copy: Option<Py<PyAny>>,
 }
@@ -88,6 +90,7 @@ impl PaddleBuilder {
             numbers: NumberValues::default(),
             known_sizes: KnownSizes::default(),
             arrays: ArrayValues::default(),
+            distributed: DistributedValues::default(),
             paddle,
         })
     }
@@ -166,6 +169,7 @@ impl GraphBuilder for PaddleBuilder {
             Ok(value)
         })?;
         self.inputs += 1;
+        self.distributed.note_input(&self.paddle, tensor, &value)?;
         if meta.shape.contains(&None) {
             let twin = match &mut self.twin {
                 Some(twin) => twin,
@@ -178,8 +182,13 @@ impl GraphBuilder for PaddleBuilder {
 
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
-        meta::of_tensor(&self.paddle, tensor)?;
-        self.within(py, || self.paddle.convert_into_value.call1(py, (tensor,)))
+        let meta = meta::of_tensor(&self.paddle, tensor)?;
+        if meta::layout(&self.paddle, tensor)? == Some(Layout::Distributed) {
+            return self.input("parameter", tensor, &meta);
+        }
+        let value = self.within(py, || self.paddle.convert_into_value.call1(py, (tensor,)))?;
+        self.distributed.note_input(&self.paddle, tensor, value.bind(py))?;
+        Ok(value)
     }
 
     fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -252,8 +261,9 @@ impl GraphBuilder for PaddleBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>> {
-        if !self.writes.is_empty() {
-            return Err(PyTypeError::new_err("a graph that writes into its inputs must be there as calls, too"));
+        if !self.writes.is_empty() || self.distributed.is_any() {
+            let text = "a graph that writes into its inputs, or has distributed tensors, must be there as calls, too";
+            return Err(PyTypeError::new_err(text));
         }
         let (planned, _alive) = self.plan(py, inputs, outputs, None)?;
         run::callable(py, planned.compile(py)?)
@@ -267,6 +277,9 @@ impl GraphBuilder for PaddleBuilder {
         outputs: &[Py<PyAny>],
         calls: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
+        if self.distributed.is_any() {
+            return Ok(calls);
+        }
         let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
         if !planned.needs_grad(py)? {
             return run::callable(py, planned.compile(py)?);
@@ -275,7 +288,11 @@ impl GraphBuilder for PaddleBuilder {
     }
 
     fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        Some(self.target.main.clone_ref(py))
+        (!self.distributed.is_any()).then(|| self.target.main.clone_ref(py))
+    }
+
+    fn must_be_called(&self) -> bool {
+        self.distributed.is_any()
     }
 
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {

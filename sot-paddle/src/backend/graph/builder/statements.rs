@@ -79,6 +79,7 @@ impl PaddleBuilder {
         self.checked.check(&self.paddle, &target, &given, &result)?;
         self.corrected_flags.correct(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
+        self.distributed.note_statement(&self.paddle, args, kwargs, &result)?;
         Ok(result)
     }
 
@@ -214,6 +215,9 @@ impl PaddleBuilder {
             paddle.signatures.refuse(&paddle, callee, args, kwargs)?;
         }
         paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = self.distributed.call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
             if let Some(result) = self.arrays.call(&self.paddle, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
