@@ -642,6 +642,57 @@ def test_masks_among_indices(write, check):
     check(fn, paddle.arange(64, dtype="float32").reshape([4, 4, 4]), breaks=breaks)
 
 
+MASK_SHAPES = [(2,), (3,), (1,), (2, 3), (2, 2), (3, 2), (1, 3), (2, 1), (2, 3, 1)]
+INDICES = {
+    "alone": lambda mask: mask,
+    "in a tuple": lambda mask: (mask,),
+    "behind a dimension": lambda mask: (slice(None), mask),
+    "before a number": lambda mask: (mask, 0),
+    "before dots": lambda mask: (mask, ...),
+}
+
+
+@pytest.mark.parametrize("shape", MASK_SHAPES, ids=str)
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_masks_of_any_shape(index, shape):
+    """A mask that does not fit is refused, by reads and writes, as in eager mode."""
+
+    def write(x, mask):
+        y = x * 1
+        y[index(mask)] = 7.0
+        return y
+
+    def read(x, mask):
+        return x[index(mask)]
+
+    def outcome(fn):
+        x = paddle.arange(6, dtype="float32").reshape([2, 3])
+        mask = paddle.arange(int(np.prod(shape))).reshape(shape) % 2 == 0
+        try:
+            return fn(x, mask).tolist()
+        except (IndexError, ValueError) as error:
+            return type(error).__name__
+
+    for fn in [write, read]:
+        expected = outcome(fn)
+        fast = sot.symbolic_translate(fn)
+        assert [outcome(fast), outcome(fast)] == [expected, expected], fn.__name__
+        assert sot.stats().translations and not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize("number", [1, 0.5, True])
+def test_numbers_that_equal_in_place_refuses(number, check):
+    def fn(x):
+        y = x > 0
+        try:
+            y.equal_(number)
+        except AttributeError:
+            return y, "refused"
+        return y, "done"
+
+    check(fn, paddle.to_tensor([1.0, -1.0]), breaks=1)
+
+
 @pytest.mark.parametrize("index", [[1, 1], [0, 1], [2, 2, 2]], ids=str)
 @pytest.mark.parametrize("adds", [False, True], ids=["sets", "adds"])
 def test_gradients_of_numbers_written_to_positions_that_occur_twice(index, adds):

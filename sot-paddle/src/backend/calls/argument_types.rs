@@ -13,6 +13,9 @@ use sot_core::cpython;
 /// Functions of Python code that take any sequence in eager mode, too.
 const TAKING_ANY: [&str; 3] = ["__getitem__", "as_tensor", "to_tensor"];
 
+/// The method that asks its operand for a shape in eager mode, where the function that stands for it takes numbers, too.
+const COMPARING_SHAPES: &str = "equal_";
+
 /// Classes of numpy whose objects eager mode knows.
 const KNOWN_OF_NUMPY: [&str; 4] = ["bool_", "dtype", "ndarray", "number"];
 
@@ -28,6 +31,12 @@ pub(crate) fn refuse(
     }
     if callee.extract::<&str>().is_ok_and(|name| name == "__getitem__") {
         refuse_position(paddle, &args.get_item(1)?)?;
+    }
+    if scalar::name(callee)?.is_some_and(|name| name == COMPARING_SHAPES) {
+        if let Some(number) = args.iter().find(|argument| !paddle.is_value(argument)) {
+            let name = cpython::full_type_name(&number.get_type());
+            return Err(PyNotImplementedError::new_err(format!("a '{name}' is for eager mode to refuse")));
+        }
     }
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
         if is_known(paddle, &argument)? {

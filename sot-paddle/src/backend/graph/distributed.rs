@@ -12,7 +12,8 @@ use sot_core::cpython;
 
 use super::builder::identity;
 use crate::backend::calls::stand_in::refused;
-use crate::backend::paddle::meta::{self, Layout};
+use crate::backend::paddle::layout::{layout, Layout};
+use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
 /// The module of the functions that distribute tensors, and give them back whole.
@@ -41,7 +42,7 @@ impl DistributedValues {
         tensor: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if meta::layout(paddle, tensor)? == Some(Layout::Distributed) {
+        if layout(paddle, tensor)? == Some(Layout::Distributed) {
             self.distributed.insert(identity(paddle, value)?);
         }
         if tensor.is_instance(paddle.parameter_type.bind(tensor.py()))? {

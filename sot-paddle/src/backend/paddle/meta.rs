@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::backend::{GradientFlow, MarkedDimensions, ObjectTest, TensorMeta, TestKey};
 use sot_core::cpython::{self, Getter, Place, Recorder};
 
+use crate::backend::paddle::layout::{distribution, layout, Distribution, Layout};
 use crate::backend::paddle::Paddle;
 
 /// Reads attributes of eager tensors by Paddle's own getters, even if the program has replaced an attribute of the
@@ -60,30 +61,14 @@ impl TensorGetters {
         self.shape.get(tensor)?.extract()
     }
 
-    fn layout(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
+    /// Returns the layout of an eager tensor; `None` for sparse tensors and others.
+    pub(super) fn layout(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
         let is = |question: &Py<PyAny>| question.bind(tensor.py()).call1((tensor,))?.is_truthy();
         if is(&self.is_dense)? {
             return Ok(Some(Layout::Dense));
         }
         Ok(is(&self.is_dist)?.then_some(Layout::Distributed))
     }
-}
-
-/// How a tensor keeps its numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Layout {
-    /// In one block of memory.
-    Dense,
-    /// Each process of a mesh has a part of them, or all.
-    Distributed,
-}
-
-/// Returns the layout of an eager tensor; `None` for sparse tensors and others.
-pub(crate) fn layout(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
-    if paddle.native.as_ref().is_some_and(|native| native.dtype(tensor).is_some()) {
-        return Ok(Some(Layout::Dense));
-    }
-    paddle.facts.layout(tensor)
 }
 
 /// Reads one attribute of objects of one type.
@@ -106,17 +91,6 @@ impl AttributeReader {
             AttributeReader::Attribute(name) => object.getattr(name.bind(object.py())),
         }
     }
-}
-
-/// Returns the shape of a distributed tensor's mesh, the processes in it, and the placements; `None` for other tensors.
-fn distribution<'py>(paddle: &Paddle, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    if layout(paddle, tensor)? != Some(Layout::Distributed) {
-        return Ok(None);
-    }
-    let py = tensor.py();
-    let mesh = tensor.getattr(intern!(py, "process_mesh"))?;
-    let (shape, processes) = (mesh.getattr(intern!(py, "shape"))?, mesh.getattr(intern!(py, "process_ids"))?);
-    PyTuple::new(py, [shape, processes, tensor.getattr(intern!(py, "placements"))?]).map(Some)
 }
 
 /// Returns the meta of an eager tensor. Raises `TypeError` for sparse tensors and others without a known layout. The
@@ -264,8 +238,7 @@ pub(crate) struct TensorTest {
     dtype_number: Option<i32>,
     dtype: Py<PyAny>,
     layout: Option<Layout>,
-    /// For a distributed tensor: the processes, and what each of them has.
-    distribution: Option<Py<PyTuple>>,
+    distribution: Option<Distribution>,
     stop_gradient: bool,
     /// `None` if tensors can have only one place.
     place: Option<Py<PyAny>>,
@@ -293,7 +266,7 @@ impl TensorTest {
             ties: ties(&paddle.facts, tensor, meta)?,
             dtype: paddle.facts.dtype(tensor, dtype_number)?.unbind(),
             layout: layout(paddle, tensor)?,
-            distribution: distribution(paddle, tensor)?.map(Bound::unbind),
+            distribution: distribution(paddle, tensor)?,
             stop_gradient: !meta.gradient.flows,
             place: place.map(Bound::unbind),
             dtype_number,
@@ -314,7 +287,7 @@ impl TensorTest {
             text = format!("{text}, place: {}", place.bind(py).str()?);
         }
         if let Some(distribution) = &self.distribution {
-            text = format!("{text}, distributed: {}", distribution.bind(py).repr()?);
+            text = format!("{text}, {distribution}");
         }
         for (axis, least, most) in &self.ranges {
             text = format!("{text}, {least} <= shape[{axis}] <= {most}");
@@ -351,12 +324,7 @@ impl TensorTest {
     }
 
     fn same_distribution(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        match &self.distribution {
-            None => Ok(true),
-            Some(expected) => {
-                distribution(&self.paddle, object)?.map_or(Ok(false), |found| found.eq(expected.bind(object.py())))
-            }
-        }
+        Ok(self.distribution.is_none() || distribution(&self.paddle, object)? == self.distribution)
     }
 
     fn same_shape(&self, shape: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -450,7 +418,7 @@ impl ObjectTest for TensorTest {
         let place = self.place.as_ref().and_then(|_| self.paddle.facts.place.get(object).ok());
         let place = place.map_or_else(String::new, |place| format!(", place: {place}"));
         let distributed = distribution(&self.paddle, object).ok()?;
-        let distributed = distributed.map_or_else(String::new, |distribution| format!(", distributed: {distribution}"));
+        let distributed = distributed.map_or_else(String::new, |distribution| format!(", {distribution}"));
         Some(format!("{meta}, type: {}{place}{distributed}", cpython::type_name(&object.get_type())))
     }
 

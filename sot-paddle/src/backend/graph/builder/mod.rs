@@ -30,7 +30,8 @@ use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::SizeProbes;
 use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::Twin;
-use crate::backend::paddle::meta::{self, Layout};
+use crate::backend::paddle::layout::{layout, Layout};
+use crate::backend::paddle::meta;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
@@ -183,7 +184,7 @@ impl GraphBuilder for PaddleBuilder {
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
         let meta = meta::of_tensor(&self.paddle, tensor)?;
-        if meta::layout(&self.paddle, tensor)? == Some(Layout::Distributed) {
+        if layout(&self.paddle, tensor)? == Some(Layout::Distributed) {
             return self.input("parameter", tensor, &meta);
         }
         let value = self.within(py, || self.paddle.convert_into_value.call1(py, (tensor,)))?;

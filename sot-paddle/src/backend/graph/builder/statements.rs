@@ -14,6 +14,7 @@ use crate::backend::calls::argument_types;
 use crate::backend::calls::empty_tensors;
 use crate::backend::calls::given_back;
 use crate::backend::calls::ignored_arguments;
+use crate::backend::calls::index_masks;
 use crate::backend::calls::kept_operands;
 use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::data;
@@ -46,6 +47,7 @@ impl PaddleBuilder {
             argument_types::refuse(&self.paddle, callee, args, kwargs)?;
         }
         empty_tensors::refuse(&self.paddle, callee, args, kwargs)?;
+        index_masks::refuse(&self.paddle, callee, args)?;
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
         let given = CallNumbers::of(&self.paddle, (kind, callee), args, kwargs)?;
