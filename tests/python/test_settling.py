@@ -144,3 +144,24 @@ def test_a_rate_that_differs_is_left_open_on_every_way_through_the_code():
         assert fast(x).tolist() == plain.run(x).tolist()
     stats = sot.stats()
     assert stats.translations <= 8 and not stats.fallbacks and stats.hits >= 50, stats
+
+
+def test_one_parameter_after_another():
+    """A function of an optimizer is called with each parameter: it has one translation for each shape."""
+
+    def updated(parameter, gradient, rate):
+        return parameter - rate * gradient / (gradient.norm() + 1e-6)
+
+    paddle.seed(1)
+    parameters = [paddle.create_parameter(shape, "float32") for shape in [[3, 3]] * 20 + [[3]] * 10]
+    fast = sot.symbolic_translate(updated)
+    for _ in range(2):
+        for parameter in parameters:
+            gradient = paddle.ones_like(parameter)
+            found, expected = fast(parameter, gradient, 0.1), updated(parameter, gradient, 0.1)
+            assert found.tolist() == expected.tolist()
+            found.sum().backward()
+            assert parameter.grad.tolist() == gradient.tolist()
+            parameter.clear_gradient(set_to_zero=False)
+    stats = sot.stats()
+    assert stats.translations <= 4 and stats.hits >= 50 and not stats.breaks and not stats.fallbacks, stats

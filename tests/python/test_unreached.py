@@ -170,3 +170,29 @@ def test_zeros_from_one_program_stay_where_another_does_not_reach_the_leaf(way):
         return found
 
     assert gradients(sot.symbolic_translate) == gradients(lambda function: function)
+
+
+def test_gradients_that_a_failed_pass_has_left():
+    """Their `stop_gradient` is off, as after a pass that does not fail."""
+
+    def refuse(gradient):
+        raise ValueError("refused")
+
+    def flag(translate):
+        paddle.seed(1)
+        body, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        fn = translate(lambda x: head(body(x).tanh()).sum())
+        for _ in range(4):
+            fn(paddle.ones([3, 2])).backward()
+            body.clear_gradients()
+            head.clear_gradients()
+        for parameter in head.parameters():
+            parameter.clear_gradient(set_to_zero=False)
+        hook = body.weight.register_hook(refuse)
+        with pytest.raises(Exception, match="refused"):
+            fn(paddle.ones([3, 2])).backward()
+        hook.remove()
+        return head.bias.grad.stop_gradient
+
+    assert flag(sot.symbolic_translate) == flag(lambda fn: fn)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks

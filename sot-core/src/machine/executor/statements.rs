@@ -17,7 +17,7 @@ use crate::guard::{Identity, ObjectState, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 use crate::registered;
-use crate::tracker::{self, TrackerId};
+use crate::tracker::{self, Tracker, TrackerId};
 
 /// The statement that is being made: which arguments it accepts, and which objects it depends on.
 #[derive(Default)]
@@ -71,7 +71,10 @@ impl<'py> OpcodeExecutor<'py> {
         let refuse = |error: PyErr| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
+        // A function is called with one parameter after another, so a parameter that is an argument is an input.
+        let is_argument = matches!(self.trackers.get(tracker), Tracker::Local { .. });
         let is_parameter = self.runtime.backend.is_parameter(tensor)
+            && !is_argument
             && !in_place::is_written(self, tracker)
             && !self.history.is_short_lived(&self.trackers, tracker);
         let name = self.graph.symbols.next_name();

@@ -121,6 +121,8 @@ pub(super) fn run<'py>(
     let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| RunningPass::new(Pass::UNKNOWN));
     if result.is_err() {
         running.trials.iter().for_each(|passes| passes.refuse_program());
+        // The gradients that the pass has left before it failed stay.
+        gradient_flags::switch_off(py, &running.leaves)?;
     }
     let pass = &mut running.pass;
     if let Err(error) = result.as_ref() {
