@@ -9,7 +9,7 @@ use sot_core::cpython::{self, WeakRef};
 use sot_core::log;
 
 use crate::backend::graph::outputs::Output;
-use crate::backend::graph::pieces::{pieces, Pieces};
+use crate::backend::graph::pieces::{pieces, PieceInput, Pieces};
 use crate::backend::graph::program_structure::ProgramStructure;
 use crate::backend::graph::statistics;
 use crate::backend::memory::write_back::GraphWrites;
@@ -21,7 +21,7 @@ use crate::backend::run::collector::Collector;
 use crate::backend::run::executors::{self, CountedProgram};
 use crate::backend::run::garbage;
 use crate::backend::run::program_id;
-use crate::backend::run::second_passes::{self, GradientFlow};
+use crate::backend::run::second_passes::{self, GradientFlow, ProgramInput};
 use crate::backend::run::{self, Graph, Statements};
 
 /// A program that is complete and not yet compiled. It holds its parameters weakly.
@@ -68,8 +68,8 @@ impl PlannedProgram {
         let statistics = statistics::written(&self.paddle, program, (inputs, values))?;
         let pieces =
             if self.may_be_cut(training) { pieces(&self.paddle, program, (inputs, values, results))? } else { None };
-        let (runner, detached) = match pieces {
-            Some(pieces) => (self.chain(pieces, parameters)?, Vec::new()),
+        let Compiled { runner, detached, saved } = match pieces {
+            Some(pieces) => self.chain(pieces, parameters)?,
             None => prepare(&self.paddle, program, (inputs, results), (parameters, values))?,
         };
         let collector = Collector::of(&self.paddle, program)?;
@@ -82,6 +82,7 @@ impl PlannedProgram {
         Ok(run::Program {
             statistics,
             runner,
+            saved,
             training,
             forces_grad,
             detached,
@@ -100,11 +101,12 @@ impl PlannedProgram {
 
     /// Compiles the pieces. Pieces that compute the same share one executor. With gradients each piece has its own
     /// executor, which keeps what its backward pass reads.
-    fn chain(&self, pieces: Pieces<'_>, parameters: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
+    fn chain(&self, pieces: Pieces<'_>, parameters: &Bound<'_, PyList>) -> PyResult<Compiled> {
         let py = parameters.py();
         let training = self.needs_grad(py)?;
         let count = pieces.pieces.len();
         let mut links: Vec<Link> = Vec::with_capacity(count);
+        let mut all_saved = Vec::new();
         let mut compiled: Vec<(ProgramStructure, usize)> = Vec::new();
         for (at, piece) in pieces.pieces.into_iter().enumerate() {
             let like = compiled
@@ -117,7 +119,14 @@ impl PlannedProgram {
                         piece.parameters.iter().map(|&at| parameters.get_item(at)).collect::<PyResult<Vec<_>>>()?;
                     let own = PyList::new(py, own)?;
                     let (outside, inside) = ((&piece.inputs, &piece.results), (&own, &piece.values));
-                    let (runner, detached) = prepare(&self.paddle, &piece.program, outside, inside)?;
+                    let Compiled { runner, detached, saved } = prepare(&self.paddle, &piece.program, outside, inside)?;
+                    all_saved.extend(saved.into_iter().filter_map(|saved| match saved {
+                        ProgramInput::Input(at) => match piece.sources[at] {
+                            PieceInput::Input(of_graph) => Some(ProgramInput::Input(of_graph)),
+                            PieceInput::Computed(_) => None,
+                        },
+                        ProgramInput::Parameter(at) => Some(ProgramInput::Parameter(piece.parameters[at])),
+                    }));
                     let scope = compiled.len();
                     compiled.push((piece.program_structure, at));
                     (runner.into(), detached, scope)
@@ -130,17 +139,27 @@ impl PlannedProgram {
             log::GRAPHS,
             &format!("[Graph]: a long program, run as {count}, of which {} differ", compiled.len()),
         );
-        Ok(Box::new(Chain::new(links, pieces.results)))
+        let runner = Box::new(Chain::new(links, pieces.results));
+        Ok(Compiled { runner, detached: Vec::new(), saved: all_saved })
     }
 }
 
-/// Compiles one program. Returns its runner, and the indices of its inputs that no gradient flows to.
+/// A compiled program.
+struct Compiled {
+    runner: Box<dyn Runner>,
+    /// Indices of the inputs that no gradient flows to.
+    detached: Vec<usize>,
+    /// The inputs and parameters that a backward pass reads.
+    saved: Vec<ProgramInput>,
+}
+
+/// Compiles one program.
 fn prepare(
     paddle: &Paddle,
     program: &Bound<'_, PyAny>,
     (inputs, results): (&Bound<'_, PyList>, &Bound<'_, PyList>),
     (parameters, values): (&Bound<'_, PyList>, &Bound<'_, PyList>),
-) -> PyResult<(Box<dyn Runner>, Vec<usize>)> {
+) -> PyResult<Compiled> {
     let py = results.py();
     let training = need_grad(results)?;
     let layer = paddle.partial_program_layer.bind(py).call1((program, inputs, results, (parameters, values)))?;
@@ -151,10 +170,15 @@ fn prepare(
     let optimize = || (release.optimize)(&layer);
     paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
     keep_outputs(&layer)?;
-    let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
+    let (detached, saved) = if training {
+        let names = layer.getattr("program")?.getattr("program_name_attr")?;
+        (inputs_without_gradient(&layer)?, second_passes::read_backward(&names)?)
+    } else {
+        (Vec::new(), Vec::new())
+    };
     let runner = (release.runner)(&layer, results)?;
     layer.setattr("_params", PyList::empty(py))?;
-    Ok((runner, detached))
+    Ok(Compiled { runner, detached, saved })
 }
 
 fn need_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {

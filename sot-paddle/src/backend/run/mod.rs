@@ -31,7 +31,7 @@ use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
 use crate::backend::run::executors::{CountedProgram, Running};
-use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ScopeTenancy};
+use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ProgramInput, ScopeTenancy};
 use crate::backend::run::version_counters::VersionCounters;
 
 /// Makes the Python callable of a graph.
@@ -82,6 +82,8 @@ pub(crate) struct Program {
     pub(crate) numbers: NumberInputs,
     /// Positions, among the parameters, of running statistics that the program writes to before it may raise.
     pub(crate) statistics: Vec<usize>,
+    /// The inputs and parameters that a backward pass reads.
+    pub(crate) saved: Vec<ProgramInput>,
     pub(crate) _counted: CountedProgram,
 }
 
@@ -212,14 +214,23 @@ impl Graph {
             self.scopes.take_back(scope);
             return results.map(|results| (results, None));
         }
-        let done = self.flow.random.around(py, run).map(|(results, random_state)| {
+        let done = self.flow.random.around(py, run).and_then(|(results, random_state)| {
             let tenancy = Arc::clone(&scope.tenancy);
-            (results, PastRun::new(self, (inputs, parameters), tenancy, random_state, program.collector))
+            Ok((results, PastRun::new(self, (inputs, parameters), tenancy, random_state, program.collector)?))
         });
         self.scopes.take_back(scope);
         let (results, past) = done?;
         let past = past.watch(&results)?;
         Ok((results, Some(past)))
+    }
+
+    pub(crate) fn paddle(&self) -> &Paddle {
+        &self.paddle
+    }
+
+    /// The inputs and parameters that a backward pass reads.
+    pub(crate) fn saved(&self) -> &[ProgramInput] {
+        self.program.as_ref().map_or(&[], |program| &program.saved)
     }
 
     /// Runs the program again, in a scope in which it has run before.

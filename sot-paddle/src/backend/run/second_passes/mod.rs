@@ -18,6 +18,7 @@
 //! | `copies` | keeps the scopes of runs that `paddle.grad` copies but does not go through |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
 //! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
+//! | `saved_inputs` | refuses passes that would read what was written to since |
 //! | `unreached`, `gradient_flags` | what `backward` leaves on leaves that no gradient reaches; flags of gradients |
 //!
 //! What Paddle cannot do with a program is computed from the run's statements, called one by one
@@ -41,6 +42,7 @@ mod random;
 mod reach;
 mod rehearsal;
 mod results;
+mod saved_inputs;
 mod strategy;
 mod tenancy;
 mod trial;
@@ -50,7 +52,9 @@ mod watch;
 pub(crate) use flow::{GradientFlow, ProgramFlow};
 pub(crate) use made::key as made_key;
 pub(crate) use past_run::PastRun;
+pub(crate) use reach::ProgramInput;
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
+pub(crate) use saved_inputs::read_backward;
 pub(crate) use strategy::callable;
 pub(crate) use tenancy::ScopeTenancy;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};

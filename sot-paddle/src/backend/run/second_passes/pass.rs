@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sot_core::cpython;
@@ -86,6 +87,8 @@ impl Pass {
 /// A pass while it runs.
 pub(super) struct RunningPass {
     pub(super) pass: Pass,
+    /// Eager mode's error, if the pass reads a tensor that was written to since.
+    pub(super) refusal: Option<String>,
     /// While it lives, executors are made with the collector of the last program that the pass reached.
     pub(super) collector_scope: Option<CollectorScope>,
     /// `sot._second_passes.Kept` of the tensors that programs were given, by identity.
@@ -106,6 +109,7 @@ impl RunningPass {
     pub(super) fn new(pass: Pass) -> Self {
         RunningPass {
             pass,
+            refusal: None,
             collector_scope: None,
             given: None,
             kept: Vec::new(),
@@ -133,6 +137,16 @@ thread_local! {
     /// The running passes of this thread, the innermost last: recomputed parts and Python's own gradients start passes
     /// inside a pass.
     pub(super) static RUNNING: RefCell<Vec<RunningPass>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Stops the pass that is running in this thread with an error of eager mode's.
+pub(super) fn refuse<T>(text: &str) -> PyResult<T> {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running.last_mut() {
+            running.refusal = Some(text.to_owned());
+        }
+    });
+    Err(PyRuntimeError::new_err(text.to_owned()))
 }
 
 /// Calls `look` with the pass that is running in this thread.

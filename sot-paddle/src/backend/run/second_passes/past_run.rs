@@ -16,9 +16,10 @@ use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
+use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, refuse, with_running, Pass, PassKind};
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
+use super::saved_inputs::SavedVersions;
 use super::tenancy::ScopeTenancy;
 use super::watch::refuse_pass;
 use super::{hook, module, takes_hook, Hook};
@@ -62,6 +63,7 @@ struct GivenValues {
     scope: Py<PyList>,
     /// The state of the random numbers before the run, if it draws some.
     random_state: Option<Py<PyAny>>,
+    versions: SavedVersions,
     /// `sot._second_passes.Kept` of all inputs and parameters, by identity: copies of their state when a pass first
     /// kept them.
     kept: Option<Py<PyDict>>,
@@ -108,7 +110,7 @@ impl PastRun {
         tenancy: Arc<ScopeTenancy>,
         random_state: Option<Py<PyAny>>,
         collector: Collector,
-    ) -> Self {
+    ) -> PyResult<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         tenancy.run.store(number, Ordering::Relaxed);
@@ -120,11 +122,12 @@ impl PastRun {
             parameters: parameters.clone().unbind(),
             scope: tenancy.scopes.clone_ref(inputs.for_program.py()),
             random_state,
+            versions: SavedVersions::now(graph.paddle(), graph.saved(), &inputs.for_program, parameters)?,
             kept: None,
             saved: None,
             _alive: Alive::new(),
         };
-        PastRun {
+        Ok(PastRun {
             number,
             tenancy,
             generation: executors::generation(),
@@ -137,7 +140,7 @@ impl PastRun {
             called: Mutex::default(),
             late: LateHooks::default(),
             made: OnceLock::new(),
-        }
+        })
     }
 
     /// Watches the passes that reach the results. Before a node runs, Paddle calls the hooks on all of its results,
@@ -225,15 +228,29 @@ impl PastRun {
         }
     }
 
+    /// Stops the pass if it would read an input or a parameter that was written to since the run.
+    fn refuse_overwritten(&self, py: Python<'_>) -> PyResult<()> {
+        let refusal = match self.given.lock().as_ref() {
+            Some(GivenValues { graph, inputs, parameters, versions, .. }) => {
+                versions.refusal(graph.paddle(), graph.saved(), inputs.bind(py), parameters.bind(py))?
+            }
+            None => None,
+        };
+        refusal.map_or(Ok(()), |text| refuse(&text))
+    }
+
     /// Called when a pass reaches the run for the first time.
     fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
-        if !is_first {
+        if is_first {
+            self.refuse_overwritten(py)?;
+            if !self.fill_for_first_pass(py)? {
+                return refuse_pass();
+            }
+        } else {
             if !self.fill(py)? {
                 return refuse_pass();
             }
             with_running(|pass| pass.is_second = true);
-        } else if !self.fill_for_first_pass(py)? {
-            return refuse_pass();
         }
         match pass.kind {
             PassKind::Keeps | PassKind::StopsAtPrograms => {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use super::carries_other_gradients::{id, stops_gradients};
 use crate::backend::graph::gradient::GradientOperands;
@@ -30,6 +30,20 @@ pub(crate) struct Reach {
 pub(crate) enum ProgramInput {
     Input(usize),
     Parameter(usize),
+}
+
+impl ProgramInput {
+    /// Returns the tensor that a run was given for it.
+    pub(super) fn of<'py>(
+        self,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            ProgramInput::Input(at) => inputs.get_item(at),
+            ProgramInput::Parameter(at) => parameters.get_item(at),
+        }
+    }
 }
 
 /// An input or parameter that only some results depend on.

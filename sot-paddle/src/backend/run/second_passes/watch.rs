@@ -141,7 +141,7 @@ pub(super) fn run<'py>(
             refusal.set_cause(py, Some(error));
             Err(refusal)
         }
-        (Err(error), None) => Err(error),
+        (Err(error), None) => Err(running.refusal.map_or(error, PyRuntimeError::new_err)),
     }
 }
 
