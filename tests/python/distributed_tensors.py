@@ -35,6 +35,17 @@ def sharded_here(a, b):
     return a * 2 + part @ b
 
 
+def partial(a, b):
+    summed = dist.shard_tensor(paddle.ones([4]), MESH, [dist.Partial()])
+    return dist.reshard(summed, mesh=MESH, placements=[dist.Replicate()]) + a.sum(axis=0) * b
+
+
+def in_a_loop(a, b):
+    for placement in [dist.Replicate(), dist.Shard(0), dist.Replicate()]:
+        a = dist.reshard(a * 2, MESH, [placement])
+    return a + b
+
+
 def made_whole(a, b):
     return dist.unshard_dtensor(a @ b) + 1
 
@@ -60,7 +71,18 @@ def breaks(a, b):
     return c - 1
 
 
-FUNCTIONS = [two_operations, activation, resharded, sharded_here, made_whole, asks, in_place, breaks]
+FUNCTIONS = [
+    two_operations,
+    activation,
+    resharded,
+    sharded_here,
+    partial,
+    in_a_loop,
+    made_whole,
+    asks,
+    in_place,
+    breaks,
+]
 PLACEMENTS = {
     "whole": (dist.Replicate(), dist.Replicate()),
     "rows": (dist.Shard(0), dist.Replicate()),

@@ -37,7 +37,7 @@ def test_training_in_two_processes(wrapper, tmp_path):
 def test_distributed_tensors(processes, tmp_path):
     # Graphs of every size would be programs, but those of distributed tensors are called one by one.
     for result in results_of("distributed_tensors.py", [], processes, tmp_path):
-        assert len(result) == 25
+        assert len(result) == 31
         for name, found in result.items():
             assert found["first"] == found["expected"], name
             assert found["second"] == found["expected"], name
