@@ -1,6 +1,7 @@
 //! `import` within functions. A loaded module is an entry of `sys.modules`. A module that is not loaded breaks the
 //! graph, because loading it runs its code; except that a module of the standard library is loaded by the trace,
-//! because the traced call would load it now anyway. A module that cannot be found is an error of the program's.
+//! because the traced call would load it now anyway. If the program has finders of its own, which see that, the call
+//! is left to CPython instead, and the next one is translated. A module that cannot be found is an error of the program's.
 
 use std::rc::Rc;
 
@@ -173,11 +174,35 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
 fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
     let looked_at = cx.identities.of(&modules).is_some_and(|modules| cx.vars.get(modules).form() != Form::Lazy);
-    if !looked_at && cx.effects.is_empty() && !modules.contains(name)? && is_of_standard_library(cx.py, name) {
+    if looked_at || !cx.effects.is_empty() || modules.contains(name)? || !is_of_standard_library(cx.py, name) {
+        return Ok(());
+    }
+    if !has_other_finders(cx.py)? {
         // An error is ignored here, because the program's own import will raise it.
         let _ = cx.py.import(name);
+        return Ok(());
+    }
+    if cx.history.awaits_filling {
+        let text = format!("the module '{name}' is not loaded yet, and finders of the program see its import");
+        return Err(Unwind::fallback(ReasonId::CacheNotFilled, text));
     }
     Ok(())
+}
+
+/// True if `sys.meta_path` has other finders than CPython's. They run code of the program at each import, which may
+/// look at what the function has done before, and change what it reads next.
+fn has_other_finders(py: Python<'_>) -> PyResult<bool> {
+    let machinery = cpython::import(py, "importlib.machinery")?;
+    let names = ["BuiltinImporter", "FrozenImporter", "PathFinder"];
+    let own = names.into_iter().map(|name| machinery.getattr(name)).collect::<PyResult<Vec<_>>>()?;
+    let finders = cpython::import(py, "sys")?.getattr("meta_path")?;
+    for finder in finders.try_iter()? {
+        let finder = finder?;
+        if !own.iter().any(|own| own.is(&finder)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// True if a module belongs to the standard library.

@@ -2,6 +2,7 @@
 
 import sys
 import types
+import typing
 
 import paddle
 import pytest
@@ -121,3 +122,48 @@ def test_distributions_of_numbers(check, same):
     fast = sot.symbolic_translate(of_rows)
     for _ in range(2):
         same(fast(x), of_rows(x))
+
+
+def test_finders_of_the_program_see_an_import_where_it_is():
+    """Between what the function does before the import and what it does behind it."""
+
+    class Finder:
+        seen = []
+
+        def find_spec(self, name, path=None, target=None):
+            if name == "colorsys":
+                self.seen.append(name)
+
+    def load(x):
+        before = "colorsys" in Finder.seen
+        import colorsys
+
+        return x + 1, before, len(Finder.seen), colorsys.rgb_to_hsv(1, 0, 0)
+
+    def results(fn):
+        sys.modules.pop("colorsys", None)
+        Finder.seen.clear()
+        sys.meta_path.insert(0, Finder())
+        try:
+            return [fn(paddle.ones([2]))[1:] for _ in range(3)]
+        finally:
+            del sys.meta_path[0]
+
+    assert results(sot.symbolic_translate(load)) == results(load)
+    stats = sot.stats()
+    assert stats.translations and stats.hits and not stats.breaks and not stats.fallbacks, stats
+
+
+def test_arguments_that_die_without_clearing_their_weak_references():
+    if not hasattr(typing, "ParamSpec"):
+        pytest.skip("this CPython has no ParamSpec")
+    parameters = typing.ParamSpec("parameters")
+
+    def origin(x, hint):
+        return x * 2, hint.__origin__.__name__
+
+    fast = sot.symbolic_translate(origin)
+    for _ in range(40):
+        assert fast(paddle.ones([1]), parameters.args)[1] == "parameters"
+        [[] for _ in range(50)]
+    assert sot.stats().translations

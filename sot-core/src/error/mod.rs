@@ -247,8 +247,8 @@ reasons! {
     /// A signal handler or an exception from another thread is waiting, and the simulation would take too long.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";
-    /// A function with a cache (`functools.lru_cache`) has not been called with these arguments yet. A trace does not
-    /// call it, because the operations before the call have not run.
+    /// A function with a cache (`functools.lru_cache`) has not been called with these arguments yet, or a module is not
+    /// loaded yet. A trace does neither, because the operations before have not run.
     CacheNotFilled = "cache-not-filled", Frame,
         "Nothing: this call fills the cache, and the next one is translated.";
     /// Code that the program has registered (`flatten`, `__eq__` of a value type) raised while a guard asked it.

@@ -1,5 +1,8 @@
 //! Weak references that can call Rust code when their object dies.
 
+use std::ffi::CStr;
+
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,11 +19,23 @@ pub struct WeakRef {
     address: usize,
 }
 
+/// True for `P.args` and `P.kwargs` of a `ParamSpec`: CPython 3.12 and 3.13 free them without clearing their weak
+/// references, which are left dangling.
+fn dies_unseen(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object has a live type, whose name ends with zero.
+    let name = unsafe { CStr::from_ptr((*ffi::Py_TYPE(object.as_ptr())).tp_name) };
+    name == c"typing.ParamSpecArgs" || name == c"typing.ParamSpecKwargs"
+}
+
 impl WeakRef {
     /// Creates a weak reference. It calls `on_death` when the object dies, unless it is dropped before. Fails with a
     /// `TypeError` if objects of this type do not support weak references.
     pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
         let py = object.py();
+        if dies_unseen(object) {
+            let text = "objects of this type die without clearing their weak references";
+            return Err(PyTypeError::new_err(text));
+        }
         let callback = match on_death {
             Some(on_death) => Some(fastcall(py, "on_death", "", move |py, _| {
                 on_death(py);
