@@ -191,3 +191,17 @@ def test_deleted(x):
     Counter.gone = 1
     del Counter.gone
     return hasattr(Counter, "gone"), x * 2
+
+
+@given(lambda: (toy.arange(2),))
+def test_an_attribute_that_c_code_of_a_metaclass_refuses(x):
+    import ctypes
+
+    class Node(ctypes.Structure):
+        pass
+
+    try:
+        Node._fields_ = [("next", Node)]
+    except AttributeError as refused:
+        return x + 1, str(refused)
+    return x, None

@@ -10,6 +10,7 @@ import heapq
 import io
 import logging
 import pickle
+import re
 import struct
 import types
 import typing
@@ -516,3 +517,14 @@ def test_views_of_memory_made_in_the_trace(x):
     view[0] = 97
     view[1:] = b"bc"
     return x + 1, text, bytes(view)
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_search_keeps_the_memory_of_a_text_that_can_be_changed(x):
+    data = bytearray(b"ab")
+    matches = re.finditer(b"a", data)
+    try:
+        data.extend(b"c" * 400)
+    except BufferError:
+        return x + 1, "kept", len(list(matches))
+    return x, "not kept"

@@ -2,7 +2,7 @@
 //! and `split`. With known values, methods of patterns are folded.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -23,6 +23,11 @@ builtin! { FINDITER = "re:Pattern.finditer" => |cx, args| {
     let Some((positional, keywords)) = cx.materialize_args(args)? else {
         return Err(cannot("a search in a text that is not known while tracing"));
     };
+    // CPython's iterator keeps the memory of a text that can be changed, so that it cannot be resized.
+    let text = positional.get_item(1).ok().or(keywords.get_item("string")?);
+    if !text.is_some_and(|text| text.is_instance_of::<PyString>() || text.is_instance_of::<PyBytes>()) {
+        return Err(cannot("a search in what is neither a str nor bytes"));
+    }
     let function = library(cx.py, "re", "Pattern")?.bind(cx.py).getattr("finditer")?;
     let matches = cx.fold(|_| function.call(positional, Some(&keywords)))?;
     Ok(produce(cx, MatchIterator { matches }))

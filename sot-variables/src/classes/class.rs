@@ -422,8 +422,18 @@ impl Variable for ClassVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
-        let found = cpython::type_lookup(&self.class(cx)?.get_type(), &PyString::intern(cx.py, hook));
-        let plain = found.is_some_and(|found| !found.is_instance_of::<PyFunction>());
+        let hook = PyString::intern(cx.py, hook);
+        let found = cpython::type_lookup(&self.class(cx)?.get_type(), &hook);
+        let of_type = cpython::type_lookup(&cx.py.get_type::<PyType>(), &hook);
+        let plain = match (&found, &of_type) {
+            (Some(found), Some(of_type)) => found.is(of_type),
+            _ => false,
+        };
+        if !plain && found.is_some_and(|found| !found.is_instance_of::<PyFunction>()) {
+            // Such as that of a structure of `ctypes`, which lays out the instances and may refuse that.
+            let text = format!("attribute '{name}' of a class is written by C code of its metaclass");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
         match &self.made {
             Some(made) if plain => class_statement::set_attr(cx, this, made, name, value),
             None if plain && self.takes_write(cx, this, name, value)? => {
