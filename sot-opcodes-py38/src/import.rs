@@ -1,7 +1,8 @@
 //! `import` within functions. A loaded module is an entry of `sys.modules`. A module that is not loaded breaks the
 //! graph, because loading it runs its code; except that a module of the standard library is loaded by the trace,
 //! because the traced call would load it now anyway. If the program has finders of its own, which see that, the call
-//! is left to CPython instead, and the next one is translated. A module that cannot be found is an error of the program's.
+//! is left to CPython instead, and the next one is translated. A module that cannot be found is an error of the
+//! program's.
 
 use std::rc::Rc;
 

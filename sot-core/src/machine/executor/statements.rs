@@ -238,7 +238,7 @@ fn record<'py>(
     let must_be_called = cx.graph.building.begun().is_some_and(GraphBuilder::must_be_called);
     if (must_be_called || cx.graph.writes_outside()) && !cx.graph.can_be_called() {
         let (after, reason) = if must_be_called {
-            ("in a graph that runs only as calls", ReasonId::UnsupportedCall)
+            ("in a graph whose statements are called one by one", ReasonId::UnsupportedCall)
         } else {
             ("after a tensor from outside the graph was changed in place", ReasonId::UnsupportedMutation)
         };

@@ -13,7 +13,8 @@ use sot_core::cpython;
 /// Functions of Python code that take any sequence in eager mode, too.
 const TAKING_ANY: [&str; 3] = ["__getitem__", "as_tensor", "to_tensor"];
 
-/// The method that asks its operand for a shape in eager mode, where the function that stands for it takes numbers, too.
+/// The method that reads its operand's shape in eager mode, so that a number is an error there. In a program it takes
+/// numbers, too.
 const COMPARING_SHAPES: &str = "equal_";
 
 /// Classes of numpy whose objects eager mode knows.

@@ -87,7 +87,8 @@ impl Pass {
 /// A pass while it runs.
 pub(super) struct RunningPass {
     pub(super) pass: Pass,
-    /// Eager mode's error, if the pass reads a tensor that was written to since.
+    /// The text of the error with which eager mode refuses the pass, because it reads a tensor that was written to in
+    /// place since the forward pass.
     pub(super) refusal: Option<String>,
     /// While it lives, executors are made with the collector of the last program that the pass reached.
     pub(super) collector_scope: Option<CollectorScope>,
