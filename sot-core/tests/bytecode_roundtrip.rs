@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod interpreter;
+
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyFrozenSet, PyTuple};
 use sot_core::bytecode::{stack_depth, Code, Label, Opcodes};
 use sot_core::version::PyVersion;
+
+use interpreter::with_python;
 
 /// Reads with Python's own `dis` and `code` what this crate reads by itself.
 const ORACLE: &str = r"
@@ -72,7 +76,7 @@ struct Tally {
 #[test]
 fn the_standard_library_survives() {
     Python::initialize();
-    Python::attach(|py| {
+    with_python(|py| {
         let oracle = oracle(py).unwrap();
         let mut tally = Tally::default();
         for path in sources(py).unwrap() {
@@ -387,7 +391,7 @@ fn widen_tree<'py>(code: &Bound<'py, PyAny>, count: usize) -> Bound<'py, PyAny> 
 #[test]
 fn edited_code_runs_to_the_same_answer() {
     Python::initialize();
-    Python::attach(|py| {
+    with_python(|py| {
         let run = |count: usize, times: u32| {
             let source = CString::new(PROGRAM).unwrap();
             let program = PyModule::from_code(py, &source, c"program.py", c"program").unwrap();
@@ -412,7 +416,7 @@ fn edited_code_runs_to_the_same_answer() {
 #[test]
 fn signature_names_and_constants_can_be_edited() {
     Python::initialize();
-    Python::attach(|py| {
+    with_python(|py| {
         let function = py.eval(c"lambda a, *args, k=3, **kw: (lambda: (a, args, k, kw, 'old'))()", None, None).unwrap();
         let code = function.getattr("__code__").unwrap();
         let mut model = Code::decode(&code).unwrap();
@@ -437,7 +441,7 @@ fn signature_names_and_constants_can_be_edited() {
 #[test]
 fn what_cannot_be_encoded_is_said_clearly() {
     Python::initialize();
-    Python::attach(|py| {
+    with_python(|py| {
         let code = py.eval(c"(lambda x: [y for y in x if y]).__code__", None, None).unwrap();
         assert_eq!(
             Code::decode(py.None().bind(py)).unwrap_err().to_string(),
@@ -460,7 +464,7 @@ fn what_cannot_be_encoded_is_said_clearly() {
 #[test]
 fn the_listing_reads_like_dis() {
     Python::initialize();
-    Python::attach(|py| {
+    with_python(|py| {
         let code = py.eval(c"(lambda x: x.size if x else ((1, 'a'), f)).__code__", None, None).unwrap();
         let model = Code::decode(&code).unwrap();
         let listing = model.disassemble(py);

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![allow(unsafe_code, reason = "one test installs a frame evaluator of its own")]
 
+mod interpreter;
+
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use sot_core::cpython::{
     self, code_state, counts, flatten_signature, function_code, remove_code_state, set_code_state, CodeState, Counts,
     FrameEvaluator, FreshFrame, Verdict,
 };
+
+use interpreter::with_python;
 
 /// Tells the evaluator how to treat the frames of a code object.
 #[derive(Default)]
@@ -128,7 +132,7 @@ fn traced<R>(py: Python<'_>, run: impl FnOnce() -> R) -> (R, Counts) {
 #[test]
 fn the_self_test_passes() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         cpython::self_test(py).unwrap();
         cpython::self_test(py).unwrap();
         assert_eq!(cpython::blind_spot(), None);
@@ -229,7 +233,7 @@ fn compare(py: Python<'_>, source: &str, call: &str) -> Counts {
 #[test]
 fn replaced_code_gets_every_kind_of_argument() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         for reference in [false, true] {
             cpython::use_reference_method(reference);
             let (mut native, mut called) = (0, 0);
@@ -250,7 +254,7 @@ fn replaced_code_gets_every_kind_of_argument() {
 #[test]
 fn free_variables_are_matched_by_name() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(
             py,
             "def make(a, b):\n\
@@ -275,7 +279,7 @@ fn free_variables_are_matched_by_name() {
 #[test]
 fn code_that_does_not_fit_is_refused() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, "def f(a): return 'f'\ndef g(a, b): return 'g'\ndef h(*a): return 'h'");
         replace(&namespace, "f", "g");
         assert_eq!(traced(py, || outcome(&namespace, "f(1)")).1.rejected, 1);
@@ -314,7 +318,7 @@ fn generators_and_coroutines_are_replaced_where_the_hook_sees_them() {
         \x20 c = f(1)\n\
         \x20 try: c.send(None)\n\
         \x20 except StopIteration as e: return e.value, c.__name__";
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, source);
         if cfg!(Py_3_11) {
             for reference in [false, true] {
@@ -349,7 +353,7 @@ fn recursion_is_as_deep_as_without_the_hook() {
         \x20 try: return f(n + 1)\n\
         \x20 except RecursionError: return n\n";
     let check = |limit: u64| {
-        Python::attach(|py| {
+        with_python(|py| {
             let depth = |namespace: &Bound<'_, PyDict>| eval(namespace, "f(0)").unwrap().extract::<u64>().unwrap();
             let plain = depth(&define(py, source));
             let passed = traced(py, || depth(&define(py, source))).0;
@@ -364,7 +368,7 @@ fn recursion_is_as_deep_as_without_the_hook() {
     };
     check(1000);
     let set_limit = |limit: u64| {
-        Python::attach(|py| eval(&define(py, source), &format!("sys.setrecursionlimit({limit})")).map(drop).unwrap());
+        with_python(|py| eval(&define(py, source), &format!("sys.setrecursionlimit({limit})")).map(drop).unwrap());
     };
     set_limit(20_000);
     let deep = std::thread::Builder::new().stack_size(512 << 20);
@@ -381,7 +385,7 @@ fn frames_of_any_size_fit_a_nearly_full_data_stack() {
         source.extend(["  v", &i.to_string(), " = n + ", &i.to_string(), "\n"]);
     }
     source += "  total = f(n - 1) if n else 0\n  return total + (v59 - v0 == 59)\n";
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, &source);
         replace(&namespace, "f", "g");
         let (got, counts) = traced(py, || {
@@ -404,7 +408,7 @@ fn a_disabled_frame_and_what_it_calls_are_left_alone() {
     let _serial = serial();
     let source = "def inner(): return 'inner'\ndef other(): return 'other'\n\
         def f(): return inner()\ndef g(): return 'g', inner()\ndef both(): return f(), inner()";
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, source);
         replace(&namespace, "inner", "other");
         assert_eq!(traced(py, || outcome(&namespace, "both()")).0, "('other', 'other')");
@@ -423,7 +427,7 @@ fn a_disabled_frame_and_what_it_calls_are_left_alone() {
 #[test]
 fn what_is_called_below_code_that_is_left_alone_is_looked_at_now_and_then() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, "def inner(): return 1\ndef other(): return 2\ndef outer(): return inner()");
         plan(&namespace, "outer", Plan { leaves_alone: true, ..Plan::default() });
         plan(&namespace, "inner", Plan::default());
@@ -442,7 +446,7 @@ fn what_is_called_below_code_that_is_left_alone_is_looked_at_now_and_then() {
 #[test]
 fn sections_nest_and_suspend() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, "def f(): return 'f'\ndef g(): return 'g'");
         replace(&namespace, "f", "g");
         let call = || outcome(&namespace, "f()");
@@ -472,7 +476,7 @@ fn sections_nest_and_suspend() {
 #[test]
 fn threads_have_their_own_flag() {
     let _serial = serial();
-    let namespace = Python::attach(|py| {
+    let namespace = with_python(|py| {
         py.run(c"import sys; sys.setswitchinterval(1e-5)", None, None).unwrap();
         let namespace =
             define(py, "def f(a): return a\ndef g(a): return -a\ndef run(n): return [f(i) for i in range(n)]");
@@ -481,17 +485,17 @@ fn threads_have_their_own_flag() {
     });
     let before = counts().replaced();
     let work = |active: bool| {
-        let namespace = Python::attach(|py| namespace.clone_ref(py));
+        let namespace = with_python(|py| namespace.clone_ref(py));
         move || {
             for _ in 0..20 {
-                Python::attach(|py| {
+                with_python(|py| {
                     let active = active.then(|| cpython::enter(py).unwrap());
                     let namespace = namespace.bind(py);
                     let sum: i64 = eval(namespace, "sum(run(1000))").unwrap().extract().unwrap();
                     assert_eq!(sum, if active.is_some() { -499_500 } else { 499_500 });
                 });
             }
-            Python::attach(|_| drop(namespace));
+            with_python(|_| drop(namespace));
         }
     };
     let threads: Vec<_> =
@@ -500,7 +504,7 @@ fn threads_have_their_own_flag() {
         thread.join().unwrap();
     }
     assert_eq!(counts().replaced() - before, 60_000);
-    Python::attach(|py| {
+    with_python(|py| {
         py.run(c"import sys; sys.setswitchinterval(5e-3)", None, None).unwrap();
         drop(namespace);
     });
@@ -536,7 +540,7 @@ fn a_hundred_thousand_calls_leak_nothing() {
          def blocks():\n\
         \x20 gc.collect()\n\
         \x20 return sys.getallocatedblocks()";
-    Python::attach(|py| {
+    with_python(|py| {
         for reference in [false, true] {
             cpython::use_reference_method(reference);
             let namespace = define(py, source);
@@ -562,7 +566,7 @@ fn a_hundred_thousand_calls_leak_nothing() {
 #[test]
 fn an_evaluator_may_raise() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(
             py,
             "import sys\n\
@@ -587,7 +591,7 @@ fn an_evaluator_may_raise() {
 #[test]
 fn a_panic_leaves_the_original() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = define(py, "def f(a): return a + 1");
         plan(&namespace, "f", Plan { panics: true, ..Plan::default() });
         let (got, counts) = traced(py, || outcome(&namespace, "f(1)"));
@@ -599,7 +603,7 @@ fn a_panic_leaves_the_original() {
 #[test]
 fn state_dies_with_its_code() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let dropped = Arc::new(AtomicU64::new(0));
         let is_dropped = || dropped.load(Ordering::Relaxed);
         let namespace = define(py, "def f(): return 'f'\ndef g(): return f()");
@@ -628,7 +632,7 @@ fn state_dies_with_its_code() {
 #[test]
 fn modules_and_classes_are_not_evaluated() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let code = PyCode::compile(py, c"class C:\n  x = 1", c"m", pyo3::types::PyCodeInput::File).unwrap();
         set_code_state(&code, Plan::default()).unwrap();
         let _active = cpython::enter(py).unwrap();
@@ -690,7 +694,7 @@ mod foreign {
     #[test]
     fn what_was_in_the_slot_comes_back() {
         let _serial = serial();
-        Python::attach(|py| {
+        with_python(|py| {
             let default = _PyEval_EvalFrameDefault as *const () as usize;
             let namespace = define(py, "def f(): return 'f'\ndef g(): return 'g'");
             replace(&namespace, "f", "g");
@@ -706,7 +710,7 @@ mod foreign {
                     std::thread::scope(|scope| {
                         scope
                             .spawn(|| {
-                                seen_by_foreign(|| Python::attach(|py| py.run(c"(lambda: 1)()", None, None).unwrap()))
+                                seen_by_foreign(|| with_python(|py| py.run(c"(lambda: 1)()", None, None).unwrap()))
                             })
                             .join()
                     })
@@ -757,7 +761,7 @@ mod foreign {
 #[ignore = "prints figures"]
 fn costs() {
     let _serial = serial();
-    Python::attach(|py| {
+    with_python(|py| {
         let source = "from time import perf_counter_ns as now\n\
              def f(a, b, c, d): pass\n\
              def g(a, b, c, d): pass\n\

@@ -1,6 +1,8 @@
 //! The object model helpers against what Python says.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod interpreter;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyFunction, PyString, PyType};
 use sot_core::cpython::{self, GetattrHook, Getter, WeakRef};
+
+use interpreter::with_python;
 
 const CLASSES: &std::ffi::CStr = c"
 class Plain:
@@ -47,7 +51,7 @@ g = make('x')
 ";
 
 fn with_classes(test: impl for<'py> FnOnce(Python<'py>, &dyn Fn(&str) -> Bound<'py, PyAny>)) {
-    Python::attach(|py| {
+    with_python(|py| {
         let namespace = PyDict::new(py);
         py.run(CLASSES, Some(&namespace), None).unwrap();
         test(py, &|expression| py.eval(&std::ffi::CString::new(expression).unwrap(), Some(&namespace), None).unwrap());

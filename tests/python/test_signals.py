@@ -86,11 +86,14 @@ def endless(x):
 
 @pytest.mark.alone("an alarm comes once, to one of the runs", runs=False)
 def test_a_loop_without_end_is_left_for_a_handler(alarms):
-    fast = sot.symbolic_translate(endless)
-    for _ in range(2):
-        alarms(stop, 0.02)
+    fast, x = sot.symbolic_translate(endless), paddle.ones([2])
+    # On a busy machine an alarm may come before the translation begins, and then counts for nothing.
+    for _ in range(20):
         with pytest.raises(Stop):
-            fast(paddle.ones([2]))
+            alarms(stop, 0.02)
+            fast(x)
+        if sot.stats().reasons.get("signal-waits") == 2:
+            break
     assert sot.stats().reasons.get("signal-waits") == 2 and "internal-error" not in sot.stats().reasons
 
 

@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         let is_newest = newest == Some(python.minor);
         let is_wheel = options.release || is_newest && found.interpreters.len() > 1;
         let build = if is_wheel { Build::Release } else { Build::Development };
-        report.add(python.version.clone(), test_one(python, build, options));
+        report.add(python.version.clone(), test_one(python, build, is_newest, options));
         if options.docs && is_newest {
             site = docs::build(python, || Ok(Venv::prepare(python)?.python()));
         }
@@ -63,7 +63,7 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
 }
 
 /// Tests one interpreter. Returns the cells of its row: build, Rust tests, Python tests.
-fn test_one(python: &Interpreter, kind: Build, options: &Options) -> Vec<Cell> {
+fn test_one(python: &Interpreter, kind: Build, is_newest: bool, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
     let venv = match Venv::prepare(python) {
@@ -74,7 +74,7 @@ fn test_one(python: &Interpreter, kind: Build, options: &Options) -> Vec<Cell> {
         }
     };
     if options.only == Some(Half::Rust) {
-        return vec![left_out(), rust_cell(&venv, openly, &options.passed_on), left_out()];
+        return vec![left_out(), rust_cell(&venv, openly, is_newest, &options.passed_on), left_out()];
     }
     let taken = match venv.install_extension(kind) {
         Ok(taken) => taken,
@@ -89,7 +89,7 @@ fn test_one(python: &Interpreter, kind: Build, options: &Options) -> Vec<Cell> {
     }
     // Both halves run at once, because the Rust tests use only one core most of the time.
     let (rust, python) = thread::scope(|scope| {
-        let rust = scope.spawn(|| rust_cell(&venv, beside, &[]));
+        let rust = scope.spawn(|| rust_cell(&venv, beside, is_newest, &[]));
         let python = python_tests(&venv, options);
         (rust.join().unwrap_or_else(|_| Cell::failed_at_once()), python)
     });
@@ -100,14 +100,23 @@ fn left_out() -> Cell {
     Cell::Skipped("left out".to_owned())
 }
 
-/// Runs the Rust tests in the given way.
-fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>, passed_on: &[String]) -> Cell {
+/// Runs the Rust tests in the given way. Unit tests and doc tests start no interpreter, so they are run with the newest
+/// one only: the crates need not be compiled for them a second time with each.
+fn rust_cell(
+    venv: &Venv,
+    run: fn(&str, &mut Command) -> Result<Shown, Failure>,
+    with_unit_tests: bool,
+    passed_on: &[String],
+) -> Cell {
     let minor = venv.base.minor;
     let Ok(mut tests) = venv.cargo_with_library("test") else {
         println!("[{minor} Rust tests] left out: this Python has no shared library, so no test can embed it");
         return Cell::Skipped("no shared libpython".to_owned());
     };
     tests.args(["--workspace", "--exclude", "xtask", "--no-fail-fast"]);
+    if !with_unit_tests && passed_on.is_empty() {
+        tests.args(["--test", "*"]);
+    }
     cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts, cargo_failures)
 }
 
