@@ -1,9 +1,11 @@
 """Fixtures of the tests with real Paddle: a clean tracer for each test, and comparison with eager mode."""
 
+import argparse
 import gc
 import logging
 import os
 import threading
+import zlib
 
 # Read when the tracer translates: one operation is enough for a program. With 1000 instead, most graphs are replayed.
 os.environ.setdefault("MIN_GRAPH_SIZE", "0")
@@ -55,7 +57,38 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption(
+        "--part", metavar="K/N", type=part, help="run only the K-th of N parts of the tests marked `divided`, and all others"
+    )
+
+
+def part(text):
+    """Read the value of `--part`."""
+    number, _, parts = text.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form K/N with K from 1 to N, such as 1/3")
+    return int(number), int(parts)
+
+
+def pytest_collection_modifyitems(config, items):
+    leave_out_other_parts(config, items)
+    mark_tests_that_are_alone(items)
+
+
+def leave_out_other_parts(config, items):
+    if config.getoption("--part") is None:
+        return
+    number, parts = config.getoption("--part")
+
+    def is_in_part(item):
+        return item.get_closest_marker("divided") is None or zlib.crc32(item.name.encode()) % parts == number - 1
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_in_part(item)])
+    items[:] = filter(is_in_part, items)
+
+
+def mark_tests_that_are_alone(items):
     """In verify mode, let tests marked `alone` fail, but not by a difference that verify mode finds."""
     if not VERIFY_MODE:
         return

@@ -10,6 +10,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 TESTS = Path(__file__).parent.parent
 PAGE = TESTS.parent / "docs" / "paddle-api.md"
 

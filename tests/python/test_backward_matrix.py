@@ -12,6 +12,8 @@ from paddle import nn
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch):

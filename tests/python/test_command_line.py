@@ -11,6 +11,8 @@ import pytest
 import sot
 from sot import _command, _report_files
 
+pytestmark = pytest.mark.divided
+
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(sot.__file__)))
 
 

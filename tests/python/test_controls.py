@@ -12,6 +12,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 def tensor(*shape):
     return paddle.ones(list(shape))

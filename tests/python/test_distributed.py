@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.divided
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

@@ -9,6 +9,8 @@ from paddle.static import InputSpec
 import sot
 from sot import _sot
 
+pytestmark = pytest.mark.divided
+
 SIZES = [5, 3, 2, 7, 4, 3]
 
 

@@ -13,6 +13,8 @@ from paddle.nn import functional as F
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 def item(x, w):
     y = x * 2

@@ -11,6 +11,8 @@ from paddle import nn
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 # The class, the options that it needs, and the shape of its input.
 LAYERS = {
     "BatchNorm1D": (nn.BatchNorm1D, {"num_features": 3}, [2, 3, 4]),

@@ -11,6 +11,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 @pytest.fixture
 def heard(caplog):

@@ -7,6 +7,8 @@ from paddle import nn
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 def two_ops(x, y):
     z = x + y

@@ -11,6 +11,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 F = paddle.nn.functional
 SWEEP = Path(__file__).parent.parent / "number_sweep" / "run.py"
 SAMPLE = 800

@@ -6,6 +6,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 
 def calls_agree(fn, arguments):
     fast = sot.symbolic_translate(fn)

@@ -11,6 +11,8 @@ from conftest import assert_same
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 # What may be seen of an operation even if its result is dropped.
 UNUSED = {
     "rand": lambda x, at: paddle.rand([2]),

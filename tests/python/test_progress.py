@@ -12,6 +12,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 PROGRAM = textwrap.dedent("""
     import paddle, sot, time
     def long_one(x):

@@ -14,6 +14,8 @@ import report_schema
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 MODELS = [name for name, _, _ in report_models.calls()]
 
 

@@ -19,6 +19,8 @@ from paddle.base import core
 import sot
 from sot import _second_passes
 
+pytestmark = pytest.mark.divided
+
 
 def deep():
     return nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(4, 4), nn.Tanh())], nn.Linear(4, 1))

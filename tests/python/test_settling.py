@@ -16,6 +16,8 @@ import sot
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "settling"))
 from programs import PROGRAMS  # noqa: E402
 
+pytestmark = pytest.mark.divided
+
 CALLS = 400
 MOST = 12
 # Programs with few variants, which occur again and again.

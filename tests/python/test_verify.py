@@ -21,6 +21,8 @@ from paddle.distributed.fleet.utils import recompute
 import sot
 from sot._verify import loaders
 
+pytestmark = pytest.mark.divided
+
 
 @pytest.fixture(autouse=True)
 def verify():

@@ -8,6 +8,8 @@ import pytest
 
 import sot
 
+pytestmark = pytest.mark.divided
+
 VIEWS = {
     "reshape": lambda x: x.reshape([6]),
     "flatten": lambda x: x.flatten(),

@@ -10,6 +10,8 @@ import zoo
 from zoo.check import check
 from zoo.page import known_rows, row
 
+pytestmark = pytest.mark.divided
+
 
 def same(actual, expected, rtol, atol, where="result"):
     assert type(actual) is type(expected), f"{where}: {type(actual)} is not {type(expected)}"

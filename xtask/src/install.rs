@@ -43,7 +43,9 @@ impl Venv {
 
     fn install_development(&self) -> Result<Duration, Failure> {
         let mut cargo = self.cargo_with_library("build")?;
-        cargo.args(["--package", "sot-paddle", "--lib"]);
+        // With the packages of the Rust tests, although only one is installed: cargo chooses the features of shared
+        // dependencies for all of the packages that it is asked for, and compiles everything anew for other features.
+        cargo.args(["--workspace", "--exclude", "xtask", "--lib"]);
         let built = quietly(&format!("{} build", self.base.minor), &mut cargo)?;
         let started = Instant::now();
         self.uninstall()?;

@@ -28,11 +28,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
     let mut site = Ok(());
     let newest = found.interpreters.last().map(|python| python.minor);
-    for python in &found.interpreters {
+    for (position, python) in found.interpreters.iter().enumerate() {
         let is_newest = newest == Some(python.minor);
         let is_wheel = options.release || is_newest && found.interpreters.len() > 1;
         let build = if is_wheel { Build::Release } else { Build::Development };
-        report.add(python.version.clone(), test_one(python, build, is_newest, options));
+        report.add(
+            python.version.clone(),
+            test_one(python, build, Share::of(position, found.interpreters.len()), options),
+        );
         if options.docs && is_newest {
             site = docs::build(python, || Ok(Venv::prepare(python)?.python()));
         }
@@ -62,8 +65,28 @@ fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(),
     }
 }
 
+/// What one of several interpreters runs. Tests that take long and depend little on the version run in full with the
+/// oldest and with the newest; each one in between runs a third of them, another third than the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    /// The number of its part of the tests marked `divided`, from 1 to [`PARTS`]; none if it runs all of them.
+    part: Option<usize>,
+    with_unit_tests: bool,
+}
+
+/// Four interpreters stand between the oldest and the newest, so that each part has one at least.
+const PARTS: usize = 3;
+
+impl Share {
+    fn of(position: usize, interpreters: usize) -> Share {
+        let is_newest = position + 1 == interpreters;
+        let is_all = position == 0 || is_newest || interpreters < PARTS + 2;
+        Share { part: (!is_all).then(|| (position - 1) % PARTS + 1), with_unit_tests: is_newest }
+    }
+}
+
 /// Tests one interpreter. Returns the cells of its row: build, Rust tests, Python tests.
-fn test_one(python: &Interpreter, kind: Build, is_newest: bool, options: &Options) -> Vec<Cell> {
+fn test_one(python: &Interpreter, kind: Build, share: Share, options: &Options) -> Vec<Cell> {
     println!("\n== CPython {} ==", python.version);
     let not_built = || Cell::Skipped("not built".to_owned());
     let venv = match Venv::prepare(python) {
@@ -74,7 +97,7 @@ fn test_one(python: &Interpreter, kind: Build, is_newest: bool, options: &Option
         }
     };
     if options.only == Some(Half::Rust) {
-        return vec![left_out(), rust_cell(&venv, openly, is_newest, &options.passed_on), left_out()];
+        return vec![left_out(), rust_cell(&venv, openly, share, &options.passed_on), left_out()];
     }
     let taken = match venv.install_extension(kind) {
         Ok(taken) => taken,
@@ -85,12 +108,12 @@ fn test_one(python: &Interpreter, kind: Build, is_newest: bool, options: &Option
     };
     let built = Cell::Passed { counts: String::new(), taken };
     if options.only == Some(Half::Python) {
-        return vec![built, left_out(), python_tests(&venv, options)];
+        return vec![built, left_out(), python_tests(&venv, share, options)];
     }
     // Both halves run at once, because the Rust tests use only one core most of the time.
     let (rust, python) = thread::scope(|scope| {
-        let rust = scope.spawn(|| rust_cell(&venv, beside, is_newest, &[]));
-        let python = python_tests(&venv, options);
+        let rust = scope.spawn(|| rust_cell(&venv, beside, share, &[]));
+        let python = python_tests(&venv, share, options);
         (rust.join().unwrap_or_else(|_| Cell::failed_at_once()), python)
     });
     vec![built, rust, python]
@@ -105,7 +128,7 @@ fn left_out() -> Cell {
 fn rust_cell(
     venv: &Venv,
     run: fn(&str, &mut Command) -> Result<Shown, Failure>,
-    with_unit_tests: bool,
+    share: Share,
     passed_on: &[String],
 ) -> Cell {
     let minor = venv.base.minor;
@@ -114,13 +137,13 @@ fn rust_cell(
         return Cell::Skipped("no shared libpython".to_owned());
     };
     tests.args(["--workspace", "--exclude", "xtask", "--no-fail-fast"]);
-    if !with_unit_tests && passed_on.is_empty() {
+    if !share.with_unit_tests && passed_on.is_empty() {
         tests.args(["--test", "*"]);
     }
     cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts, cargo_failures)
 }
 
-fn python_tests(venv: &Venv, options: &Options) -> Cell {
+fn python_tests(venv: &Venv, share: Share, options: &Options) -> Cell {
     let mut pytest = venv.python_command();
     pytest.args(["-m", "pytest", "--config-file", "tests/python/pytest.ini"]);
     // Files or tests named by arguments replace the default, which is all tests, shared by three processes: Paddle
@@ -128,6 +151,10 @@ fn python_tests(venv: &Venv, options: &Options) -> Cell {
     if !options.passed_on.iter().any(|argument| argument.starts_with("tests/python")) {
         // A process that dies is not replaced: its test fails, and the other processes go on.
         pytest.args(["tests/python", "-n", "3", "--dist", "loadfile", "--max-worker-restart=0"]);
+        if let Some(part) = share.part {
+            println!("Part {part} of {PARTS} of the tests marked `divided`: other interpreters run the others.");
+            pytest.arg(format!("--part={part}/{PARTS}"));
+        }
     }
     pytest.args(&options.passed_on);
     if options.verify {
@@ -165,7 +192,7 @@ fn cargo_counts(lines: &[String]) -> String {
 
 /// Reads pytest's last summary line, such as `3 failed, 20 passed, 1 skipped in 4.20s`.
 fn pytest_counts(lines: &[String]) -> String {
-    let words = ["passed", "failed", "error", "skipped", "xfailed"];
+    let words = ["passed", "failed", "error", "skipped", "xfailed", "deselected"];
     let is_summary = |line: &&String| line.contains(" in ") && words.iter().any(|word| number_before(line, word) > 0);
     let Some(line) = lines.iter().rev().find(is_summary) else {
         return "no tests".to_owned();
@@ -217,6 +244,16 @@ mod tests {
         assert_eq!(cargo_counts(&lines(output)), "5 passed, 1 failed, 1 ignored");
         assert_eq!(cargo_counts(&[]), "no tests");
         assert_eq!(cargo_failures(&lines("test a::b   ... FAILED\ntest c ... ok\n")), ["a::b"]);
+    }
+
+    #[test]
+    fn divided_tests_run_whole_with_the_ends_and_in_parts_between() {
+        let parts = |interpreters| (0..interpreters).map(|position| Share::of(position, interpreters).part).collect();
+        let of_six: Vec<_> = parts(6);
+        assert_eq!(of_six, [None, Some(1), Some(2), Some(3), Some(1), None]);
+        let of_four: Vec<_> = parts(4);
+        assert_eq!(of_four, [None; 4]);
+        assert_eq!((0..2).map(|position| Share::of(position, 2).with_unit_tests).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]
