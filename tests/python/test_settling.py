@@ -4,6 +4,7 @@ After some translations one serves all calls, or the function is left to CPython
 eager mode. The programs are in `tests/settling`.
 """
 
+import copy
 import pathlib
 import sys
 
@@ -167,3 +168,20 @@ def test_one_parameter_after_another():
             parameter.clear_gradient(set_to_zero=False)
     stats = sot.stats()
     assert stats.translations <= 4 and stats.hits >= 50 and not stats.breaks and not stats.fallbacks, stats
+
+
+def test_a_break_in_the_standard_library_leaves_its_whole_call_to_cpython():
+    """Resume functions in the middle of `deepcopy` would be translated for each object that it reaches."""
+    layer = paddle.nn.Sequential(paddle.nn.Linear(2, 2), paddle.nn.LayerNorm(2))
+
+    def copied(x):
+        return copy.deepcopy(layer)(x * 2).sum()
+
+    x = paddle.to_tensor([[1.0, 3.0]])
+    expected = copied(x)
+    fast = sot.symbolic_translate(copied)
+    for _ in range(20):
+        assert fast(x).item() == expected.item()
+    stats = sot.stats()
+    assert sum(stats.breaks.values()) == 1 and stats.graphs == 2, stats
+    assert stats.translations <= 3, stats

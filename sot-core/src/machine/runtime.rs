@@ -66,8 +66,12 @@ pub struct Runtime {
     pub package: String,
     backend_name: String,
     skipped_paths: Vec<String>,
+    standard_library: String,
     installed_paths: Vec<String>,
 }
+
+/// The folder for installed packages, below that of the standard library.
+const INSTALLED_BELOW: &str = "site-packages";
 
 static RUNTIME: OnceCell<Runtime> = OnceCell::new();
 
@@ -120,7 +124,7 @@ impl Runtime {
         let paths = cpython::import(py, "sysconfig")?;
         let folder =
             |name| -> PyResult<String> { Ok(paths.call_method1("get_path", (name,))?.extract::<String>()? + "/") };
-        skipped_paths.push(folder("stdlib")?);
+        let standard_library = folder("stdlib")?;
         let installed_paths = vec![folder("purelib")?, folder("platlib")?];
         Ok(Runtime {
             version,
@@ -133,6 +137,7 @@ impl Runtime {
             package: package::name().to_owned(),
             backend_name,
             skipped_paths,
+            standard_library,
             installed_paths,
         })
     }
@@ -148,12 +153,24 @@ impl Runtime {
     }
 
     /// True if frames of a file are left alone unless the user asks for them: the standard library and the framework.
-    /// Packages installed below the folder of the standard library do not count as part of it.
     pub fn skips(&self, file: &str) -> bool {
-        self.skipped_paths
-            .iter()
-            .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
+        self.in_standard_library(file).is_some()
+            || self
+                .skipped_paths
+                .iter()
+                .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with(INSTALLED_BELOW)))
             || self.backend.user_interface().skips(file)
+    }
+
+    /// Returns the path of a file inside the standard library; `None` for other files. Packages that are installed below
+    /// the folder of the standard library do not count as part of it.
+    fn in_standard_library<'file>(&self, file: &'file str) -> Option<&'file str> {
+        file.strip_prefix(self.standard_library.as_str()).filter(|rest| !rest.starts_with(INSTALLED_BELOW))
+    }
+
+    /// True if a file is a module of the standard library. The tests of the standard library are none.
+    pub fn is_standard_module(&self, file: &str) -> bool {
+        self.in_standard_library(file).is_some_and(|rest| !rest.starts_with("test/"))
     }
 
     /// True if the object is a value: its type and contents are all that matters of it.

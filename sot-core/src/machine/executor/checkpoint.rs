@@ -310,17 +310,22 @@ fn leave_what_cannot_resume(cx: &mut OpcodeExecutor<'_>, reason: &Reason) {
     if depth > 1 && (of_this_frame || (!is_between && needs_its_frame(cx, last))) {
         depth -= 1;
     }
-    // A resume function in the middle of library code without tensors does not help the graph.
-    while depth > 1 && is_without_tensors(cx, depth - 1) {
+    while depth > 1 && is_left_whole(cx, depth - 1) {
         depth -= 1;
     }
     cx.checkpoints.truncate(depth);
 }
 
-/// True if a called function is from a library, has added nothing to the graph, and holds no tensor.
-fn is_without_tensors(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
+/// True if CPython runs the whole of a called function, because resume functions in the middle of it would not help the
+/// graph: it is a function of the standard library, or one of another library that has added nothing to the graph and
+/// holds no tensor.
+fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
     let (caller, frame) = (&cx.checkpoints[depth - 1], &cx.checkpoints[depth]);
-    if !cx.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+    let file = &frame.unit.code.filename;
+    if cx.runtime.is_standard_module(file) {
+        return true;
+    }
+    if !cx.runtime.is_library(file) || caller.marks.graph != frame.marks.graph {
         return false;
     }
     let mut pending: Vec<VarId> =
