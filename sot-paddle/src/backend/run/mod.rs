@@ -168,7 +168,14 @@ impl Graph {
             None => (PyTuple::empty(py).into_any(), None),
         };
         let results = match &writes {
-            Some((writes, places)) => writes.write(&self.paddle, places, &computed, inputs)?,
+            Some((writes, places)) => {
+                let results = writes.write(&self.paddle, places, &computed, inputs)?;
+                if let Some(past) = &past {
+                    let written = writes.each.iter().map(|write| &inputs[write.input]);
+                    past.note_own_writes(&written.collect::<Vec<_>>(), py)?;
+                }
+                results
+            }
             None => computed.clone(),
         };
         match &self.plan {

@@ -228,6 +228,17 @@ impl PastRun {
         }
     }
 
+    /// Notes that the graph has written to these inputs, after the run.
+    pub(crate) fn note_own_writes(&self, written: &[&Bound<'_, PyAny>], py: Python<'_>) -> PyResult<()> {
+        match self.given.lock().as_mut() {
+            Some(GivenValues { graph, inputs, parameters, versions, .. }) => {
+                let given = (inputs.bind(py), parameters.bind(py));
+                versions.renew(graph.paddle(), graph.saved(), given, written)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Stops the pass if it would read an input or a parameter that was written to since the run.
     fn refuse_overwritten(&self, py: Python<'_>) -> PyResult<()> {
         let refusal = match self.given.lock().as_ref() {

@@ -39,6 +39,26 @@ impl SavedVersions {
         saved.iter().map(version).collect::<PyResult<_>>().map(SavedVersions)
     }
 
+    /// Takes the present versions of all tensors but those in `written`, which the graph itself has written to after the
+    /// run. A write counts for all tensors with the same counter, also for those whose memory it does not change: a
+    /// tensor and its transposed copy.
+    pub(super) fn renew(
+        &mut self,
+        paddle: &Paddle,
+        saved: &[ProgramInput],
+        (inputs, parameters): (&Bound<'_, PyTuple>, &Bound<'_, PyTuple>),
+        written: &[&Bound<'_, PyAny>],
+    ) -> PyResult<()> {
+        let now = SavedVersions::now(paddle, saved, inputs, parameters)?;
+        for ((given, before), now) in saved.iter().zip(&mut self.0).zip(now.0) {
+            let tensor = given.of(inputs, parameters)?;
+            if !written.iter().any(|written| written.is(&tensor)) {
+                *before = now;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns eager mode's error for a tensor that was written to since; `None` if there is none.
     pub(super) fn refusal(
         &self,
