@@ -465,3 +465,38 @@ def test_positions_that_a_tensor_tells(use, same):
             results.append(result)
         same(*reversed(results))
     assert sot.stats().graphs
+
+
+# Operations whose results are copies in eager mode, at least for some operands, and views to a program.
+COPIES = {
+    "split": lambda t: t.split(2, 0)[0],
+    "split, second axis": lambda t: paddle.split(t, 2, 1)[1],
+    "split, sizes": lambda t: t.split([1, 3], 1)[1],
+    "chunk": lambda t: t.chunk(2, -1)[0],
+    "tensor_split": lambda t: paddle.tensor_split(t, 2)[0] if hasattr(paddle, "tensor_split") else t.split(2, 0)[0],
+    "unbind": lambda t: t.unsqueeze(0).unbind(0)[0],
+    "reshape": lambda t: t.t().reshape([2, 4]),
+    "flatten": lambda t: t.transpose([1, 0]).flatten().unsqueeze(0),
+}
+
+
+@pytest.mark.parametrize("is_result", [True, False], ids=["of a result", "of an input"])
+@pytest.mark.parametrize("write_to", ["copy", "view"])
+@pytest.mark.parametrize("name", COPIES)
+def test_a_view_of_a_copy_that_leaves_the_graph_with_it(name, write_to, is_result):
+    def views(a):
+        t = a.exp() if is_result else a
+        copied = COPIES[name](t)
+        first = copied[0]
+        second = first[:2]
+        (copied if write_to == "copy" else first).scale_(2.0)
+        return t, copied, first, second
+
+    def seen(run):
+        results = run(paddle.to_tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]))
+        return [result.tolist() for result in results]
+
+    fast = sot.symbolic_translate(views)
+    for _ in range(3):
+        assert seen(fast) == seen(views)
+    assert sot.stats().graphs

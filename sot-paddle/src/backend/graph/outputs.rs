@@ -22,6 +22,8 @@ pub(crate) struct Output {
 
 /// One call that makes a view again.
 pub(crate) struct ViewCall {
+    /// Identity of the value that the call makes.
+    made: u64,
     pub(crate) step: Step,
     /// Origins of the numbers among the call's arguments.
     pub(crate) numbers: Vec<Origin>,
@@ -124,11 +126,11 @@ pub(crate) fn plan_outputs<'py>(
         let ends = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
         let detached = ends(output)? && !ends(&root.value)?;
         let mut steps = Vec::with_capacity(root.steps.len());
-        for step in &root.steps {
+        for (made, step) in &root.steps {
             let numbers = step.numbers().iter().map(|number| number.bind(py));
             let mut found = |number| origin_of(&mut known, results, identity(paddle, number)?, number);
             let numbers = numbers.map(&mut found).collect::<PyResult<_>>()?;
-            steps.push(ViewCall { step: step.clone_ref(py), numbers });
+            steps.push(ViewCall { made: *made, step: step.clone_ref(py), numbers });
         }
         plan.push(Output { origin, steps, detached });
     }
@@ -172,11 +174,15 @@ pub(crate) fn pick<'py>(
         Origin::Input(index) => Ok(inputs[index].clone()),
         Origin::Parameter(index) => parameters.get_item(index),
     };
+    let mut views = MadeViews::default();
     let outputs = plan.iter().map(|output| {
         let mut tensor = find(output.origin)?;
-        for ViewCall { step, numbers } in &output.steps {
-            let numbers = numbers.iter().map(|&origin| as_number(find(origin)?)).collect::<PyResult<Vec<_>>>()?;
-            tensor = step.apply(paddle, &tensor, &numbers)?;
+        for (position, call) in output.steps.iter().enumerate() {
+            let is_output = position + 1 == output.steps.len() && !output.detached;
+            tensor = views.made(call.made, is_output, || {
+                let numbers = call.numbers.iter().map(|&origin| as_number(find(origin)?));
+                call.step.apply(paddle, &tensor, &numbers.collect::<PyResult<Vec<_>>>()?)
+            })?;
         }
         if output.detached {
             return tensor.call_method0(intern!(tensor.py(), "detach"));
@@ -185,4 +191,35 @@ pub(crate) fn pick<'py>(
     });
     let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(results.py(), outputs)?.into_any())
+}
+
+/// The views that one run has made. Views of the same view share it, because it may have memory of its own: `split`
+/// copies, and a slice of its first part is a view of that part alone.
+#[derive(Default)]
+struct MadeViews<'py>(Vec<MadeView<'py>>);
+
+struct MadeView<'py> {
+    of: u64,
+    tensor: Bound<'py, PyAny>,
+    /// True if it is an output. Each output is a tensor of its own.
+    is_output: bool,
+}
+
+impl<'py> MadeViews<'py> {
+    /// Returns the tensor for a value of the program, and makes it if there is none yet.
+    fn made(
+        &mut self,
+        of: u64,
+        is_output: bool,
+        make: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.0.iter_mut().find(|view| view.of == of && !(is_output && view.is_output));
+        if let Some(view) = found {
+            view.is_output |= is_output;
+            return Ok(view.tensor.clone());
+        }
+        let tensor = make()?;
+        self.0.push(MadeView { of, tensor: tensor.clone(), is_output });
+        Ok(tensor)
+    }
 }

@@ -17,8 +17,7 @@ use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Operations whose result may be a view of their first operand. Making a result again that is no view costs time
-/// only.
+/// Operations whose result may be a view of their first operand. A result that is a copy is made again like a view.
 pub(crate) const VIEWS: &[&str] = &[
     "builtin.split",
     "pd_op.as_complex",
@@ -62,8 +61,9 @@ pub(crate) struct Step {
 pub(crate) struct ViewRoot<'py> {
     pub(crate) id: u64,
     pub(crate) value: Bound<'py, PyAny>,
-    /// The calls from the root to the value; empty if the value is no view.
-    pub(crate) steps: Vec<Rc<Step>>,
+    /// The calls from the root to the value, each with the identity of the value that it makes; empty if the value is
+    /// no view.
+    pub(crate) steps: Vec<(u64, Rc<Step>)>,
 }
 
 struct View {
@@ -165,7 +165,7 @@ impl Views {
         let py = value.py();
         let mut root = ViewRoot { id, value: value.clone(), steps: Vec::new() };
         while let Some(view) = self.0.get(&id) {
-            root.steps.push(Rc::clone(&view.step));
+            root.steps.push((id, Rc::clone(&view.step)));
             root.value = view.source_value.bind(py).clone();
             id = view.source;
         }
