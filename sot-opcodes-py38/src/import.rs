@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict};
+use pyo3::types::{PyCFunction, PyDict, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
@@ -178,7 +178,7 @@ fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     if looked_at || !cx.effects.is_empty() || modules.contains(name)? || !is_of_standard_library(cx.py, name) {
         return Ok(());
     }
-    if !has_other_finders(cx.py)? {
+    if !has_own_finders(cx)? {
         // An error is ignored here, because the program's own import will raise it.
         let _ = cx.py.import(name);
         return Ok(());
@@ -190,20 +190,28 @@ fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
     Ok(())
 }
 
-/// True if `sys.meta_path` has other finders than CPython's. They run code of the program at each import, which may
-/// look at what the function has done before, and change what it reads next.
-fn has_other_finders(py: Python<'_>) -> PyResult<bool> {
-    let machinery = cpython::import(py, "importlib.machinery")?;
+/// True if `sys.meta_path` has finders of the program's own. They run its code at each import, which may look at what
+/// the function has done before, and change what it reads next. Finders of installed packages, such as those that
+/// setuptools puts there for every program, only look for files.
+fn has_own_finders(cx: &OpcodeExecutor<'_>) -> PyResult<bool> {
+    let machinery = cpython::import(cx.py, "importlib.machinery")?;
     let names = ["BuiltinImporter", "FrozenImporter", "PathFinder"];
-    let own = names.into_iter().map(|name| machinery.getattr(name)).collect::<PyResult<Vec<_>>>()?;
-    let finders = cpython::import(py, "sys")?.getattr("meta_path")?;
-    for finder in finders.try_iter()? {
+    let of_cpython = names.into_iter().map(|name| machinery.getattr(name)).collect::<PyResult<Vec<_>>>()?;
+    for finder in cpython::import(cx.py, "sys")?.getattr("meta_path")?.try_iter()? {
         let finder = finder?;
-        if !own.iter().any(|own| own.is(&finder)) {
+        if !of_cpython.iter().any(|it| it.is(&finder)) && !is_of_library(cx, &finder).unwrap_or(false) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// True if the class of a finder, or the class that is the finder, is defined in a library.
+fn is_of_library(cx: &OpcodeExecutor<'_>, finder: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = finder.cast::<PyType>().cloned().unwrap_or_else(|_| finder.get_type());
+    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
+    let module = modules.get_item(class.getattr("__module__")?)?;
+    Ok(cx.runtime.is_library(&module.getattr("__file__")?.extract::<String>()?))
 }
 
 /// True if a module belongs to the standard library.

@@ -154,6 +154,24 @@ def test_finders_of_the_program_see_an_import_where_it_is():
     assert stats.translations and stats.hits and not stats.breaks and not stats.fallbacks, stats
 
 
+def test_finders_of_packages_only_look_for_files():
+    """As those of setuptools, which every program has: such an import is translated at the first call."""
+    assert any(type(finder).__module__.startswith("_pytest") for finder in sys.meta_path)
+
+    def load(x):
+        import colorsys
+
+        return x + 1, colorsys.rgb_to_hsv(1, 0, 0)
+
+    sys.modules.pop("colorsys", None)
+    fast = sot.symbolic_translate(load)
+    for _ in range(2):
+        assert fast(paddle.ones([2]))[1] == load(paddle.ones([2]))[1]
+    stats = sot.stats()
+    assert (stats.translations, stats.graphs, stats.hits) == (1, 1, 2), stats
+    assert not stats.breaks and not stats.fallbacks, stats
+
+
 def test_arguments_that_die_without_clearing_their_weak_references():
     if not hasattr(typing, "ParamSpec"):
         pytest.skip("this CPython has no ParamSpec")
