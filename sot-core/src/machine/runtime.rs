@@ -178,9 +178,12 @@ impl Runtime {
         cpython::is_atom(object) || self.backend.constants().is_constant(object)
     }
 
-    /// True if a file belongs to a library: it is installed, or its frames are left alone.
+    /// True if a file belongs to a library: it is installed, here or in another environment on the path, or its frames
+    /// are left alone.
     pub fn is_library(&self, file: &str) -> bool {
-        self.skips(file) || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))
+        self.skips(file)
+            || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))
+            || ["/site-packages/", "/dist-packages/"].iter().any(|folder| file.contains(folder))
     }
 
     /// Returns CPython's name of an opcode.
