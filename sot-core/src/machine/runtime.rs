@@ -120,7 +120,8 @@ impl Runtime {
         cpython::keep_builtins(py)?;
         let (backend_name, backend) = (backend.to_owned(), make_backend(py, backend)?);
         let mut skipped_paths = backend.skipped_paths(py)?;
-        skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
+        // With the tracer's own modules, whose sources are part of the extension.
+        skipped_paths.extend(["<frozen ", "<sot>/", "<__array_function__ internals>"].map(str::to_owned));
         let paths = cpython::import(py, "sysconfig")?;
         let folder =
             |name| -> PyResult<String> { Ok(paths.call_method1("get_path", (name,))?.extract::<String>()? + "/") };
