@@ -59,7 +59,7 @@ def pytest_collection_finish():
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--part", metavar="K/N", type=part, help="run only the K-th of N parts of the tests marked `divided`, and all others"
+        "--part", metavar="K/N", type=part, help="of the tests marked `divided`, run only the K-th of N parts"
     )
 
 

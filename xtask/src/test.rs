@@ -192,7 +192,7 @@ fn cargo_counts(lines: &[String]) -> String {
 
 /// Reads pytest's last summary line, such as `3 failed, 20 passed, 1 skipped in 4.20s`.
 fn pytest_counts(lines: &[String]) -> String {
-    let words = ["passed", "failed", "error", "skipped", "xfailed", "deselected"];
+    let words = ["passed", "failed", "error", "skipped", "xfailed"];
     let is_summary = |line: &&String| line.contains(" in ") && words.iter().any(|word| number_before(line, word) > 0);
     let Some(line) = lines.iter().rev().find(is_summary) else {
         return "no tests".to_owned();

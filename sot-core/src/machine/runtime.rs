@@ -163,13 +163,13 @@ impl Runtime {
             || self.backend.user_interface().skips(file)
     }
 
-    /// Returns the path of a file inside the standard library; `None` for other files. Packages that are installed below
-    /// the folder of the standard library do not count as part of it.
+    /// Returns the path of a file inside the standard library; `None` for other files. Packages that are installed
+    /// below the folder of the standard library do not count as part of it.
     fn in_standard_library<'file>(&self, file: &'file str) -> Option<&'file str> {
         file.strip_prefix(self.standard_library.as_str()).filter(|rest| !rest.starts_with(INSTALLED_BELOW))
     }
 
-    /// True if a file is a module of the standard library. The tests of the standard library are none.
+    /// True if a file is a module of the standard library. Its package of tests does not count.
     pub fn is_standard_module(&self, file: &str) -> bool {
         self.in_standard_library(file).is_some_and(|rest| !rest.starts_with("test/"))
     }

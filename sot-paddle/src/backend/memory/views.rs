@@ -17,7 +17,8 @@ use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
-/// Operations whose result may be a view of their first operand. A result that is a copy is made again like a view.
+/// Operations whose result may be a view of their first operand. For some operands it is a copy,
+/// which is made again by the same call.
 pub(crate) const VIEWS: &[&str] = &[
     "builtin.split",
     "pd_op.as_complex",

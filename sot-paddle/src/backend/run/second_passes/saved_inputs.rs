@@ -39,9 +39,9 @@ impl SavedVersions {
         saved.iter().map(version).collect::<PyResult<_>>().map(SavedVersions)
     }
 
-    /// Takes the present versions of all tensors but those in `written`, which the graph itself has written to after the
-    /// run. A write counts for all tensors with the same counter, also for those whose memory it does not change: a
-    /// tensor and its transposed copy.
+    /// Takes the present versions of all tensors except those in `written`, which the graph itself wrote to after the
+    /// run. A write counts for every tensor that shares the counter, even if it does not change that tensor's memory:
+    /// a reshaped copy of a transposed tensor shares the counter of the original.
     pub(super) fn renew(
         &mut self,
         paddle: &Paddle,
