@@ -388,6 +388,7 @@ impl Scopes {
     }
 
     /// Puts back scopes that could not be lent, behind all others.
+    #[inline]
     fn put_back(&self, busy: Vec<Scope>) {
         if !busy.is_empty() {
             self.with_idle(|idle| idle.extend(busy));

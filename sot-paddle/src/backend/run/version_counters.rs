@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyList;
 
+use crate::backend::paddle::native::DenseTensorReader;
 use crate::backend::paddle::Paddle;
 
 /// The counters that the executor gives the results of runs in one scope.
@@ -39,18 +40,28 @@ impl VersionCounters {
             let _ = self.results.set(results.try_iter()?.map(counter).collect::<PyResult<_>>()?);
             return Ok(());
         };
-        for (at, counter) in counters.iter().enumerate() {
-            let result = match (results.cast_exact::<PyTuple>(), results.cast_exact::<PyList>()) {
-                (Ok(tuple), _) => tuple.get_item(at)?,
-                (_, Ok(list)) => list.get_item(at)?,
-                _ => results.get_item(at)?,
-            };
-            if native.version(&result).is_some_and(|version| version.owners > counter.owners || version.number != 0) {
-                // The lock is not held while Python code may run.
-                let mut spare = counter.spare.lock().take();
-                native.renew_version(&result, &mut spare)?;
-                *counter.spare.lock() = spare;
+        // Paddle's executor gives a list, which is read without an iterator object.
+        if let Ok(results) = results.cast_exact::<PyList>() {
+            for (at, counter) in counters.iter().enumerate() {
+                counter.separate(native, &results.get_item(at)?)?;
             }
+        } else {
+            for (counter, result) in counters.iter().zip(results.try_iter()?) {
+                counter.separate(native, &result?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ResultCounter {
+    /// Gives the result a counter of its own if a result of an earlier run has its counter, or it was written to.
+    fn separate(&self, native: &DenseTensorReader, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        if native.version(result).is_some_and(|version| version.owners > self.owners || version.number != 0) {
+            // The lock is not held while Python code may run.
+            let mut spare = self.spare.lock().take();
+            native.renew_version(result, &mut spare)?;
+            *self.spare.lock() = spare;
         }
         Ok(())
     }
