@@ -60,8 +60,9 @@ pub use objects::set_table::{copy_of_set, SetTable};
 pub use objects::slots::{slot_value, slots_of};
 pub use objects::type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_buffer,
-    has_finalizer, has_items_by_number, is_data_descriptor, is_descriptor, is_heap_type, is_made_by_c, is_subtype,
-    qualified_name, special_method, type_lookup, type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
+    has_finalizer, has_items_by_number, has_thread_local_attributes, is_data_descriptor, is_descriptor, is_heap_type,
+    is_made_by_c, is_subtype, qualified_name, special_method, type_lookup, type_name, uses_generic_getattr,
+    uses_generic_setattr, GetattrHook,
 };
 pub use objects::upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use objects::weak::{has_weakrefs, referents, supports_weakref, OnDeath, WeakRef};

@@ -8,6 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple, PyType};
 
+use super::modules::import;
+
 extern "C" {
     #[link_name = "_PyType_Lookup"]
     fn lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
@@ -162,6 +164,21 @@ pub fn uses_generic_getattr(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type.
     let slot = unsafe { (*ty.as_type_ptr()).tp_getattro };
     slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericGetAttr as *const () as usize)
+}
+
+/// True if instances of the type read and write attributes as `threading.local` does: as `object` does, in a dict of
+/// the current thread.
+pub fn has_thread_local_attributes(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    if uses_generic_getattr(ty) {
+        return Ok(false);
+    }
+    let base = import(ty.py(), "_thread")?.getattr(intern!(ty.py(), "_local"))?.cast_into::<PyType>()?;
+    // SAFETY: live types.
+    let slots = |ty: &Bound<'_, PyType>| unsafe {
+        let ty = &*ty.as_type_ptr();
+        (ty.tp_getattro.map(|slot| slot as usize), ty.tp_setattro.map(|slot| slot as usize))
+    };
+    Ok(slots(ty) == slots(&base))
 }
 
 /// True if instances of the type write attributes as `object` does.

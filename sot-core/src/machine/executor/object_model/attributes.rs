@@ -17,7 +17,7 @@ use crate::guard::Test;
 use crate::language::LANGUAGE;
 use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::machine::variable::{Form, VarId};
-use crate::tracker::{Tracker, TrackerId};
+use crate::tracker::{Key, Tracker, TrackerId};
 
 /// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
 pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -29,6 +29,7 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
         GetattrHook::Custom if is_python_method(cx, this, "__getattribute__")? => {
             own_get_attr(cx, this, name).map(Some)
         }
+        GetattrHook::Custom if cpython::has_thread_local_attributes(&ty)? => generic_get_attr(cx, this, name),
         GetattrHook::Custom => Err(Unwind::break_graph(
             ReasonId::UnsupportedAttribute,
             format!(
@@ -118,6 +119,10 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
     let found = lookup(cx, this, name)?;
     if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
         let payload = cx.see(this)?;
+        if is_thread_local(cx, this)? {
+            let text = "the __dict__ of a threading.local object";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
         if !matches!(payload.form(), Form::Class | Form::Module) {
             if let Some((found, _)) = &found {
                 refuse_other_slot(cx, this, name, found)?;
@@ -156,6 +161,9 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let of = cx.vars.tracker(this);
     let Some(object) = payload.object() else { return Ok(None) };
     let object = object.bind(cx.py).clone();
+    if is_thread_local(cx, this)? {
+        return thread_local_attr(cx, &object, of, name).map(|found| found.map(Some));
+    }
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
     refuse_aliased_dict(cx, &dict, true)?;
     let found_of = found_below(cx, this)?;
@@ -173,6 +181,39 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
         }
         None => {
             cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+            Ok(None)
+        }
+    }
+}
+
+fn is_thread_local(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let ty = cx.type_of(this)?;
+    Ok(ty.cast::<PyType>().map_or(Ok(false), cpython::has_thread_local_attributes)?)
+}
+
+/// Reads an attribute that a `threading.local` object has in the current thread. The guards and the new code read
+/// `__dict__` at each call, which gives the dict of the thread that they run in.
+fn thread_local_attr<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    object: &Bound<'py, PyAny>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<VarId>> {
+    if !cx.trackers.is_loadable(of) {
+        let text = format!("attribute '{name}' of a new threading.local object");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+    }
+    let dict = object.getattr(intern!(cx.py, "__dict__"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    let dict_tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::from("__dict__") });
+    let key = Key::Str(Rc::clone(name));
+    match dict.get_item(cpython::interned(cx.py, name))? {
+        Some(value) => {
+            let tracker = cx.trackers.add(Tracker::Item { of: dict_tracker, key });
+            cx.guards.require(tracker);
+            Ok(Some(cx.wrap(&value, tracker)))
+        }
+        None => {
+            cx.guards.add(dict_tracker, Test::LacksKey(key));
             Ok(None)
         }
     }
@@ -229,8 +270,12 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
         own_hook = !hook.is(&cx.py.get_type::<PyAny>().getattr(hook_name)?);
     }
     // Attributes of a class are looked up in many places, and the class itself must handle their writes.
-    let plain = cpython::uses_generic_setattr(ty) || !own_hook;
-    if !plain || payload.form() == Form::Class || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
+    let thread_local = own_hook && cpython::has_thread_local_attributes(ty)?;
+    let plain = cpython::uses_generic_setattr(ty) || !own_hook || thread_local;
+    if !plain
+        || payload.form() == Form::Class
+        || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty) || thread_local)
+    {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
     }
     generic_set_attr(cx, this, name, value)
@@ -327,7 +372,7 @@ fn is_class_of_object(descriptor: &Bound<'_, PyAny>) -> bool {
 fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let payload = cx.see(this)?;
     Ok(match payload.object() {
-        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
+        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some() || is_thread_local(cx, this)?,
         None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
     })
 }
