@@ -1,6 +1,8 @@
 """Lists, tuples, dicts, sets and the containers of collections."""
 
 import collections
+import inspect
+import types
 
 
 class Stack(list):
@@ -357,6 +359,20 @@ def mapping_proxy(x):
 
     m = types.MappingProxyType({"a": 1})
     return x + m["a"], dict(m), "a" in m
+
+
+SIGNATURE = inspect.signature(lambda a, b=2, *c: None)
+PROXIES = [types.MappingProxyType(collections.OrderedDict([("b", 2), ("a", 1)]))]
+
+
+def mapping_proxies_of_ordered_dicts(x):
+    m = PROXIES[0]
+    return x + m["a"], list(m), [*m.values()], [*m.items()], m.get("c", 3), "b" in m, len(m)
+
+
+def parameters_of_a_signature(x):
+    parameters = SIGNATURE.parameters
+    return x + len(parameters), [name for name, p in parameters.items() if p.default is p.empty], "b" in parameters
 
 
 def struct_sequence(x):

@@ -645,3 +645,25 @@ def attributes_that_are_items(x):
     except KeyError as error:
         settings.error = error.args
     return x * settings.depth, settings, settings.nothing, vars(settings)
+
+
+class Counted(property):
+    calls = 0
+
+    def __get__(self, owner, kind=None):
+        type(self).calls += 1
+        return property.__get__(self, owner, kind)
+
+
+class Measured:
+    @Counted
+    def size(self):
+        return 3
+
+
+MEASURED = Measured()
+
+
+def getters_called_by_subclasses_of_property(x):
+    before = Counted.calls
+    return x + MEASURED.size, Measured.size is vars(Measured)["size"], Counted.calls - before

@@ -99,6 +99,65 @@ def test_in_a_long_graph(monkeypatch):
     assert sot.stats().graphs == 1
 
 
+def of_the_input(y, x):
+    return (y + 1).exp().sin().cos() * x
+
+
+def of_results(y, x):
+    return (y * y).exp().sin().cos().tanh()
+
+
+@pytest.mark.parametrize("loss", ["first", "second", "both"])
+@pytest.mark.parametrize("other", [of_the_input, of_results], ids=lambda other: other.__name__)
+@pytest.mark.parametrize("change", [nothing, add, fill, write])
+def test_results_that_read_it_and_results_that_do_not(other, change, loss):
+    """Only a pass that comes from a result that reads the tensor is refused."""
+
+    def fn(x):
+        y = x * 0.5 + 1
+        return y, other(y, x)
+
+    def outcome(run):
+        start = paddle.ones([2, 2])
+        start.stop_gradient = False
+        x = start * 0.5
+        y, v = run(x)
+        change(x, None)
+        try:
+            {"first": y.sum(), "second": v.sum(), "both": y.sum() + v.sum()}[loss].backward()
+        except RuntimeError as error:
+            assert "has been modified by an inplace operation" in str(error)
+            return "refused"
+        return [[round(number, 5) for number in row] for row in start.grad.tolist()]
+
+    fast, expected = sot.symbolic_translate(fn), outcome(fn)
+    assert [outcome(fast) for _ in range(3)] == [expected] * 3
+    stats = sot.stats()
+    assert stats.graphs == 1 and not stats.replayed and not stats.breaks, stats
+
+
+def test_a_value_that_nothing_uses_any_more():
+    """It is a result, since it is a variable where the graph breaks."""
+
+    def fn(x):
+        y = x * 0.5
+        v = (y + 1).exp().sin().cos().tanh().sigmoid() * x
+        x.tanh_()
+        return x, y
+
+    def gradient(run):
+        start = paddle.ones([2, 3])
+        start.stop_gradient = False
+        x, y = run(start * 1)
+        (x.sum() + y.sum()).backward()
+        return start.grad.numpy()
+
+    fast, expected = sot.symbolic_translate(fn), gradient(fn)
+    for _ in range(4):
+        np.testing.assert_allclose(gradient(fast), expected, rtol=1e-6)
+    assert sot.stats().graphs and sot.stats().hits
+
+
 @pytest.mark.parametrize("trains", [True, False])
 def test_a_write_to_a_copy_that_has_the_same_counter(trains):
     """A reshaped transposed tensor has memory of its own, and the counter of writes of the one it was made of."""

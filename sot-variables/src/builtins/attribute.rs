@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
+use sot_core::tracker::Tracker;
 use sot_core::variable::{Form, VarId};
 
 use super::cannot;
@@ -56,6 +57,32 @@ builtin! { DELATTR = "delattr" => |cx, args| {
 
 builtin! { GETSET_GET = "types:GetSetDescriptorType.__get__" => |cx, args| get_by(cx, args) }
 builtin! { MEMBER_GET = "types:MemberDescriptorType.__get__" => |cx, args| get_by(cx, args) }
+
+// As `super().__get__(object, type)` in a subclass of `property`.
+builtin! { PROPERTY_GET = "property.__get__" => |cx, args| {
+    let refuse = || cannot("property.__get__() with these arguments");
+    let (property, object) = match args.positional[..] {
+        [property, object] | [property, object, _] if args.keywords.is_empty() => (property, object),
+        _ => return Err(refuse()),
+    };
+    let of = cx.vars.tracker(property);
+    let real = cx.see(property)?.object().map(|real| real.bind(cx.py).clone());
+    let real = real.filter(|_| cx.trackers.is_loadable(of)).ok_or_else(refuse)?;
+    if cx.known(object)?.is_some_and(|object| object.is_none()) {
+        return Ok(property);
+    }
+    guard_identity(cx, property, &real.clone().unbind());
+    let own = cpython::builtin(cx.py, "property")?.getattr("fget")?;
+    let getter = own.call_method1("__get__", (&real,))?;
+    let found = cpython::type_lookup(&real.get_type(), &PyString::intern(cx.py, "fget"));
+    if getter.is_none() || !found.is_some_and(|found| found.is(&own)) {
+        return Err(refuse());
+    }
+    let tracker = cx.trackers.add(Tracker::Getattr { of, name: "fget".into() });
+    let getter = cx.wrap(&getter, tracker);
+    cx.claims.take();
+    cx.call(getter, &CallArgs::positional(vec![object]))
+} }
 
 /// Simulates `descriptor.__get__(object, type)` for a descriptor in C: returns the attribute, if the lookup in the
 /// object's type finds that descriptor.

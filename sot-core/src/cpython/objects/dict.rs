@@ -76,7 +76,13 @@ struct Proxy {
     mapping: *mut ffi::PyObject,
 }
 
-/// Returns the dict behind a `mappingproxy`; `None` for other objects, and if another mapping is behind it.
+extern "C" {
+    /// The type `collections.OrderedDict`.
+    static mut PyODict_Type: ffi::PyTypeObject;
+}
+
+/// Returns the dict or `OrderedDict` behind a `mappingproxy`; `None` for other objects, and if another mapping is
+/// behind it.
 pub fn proxied_dict<'py>(proxy: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: naming a static type reads nothing; an object of exactly this type is a `Proxy` that holds a live object.
     let mapping = unsafe {
@@ -85,5 +91,7 @@ pub fn proxied_dict<'py>(proxy: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>
         }
         Bound::from_borrowed_ptr(proxy.py(), (*proxy.as_ptr().cast::<Proxy>()).mapping)
     };
-    mapping.cast_into_exact::<PyDict>().ok()
+    let is_ordered = mapping.get_type_ptr() == &raw mut PyODict_Type;
+    let is_dict = is_ordered || mapping.is_exact_instance_of::<PyDict>();
+    mapping.cast_into::<PyDict>().ok().filter(|_| is_dict)
 }

@@ -21,7 +21,7 @@ use crate::backend::run::collector::Collector;
 use crate::backend::run::executors::{self, CountedProgram};
 use crate::backend::run::garbage;
 use crate::backend::run::program_id;
-use crate::backend::run::second_passes::{self, GradientFlow, ProgramInput};
+use crate::backend::run::second_passes::{self, GradientFlow, ProgramInput, SavedInput};
 use crate::backend::run::{self, Graph, Statements};
 
 /// A program that is complete and not yet compiled. It holds its parameters weakly.
@@ -120,12 +120,14 @@ impl PlannedProgram {
                     let own = PyList::new(py, own)?;
                     let (outside, inside) = ((&piece.inputs, &piece.results), (&own, &piece.values));
                     let Compiled { runner, detached, saved } = prepare(&self.paddle, &piece.program, outside, inside)?;
-                    all_saved.extend(saved.into_iter().filter_map(|saved| match saved {
+                    all_saved.extend(saved.iter().filter_map(|saved| match saved.place() {
                         ProgramInput::Input(at) => match piece.sources[at] {
-                            PieceInput::Input(of_graph) => Some(ProgramInput::Input(of_graph)),
+                            PieceInput::Input(of_graph) => Some(saved.of_piece(ProgramInput::Input(of_graph))),
                             PieceInput::Computed(_) => None,
                         },
-                        ProgramInput::Parameter(at) => Some(ProgramInput::Parameter(piece.parameters[at])),
+                        ProgramInput::Parameter(at) => {
+                            Some(saved.of_piece(ProgramInput::Parameter(piece.parameters[at])))
+                        }
                     }));
                     let scope = compiled.len();
                     compiled.push((piece.program_structure, at));
@@ -150,7 +152,7 @@ struct Compiled {
     /// Indices of the inputs that no gradient flows to.
     detached: Vec<usize>,
     /// The inputs and parameters that a backward pass reads.
-    saved: Vec<ProgramInput>,
+    saved: Vec<SavedInput>,
 }
 
 /// Compiles one program.
@@ -171,8 +173,7 @@ fn prepare(
     paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
     keep_outputs(&layer)?;
     let (detached, saved) = if training {
-        let names = layer.getattr("program")?.getattr("program_name_attr")?;
-        (inputs_without_gradient(&layer)?, second_passes::read_backward(&names)?)
+        (inputs_without_gradient(&layer)?, second_passes::read_backward(&layer)?)
     } else {
         (Vec::new(), Vec::new())
     };

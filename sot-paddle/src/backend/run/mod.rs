@@ -31,7 +31,7 @@ use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
 use crate::backend::run::executors::{CountedProgram, Running};
-use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, ProgramInput, ScopeTenancy};
+use crate::backend::run::second_passes::{made_key, PastRun, ProgramFlow, SavedInput, ScopeTenancy};
 use crate::backend::run::version_counters::VersionCounters;
 
 /// Makes the Python callable of a graph.
@@ -83,7 +83,7 @@ pub(crate) struct Program {
     /// Positions, among the parameters, of running statistics that the program writes to before it may raise.
     pub(crate) statistics: Vec<usize>,
     /// The inputs and parameters that a backward pass reads.
-    pub(crate) saved: Vec<ProgramInput>,
+    pub(crate) saved: Vec<SavedInput>,
     pub(crate) _counted: CountedProgram,
 }
 
@@ -164,7 +164,16 @@ impl Graph {
             None => None,
         };
         let (computed, past) = match &self.program {
-            Some(program) => self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters)?,
+            Some(program) => {
+                let scope = match self.scopes.take_scope(py)? {
+                    Some(scope) => scope,
+                    None => match self.call_statements(py, inputs)? {
+                        Some(outputs) => return Ok(outputs),
+                        None => self.scopes.new_scope(py)?,
+                    },
+                };
+                self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters, scope)?
+            }
             None => (PyTuple::empty(py).into_any(), None),
         };
         let results = match &writes {
@@ -196,6 +205,7 @@ impl Graph {
         program: &Program,
         inputs: &Inputs<'py>,
         parameters: &Bound<'py, PyTuple>,
+        scope: Scope,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
         let _running = Running::begin(py);
@@ -203,7 +213,6 @@ impl Graph {
             [] => None,
             places => Some(Saved::of(&self.paddle, parameters, places)?),
         };
-        let scope = self.scopes.take_scope(py)?;
         let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor, which takes the collector that is set then.
@@ -236,7 +245,7 @@ impl Graph {
     }
 
     /// The inputs and parameters that a backward pass reads.
-    pub(crate) fn saved(&self) -> &[ProgramInput] {
+    pub(crate) fn saved(&self) -> &[SavedInput] {
         self.program.as_ref().map_or(&[], |program| &program.saved)
     }
 
@@ -255,6 +264,33 @@ impl Graph {
         results.map(Bound::unbind)
     }
 
+    /// Calls the graph's statements one by one in eager mode, and returns the outputs; `None` if they cannot be called.
+    fn call_statements<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &[Bound<'py, PyAny>],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(statements) = &self.statements else { return Ok(None) };
+        match &self.writes {
+            Some(writes) => writes.calls.bind(py).call1(PyTuple::new(py, inputs)?).map(Some),
+            None => self.outputs_of(statements, PyTuple::new(py, inputs)?),
+        }
+    }
+
+    /// Calls the statements in the state that they were recorded in; `None` if Paddle is not in that state afterwards.
+    fn outputs_of<'py>(
+        &self,
+        statements: &Statements,
+        given: Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = given.py();
+        let before = GlobalState::now(py, &self.paddle)?;
+        statements.state.restore(py)?;
+        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(given)) } else { None };
+        before.restore(py)?;
+        outputs.transpose()
+    }
+
     /// Calls the graph's statements one by one and returns a dict: the program's results by index, and under
     /// [`made_key`] the outputs that are made from them. Returns `None` if the statements cannot be called. Inputs
     /// that the statements write to are copied first.
@@ -267,12 +303,7 @@ impl Graph {
             inputs[write.input] =
                 if self.paddle.grad_enabled(py)? { copied()? } else { self.paddle.with_grad(py, copied)? };
         }
-        let before = GlobalState::now(py, &self.paddle)?;
-        statements.state.restore(py)?;
-        let given = PyTuple::new(py, &inputs)?;
-        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(given)) } else { None };
-        before.restore(py)?;
-        let Some(outputs) = outputs.transpose()? else { return Ok(py.None()) };
+        let Some(outputs) = self.outputs_of(statements, PyTuple::new(py, &inputs)?)? else { return Ok(py.None()) };
         let results = PyDict::new(py);
         for (at, output) in outputs.try_iter()?.enumerate() {
             let output = output?;
@@ -315,7 +346,7 @@ pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> P
 /// training, a scope is therefore lent only to the thread that used it: there the pass has ended when the next forward
 /// begins.
 struct Scopes {
-    new_scope: Py<PyAny>,
+    make_scope: Py<PyAny>,
     /// Number of scopes that one run takes.
     each: usize,
     awaits_backward: bool,
@@ -333,6 +364,15 @@ struct Scope {
     counters: VersionCounters,
 }
 
+/// Number of runs of one graph that may wait for their backward passes at the same time, each in a scope of its own.
+/// Further calls run the statements in eager mode. An executor for a small program is made in 2 ms, and keeps some
+/// 0.3 MB and a thread.
+const MAX_WAITING: usize = 64;
+
+/// Number of scopes that are looked at to find one whose backward pass is done. Those are put behind all others, so
+/// the next call looks at the next ones.
+const LOOKED_AT: usize = 8;
+
 thread_local! {
     /// Stands for this thread: its weak references die with the thread.
     static THIS_THREAD: Arc<()> = Arc::new(());
@@ -341,14 +381,16 @@ thread_local! {
 impl Scopes {
     fn new(py: Python<'_>, paddle: &Paddle, program: Option<&Program>) -> Self {
         Scopes {
-            new_scope: paddle.scope.clone_ref(py),
+            make_scope: paddle.scope.clone_ref(py),
             each: program.map_or(0, |program| program.runner.scopes()),
             awaits_backward: program.is_some_and(|program| program.training),
             idle: Mutex::default(),
         }
     }
 
-    fn take_scope(&self, py: Python<'_>) -> PyResult<Scope> {
+    /// Lends a scope. `None` if so many runs wait for their backward passes that a program no longer pays: each more
+    /// would need an executor of its own.
+    fn take_scope(&self, py: Python<'_>) -> PyResult<Option<Scope>> {
         let mut busy = Vec::new();
         while let Some(scope) = self.with_idle(VecDeque::pop_front) {
             if scope.tenancy.is_kept() || scope.generation != executors::generation() {
@@ -358,12 +400,22 @@ impl Scopes {
                 !self.awaits_backward || (scope.is_of_this_or_an_ended_thread() && scope.tenancy.is_reusable(py)?);
             if is_free {
                 self.put_back(busy);
-                return Ok(scope);
+                return Ok(Some(scope));
             }
             busy.push(scope);
+            if busy.len() == LOOKED_AT {
+                break;
+            }
         }
         self.put_back(busy);
-        let scopes = (0..self.each).map(|_| self.new_scope.bind(py).call0()).collect::<PyResult<Vec<_>>>()?;
+        if self.awaits_backward && self.with_idle(|idle| idle.len()) >= MAX_WAITING {
+            return Ok(None);
+        }
+        self.new_scope(py).map(Some)
+    }
+
+    fn new_scope(&self, py: Python<'_>) -> PyResult<Scope> {
+        let scopes = (0..self.each).map(|_| self.make_scope.bind(py).call0()).collect::<PyResult<Vec<_>>>()?;
         let tenancy = Arc::new(ScopeTenancy::new(PyList::new(py, scopes)?.unbind()));
         if self.awaits_backward {
             executors::note_training_scope(&tenancy);

@@ -54,7 +54,7 @@ pub(crate) use made::key as made_key;
 pub(crate) use past_run::PastRun;
 pub(crate) use reach::ProgramInput;
 pub(crate) use rehearsal::{rehearse_pass, rehearse_runs};
-pub(crate) use saved_inputs::read_backward;
+pub(crate) use saved_inputs::{read_backward, SavedInput};
 pub(crate) use strategy::callable;
 pub(crate) use tenancy::ScopeTenancy;
 pub(crate) use watch::{programs_are_disabled, register, reset, watch};

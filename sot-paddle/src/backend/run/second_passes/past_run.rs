@@ -16,10 +16,10 @@ use super::copies;
 use super::gradient_flags::{is_on, leaves_to_switch_off};
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, refuse, with_running, Pass, PassKind};
+use super::pass::{kept, make_executor, note_gradient, note_leaves, note_run, with_running, Pass, PassKind};
 use super::reach::ProgramInput as Place;
 use super::results::{self, ResultOf};
-use super::saved_inputs::SavedVersions;
+use super::saved_inputs::{OverwrittenInputs, SavedVersions};
 use super::tenancy::ScopeTenancy;
 use super::watch::refuse_pass;
 use super::{hook, module, takes_hook, Hook};
@@ -39,6 +39,8 @@ pub(crate) struct PastRun {
     is_partial: bool,
     /// The id of the last pass that has gone through the run; 0 if none has.
     pass: AtomicU64,
+    /// During the first pass: inputs and parameters that were written to since the run.
+    overwritten: OverwrittenInputs,
     /// The former contents of the run's scope, if Paddle has emptied the scope before the first pass
     /// (`sot._second_passes.SavedAll`, or Python's `None` if the contents could not be held).
     emptied: Mutex<Option<Py<PyAny>>>,
@@ -134,6 +136,7 @@ impl PastRun {
             collector,
             is_partial: !graph.flow.partial.is_empty(),
             pass: AtomicU64::new(0),
+            overwritten: OverwrittenInputs::default(),
             emptied: Mutex::default(),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
@@ -178,6 +181,12 @@ impl PastRun {
         if pass.id != Pass::UNKNOWN.id {
             self.ends_waiting();
         }
+        if last == 0 {
+            self.note_overwritten(py)?;
+        } else if last != pass.id {
+            self.overwritten.set(Vec::new());
+        }
+        self.overwritten.refuse(at, gradient)?;
         if last != pass.id {
             self.note_leaves(py)?;
             self.look_at_partial(py)?;
@@ -239,21 +248,21 @@ impl PastRun {
         }
     }
 
-    /// Stops the pass if it would read an input or a parameter that was written to since the run.
-    fn refuse_overwritten(&self, py: Python<'_>) -> PyResult<()> {
-        let refusal = match self.given.lock().as_ref() {
+    /// Records the inputs and parameters that were written to since the run.
+    fn note_overwritten(&self, py: Python<'_>) -> PyResult<()> {
+        let overwritten = match self.given.lock().as_ref() {
             Some(GivenValues { graph, inputs, parameters, versions, .. }) => {
-                versions.refusal(graph.paddle(), graph.saved(), inputs.bind(py), parameters.bind(py))?
+                versions.overwritten(graph.paddle(), graph.saved(), inputs.bind(py), parameters.bind(py))?
             }
-            None => None,
+            None => Vec::new(),
         };
-        refusal.map_or(Ok(()), |text| refuse(&text))
+        self.overwritten.set(overwritten);
+        Ok(())
     }
 
     /// Called when a pass reaches the run for the first time.
     fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
         if is_first {
-            self.refuse_overwritten(py)?;
             if !self.fill_for_first_pass(py)? {
                 return refuse_pass();
             }

@@ -157,7 +157,7 @@ pub(super) fn without<'py>(
     Ok(kept.into_any())
 }
 
-fn is_defined(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn is_defined(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!gradient.is_none() && gradient.call_method0(intern!(gradient.py(), "_is_initialized"))?.is_truthy()?)
 }
 
