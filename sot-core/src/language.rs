@@ -37,6 +37,8 @@ pub struct Language {
     pub has_lasting_locals: bool,
     /// `generator.close()` returns the generator's return value (3.13).
     pub close_gives_value: bool,
+    /// The caller of a Python function holds the arguments until the function returns (before 3.11).
+    pub calls_hold_arguments: bool,
     /// Error messages say that an object has no `__dict__` for new attributes (3.13).
     pub tells_of_missing_dicts: bool,
 }
@@ -59,6 +61,7 @@ impl Language {
             suggests_names: version.0 >= 12,
             has_lasting_locals: version.0 < 13,
             close_gives_value: version.0 >= 13,
+            calls_hold_arguments: version.0 < 11,
             tells_of_missing_dicts: version.0 >= 13,
         }
     }

@@ -196,3 +196,19 @@ def test_gradients_that_a_failed_pass_has_left():
 
     assert flag(sot.symbolic_translate) == flag(lambda fn: fn)
     assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_the_flag_of_the_gradient_of_a_leaf_whose_own_flag_the_function_sets():
+    def fn(x):
+        y = (x * 0.5).exp().tanh().sin().cos().exp().tanh().sin()
+        x.stop_gradient = True
+        return y, (x + 1).exp()
+
+    def outcome(run):
+        x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+        run(x)[0].sum().backward()
+        return x.grad.stop_gradient, x.stop_gradient
+
+    fast = sot.symbolic_translate(fn)
+    assert [outcome(fast) for _ in range(3)] == [outcome(fn)] * 3
+    assert sot.stats().graphs and not sot.stats().breaks

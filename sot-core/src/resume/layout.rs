@@ -1,8 +1,9 @@
 //! The stack that a resume function lays out: items from the bottom up, with the blocks and handlers that begin
 //! between them.
 
-use crate::bytecode::{Label, Op, Opcodes};
+use crate::bytecode::{Instruction, Label, Op, Opcodes};
 use crate::machine::executor::{BookkeepingVariable, Checkpoint, OpcodeExecutor};
+use crate::machine::opcode;
 use crate::machine::variable::VarId;
 
 /// A value handed over to a resume function.
@@ -59,6 +60,17 @@ pub(crate) fn of_stack(cx: &OpcodeExecutor<'_>, frame: &Checkpoint, depth: usize
         }
         at += width;
     }
+}
+
+/// Number of items on a frame's stack that the instruction may touch.
+pub(crate) fn consumed(cx: &OpcodeExecutor<'_>, instruction: &Instruction, frame: &Checkpoint) -> usize {
+    let stack = &frame.stack;
+    // Below the topmost NULL is an unfinished call, and below a block are the items for its handler: no other
+    // instruction reaches these.
+    let above_null = stack.iter().rev().position(|item| *item == cx.stack.null()).unwrap_or(stack.len());
+    let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
+    let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
+    declared.unwrap_or(above_null.min(above_block)).min(stack.len())
 }
 
 /// The item of a value or NULL.

@@ -98,7 +98,7 @@ pub fn end_at_break<'a, 'py>(
     graph_name: &str,
 ) -> Flow<BreakTrace<'a, 'py>> {
     let details = BreakDetails::of(cx, at)?;
-    let live = reach::live_values(cx, at);
+    let live = reach::live_values(cx, at, sources);
     reach::prepare(cx, &live)?;
     reach::prepare(cx, &details.values())?;
     deaths::refuse_dropped(cx, &live)?;

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use crate::error::Flow;
 use crate::graph::SymbolId;
+use crate::language::LANGUAGE;
 use crate::machine::executor::lasting::{changed_once, next_of, outlives, reachable, values_of};
 use crate::machine::executor::{BreakPoint, OpcodeExecutor};
 use crate::machine::variable::{Form, VarId};
-use crate::resume::{layout, Item, Value};
+use crate::resume::{layout, Item, ResumeSource, Value};
 use crate::side_effects::Effect;
 use crate::tracker::Tracker;
 
@@ -46,14 +47,24 @@ pub(super) fn escaping_tensors(cx: &OpcodeExecutor<'_>, results: &[VarId]) -> Ve
 
 /// Returns the values that live on at a graph break: the stacks and locals of all frames, the contents of the
 /// outermost frame's own cells, and the cells of the other frames.
-pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<VarId> {
+pub(super) fn live_values(cx: &OpcodeExecutor<'_>, at: &BreakPoint, sources: &[ResumeSource<'_>]) -> Vec<VarId> {
     let value = |item| match item {
         Item::Value(Value::Known(value)) | Item::Handling(Value::Known(value)) => Some(value),
         _ => None,
     };
     let mut live: Vec<VarId> = Vec::new();
-    for frame in &at.frames {
-        live.extend(layout::of_stack(cx, frame, frame.stack.len()).into_iter().filter_map(value));
+    let last = at.frames.len() - 1;
+    for (level, frame) in at.frames.iter().enumerate() {
+        // The operands of a call live on only if the caller's stack holds them until the call returns. It never holds
+        // the values that a resume function gives to that of its callee.
+        let gives_operands =
+            level < last && (!LANGUAGE.calls_hold_arguments || sources[level].finish_at(frame.at).is_some());
+        let taken = if gives_operands {
+            layout::consumed(cx, &frame.unit.code.instructions[frame.at.index()], frame)
+        } else {
+            0
+        };
+        live.extend(layout::of_stack(cx, frame, frame.stack.len() - taken).into_iter().filter_map(value));
         live.extend(frame.locals.iter().flatten());
     }
     for frame in &at.frames[1..] {

@@ -12,18 +12,12 @@ use crate::error::Flow;
 use crate::machine::executor::{BreakPoint, Checkpoint};
 use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
-use crate::resume::{self, Item, Value};
+use crate::resume::{self, layout, Item, Value};
 
 impl CodeGen<'_, '_> {
     /// Number of stack items that the instruction may touch.
     pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
-        let stack = &frame.stack;
-        // Below the topmost NULL is an unfinished call, and below a block are the items for its handler: no other
-        // instruction reaches these.
-        let above_null = stack.iter().rev().position(|item| *item == self.cx.stack.null()).unwrap_or(stack.len());
-        let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
-        let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
-        declared.unwrap_or(above_null.min(above_block)).min(stack.len())
+        layout::consumed(self.cx, instruction, frame)
     }
 
     pub(super) fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {

@@ -13,8 +13,12 @@ pub(super) fn leaves_to_switch_off<'py>(given: &Bound<'py, PyTuple>) -> PyResult
     let py = given.py();
     let mut leaves = Vec::new();
     for tensor in given {
-        let is_leaf = !is_on(&tensor)? && tensor.getattr(intern!(py, "is_leaf"))?.is_truthy()?;
-        if !is_leaf {
+        // The function may have set the flag of the leaf itself after the program had run. Then the leaf has a node
+        // that takes its gradient, which other tensors without gradients do not have.
+        if is_on(&tensor)? && tensor.getattr(intern!(py, "grad_fn"))?.is_none() {
+            continue;
+        }
+        if !tensor.getattr(intern!(py, "is_leaf"))?.is_truthy()? {
             continue;
         }
         let gradient = tensor.getattr(intern!(py, "grad"))?;
