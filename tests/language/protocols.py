@@ -557,3 +557,23 @@ def length_hints_of_iterators(x):
     hint = operator.length_hint
     after = hint(given), hint(backwards), hint(iter("abc")), hint(iter(range(4))), hint(iter((1,))), hint(iter(b"ab"))
     return x + before[0], before, after, next(given, None), hint(given), hint((i for i in "ab"), 7)
+
+
+class Bound:
+    asked = []
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        Bound.asked.append(self.value)
+        return self.value
+
+
+def order_in_which_bounds_of_slices_are_asked(x):
+    Bound.asked.clear()
+    items = [1, 2, 3, 4, 5]
+    found = items[Bound(0) : Bound(3) : Bound(2)], "abcde"[Bound(1) : Bound(4)], (1, 2, 3)[: Bound(2)]
+    items[Bound(0) : Bound(4) : Bound(2)] = 7, 8
+    del items[Bound(1) : Bound(2)]
+    return x + len(items), found, items, list(Bound.asked)

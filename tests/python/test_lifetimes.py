@@ -414,3 +414,125 @@ def nothing_else_is_collected():
 def test_values_die_between_the_same_lines(make):
     found = list(differences(program for program in sample() if program[0] is make))
     assert not found, f"{len(found)} differ\n" + "\n".join(found)
+
+
+class Plain:
+    pass
+
+
+def dropped_local():
+    value = Plain()
+    reference = weakref.ref(value)
+    del value
+    return reference() is None
+
+
+def dropped_argument(value=None):
+    value = value or Plain()
+    reference = weakref.ref(value)
+    value = None
+    return reference() is None
+
+
+def dropped_holder():
+    holder = Plain()
+    holder.value = Plain()
+    reference = weakref.ref(holder.value)
+    holder = None
+    return reference() is None
+
+
+def dropped_list():
+    items = [Plain() for _ in range(2)]
+    reference = weakref.ref(items[1])
+    items = items[:1]
+    return reference() is None
+
+
+def kept_value():
+    value = Plain()
+    reference = weakref.ref(value)
+    other = [value]
+    del value
+    return reference() is other[0]
+
+
+def dead_proxy():
+    value = Plain()
+    value.number = 5
+    proxy = weakref.proxy(value)
+    before = isinstance(proxy, Plain), proxy.number
+    del value
+    try:
+        return before, proxy.number
+    except ReferenceError:
+        return before, "dead"
+
+
+def collected_cycle():
+    value = Plain()
+    value.itself = value
+    reference = weakref.ref(value)
+    del value
+    gc.collect()
+    return reference() is None
+
+
+def local_of_a_frame_that_an_exception_left():
+    references = []
+
+    def fail():
+        value = Plain()
+        references.append(weakref.ref(value))
+        raise ValueError
+
+    try:
+        fail()
+    except ValueError:
+        pass
+    return references[0]() is None
+
+
+def callback_of_a_dropped_reference():
+    log, value = [], Plain()
+    weakref.ref(value, lambda _: log.append("dropped"))
+    reference = weakref.ref(value, lambda _: log.append("replaced"))
+    reference = weakref.ref(value, lambda _: log.append("kept"))
+    value = None
+    log.append("end")
+    return log, reference() is None
+
+
+WEAK = [
+    callback_of_a_dropped_reference,
+    dropped_local,
+    dropped_argument,
+    dropped_holder,
+    dropped_list,
+    kept_value,
+    dead_proxy,
+    collected_cycle,
+    local_of_a_frame_that_an_exception_left,
+]
+
+
+@pytest.mark.parametrize("depth", range(3))
+@pytest.mark.parametrize("seen", WEAK, ids=lambda seen: seen.__name__)
+@pytest.mark.alone("verify mode holds what a call reaches until it has been compared")
+def test_weak_references_to_values_of_called_functions(seen, depth):
+    """A value dies where the called function drops it: no caller's frame holds it any longer."""
+
+    def nested(level):
+        return seen() if level == 0 else [nested(level - 1)][0]
+
+    def fn(x):
+        y = x * 2
+        found = nested(depth)
+        return y + 1, found
+
+    fast, x = sot.symbolic_translate(fn), paddle.ones([2])
+    expected = fn(x)[1]
+    for _ in range(3):
+        result, found = fast(x)
+        assert found == expected and result.tolist() == [3.0, 3.0]
+    assert sot.stats().graphs

@@ -10,7 +10,7 @@ use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
@@ -68,9 +68,16 @@ impl Sequence {
     /// Returns the real index or slice for a key.
     pub(crate) fn key_object<'py>(self, cx: &mut OpcodeExecutor<'py>, key: VarId) -> Flow<Bound<'py, PyAny>> {
         let slice = cx.see_as::<SliceVariable>(key)?;
-        let parts = slice.as_ref().map_or(std::slice::from_ref(&key), |slice| &slice.parts[..]);
+        // CPython asks the step first (`PySlice_Unpack`).
+        let parts = slice.as_ref().map_or_else(
+            || vec![key],
+            |slice| {
+                let [first, end, step] = slice.parts;
+                vec![step, first, end]
+            },
+        );
         let mut real = Vec::with_capacity(parts.len());
-        for &part in parts {
+        for part in parts {
             match index_object(cx, part)? {
                 Some(part) => real.push(part),
                 None if slice.is_none() && !cx.has_special(key, "__index__")? => {
@@ -89,6 +96,7 @@ impl Sequence {
             }
         }
         if slice.is_some() {
+            real.rotate_left(1);
             return Ok(cx.py.get_type::<PySlice>().call1(PyTuple::new(cx.py, real)?)?);
         }
         Ok(real.swap_remove(0))
@@ -112,13 +120,11 @@ pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> F
     if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
         return Ok(Some(number));
     }
-    match cx.special_method(value, "__index__")? {
-        Some(method) => {
-            let index = cx.call(method, &CallArgs::default())?;
-            cx.known(index)
-        }
-        None => Ok(None),
+    if !cx.has_special(value, "__index__")? {
+        return Ok(None);
     }
+    let index = object_model::convert(cx, value, "__index__", &[])?;
+    cx.known(index)
 }
 
 /// Returns the position for a known `int` key in range.

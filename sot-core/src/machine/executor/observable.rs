@@ -1,15 +1,16 @@
-//! Objects whose destruction is observable: generators, objects with a `__del__`, and referents of weak references
-//! with a callback. Also finds such objects inside others: in containers, in attributes, and in the frames of an
+//! Objects whose destruction is observable: generators, objects with a `__del__`, weak references with a callback,
+//! and their referents. Also finds such objects inside others: in containers, in attributes, and in the frames of an
 //! exception's traceback.
 
 use std::collections::HashMap;
 
 use pyo3::exceptions::PyBaseException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyCode, PyDict, PyFloat, PyFrame, PyFrozenSet, PyFunction, PyInt, PyList, PyModule, PySet, PyString,
-    PyTraceback, PyTuple, PyType,
+    PyTraceback, PyTuple, PyType, PyWeakrefReference,
 };
 
 use crate::cpython;
@@ -50,6 +51,10 @@ impl<'py> DestructionSearch<'py> {
             return false;
         }
         let ty = object.get_type();
+        if object.is_instance_of::<PyWeakrefReference>() {
+            // Where it is gone, its callback is not called.
+            return object.getattr(intern!(object.py(), "__callback__")).is_ok_and(|callback| !callback.is_none());
+        }
         if self.has_weakref_callback(object).unwrap_or(false) {
             return true;
         }

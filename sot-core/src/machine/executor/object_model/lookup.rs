@@ -118,12 +118,14 @@ pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) ->
     Ok(found.is_some_and(|(found, _)| found.is_exact_instance_of::<PyFunction>()))
 }
 
-/// True if `x.__class__` may differ from the type of `x`, because the type defines it or `__getattribute__`.
+/// True if `x.__class__` may differ from the type of `x`, because the type defines it or `__getattribute__`, or `x` is
+/// a weak proxy.
 pub fn has_own_class(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
     let ty = cx.type_of(this)?;
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
     if !cpython::is_heap_type(ty) {
-        return Ok(false);
+        let is_proxy = || cpython::import(cx.py, "weakref")?.getattr("ProxyTypes")?.contains(ty);
+        return Ok(!cpython::uses_generic_getattr(ty) && is_proxy()?);
     }
     let usual = cx.py.get_type::<PyAny>().getattr("__dict__")?.get_item("__class__")?;
     let found = cpython::type_lookup(ty, &PyString::intern(cx.py, "__class__"));
