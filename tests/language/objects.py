@@ -648,11 +648,12 @@ def attributes_that_are_items(x):
 
 
 class Counted(property):
-    calls = 0
-
     def __get__(self, owner, kind=None):
-        type(self).calls += 1
+        COUNTS["reads"] += 1
         return property.__get__(self, owner, kind)
+
+
+COUNTS = {"reads": 0}
 
 
 class Measured:
@@ -665,5 +666,5 @@ MEASURED = Measured()
 
 
 def getters_called_by_subclasses_of_property(x):
-    before = Counted.calls
-    return x + MEASURED.size, Measured.size is vars(Measured)["size"], Counted.calls - before
+    COUNTS["reads"] = 0
+    return x + MEASURED.size, isinstance(Measured.size, Counted), COUNTS["reads"]

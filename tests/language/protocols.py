@@ -560,20 +560,18 @@ def length_hints_of_iterators(x):
 
 
 class Bound:
-    asked = []
-
-    def __init__(self, value):
-        self.value = value
+    def __init__(self, value, asked):
+        self.value, self.asked = value, asked
 
     def __index__(self):
-        Bound.asked.append(self.value)
+        self.asked.append(self.value)
         return self.value
 
 
 def order_in_which_bounds_of_slices_are_asked(x):
-    Bound.asked.clear()
-    items = [1, 2, 3, 4, 5]
-    found = items[Bound(0) : Bound(3) : Bound(2)], "abcde"[Bound(1) : Bound(4)], (1, 2, 3)[: Bound(2)]
-    items[Bound(0) : Bound(4) : Bound(2)] = 7, 8
-    del items[Bound(1) : Bound(2)]
-    return x + len(items), found, items, list(Bound.asked)
+    items, asked = [1, 2, 3, 4, 5], []
+    zero, one, two, three = (Bound(value, asked) for value in range(4))
+    found = items[zero:three:two], "abcde"[one:three], (1, 2, 3)[:two]
+    items[zero:three:two] = 7, 8
+    del items[one:two]
+    return x + len(items), found, items, asked

@@ -115,9 +115,6 @@ LAYERS = {
 }
 
 
-# In these layers, decorators of Paddle 3.0 read signatures, which breaks the graph.
-BROKEN = ["LayerList and ParameterList", "ParameterDict"] if paddle.__version__.startswith("3.0") else []
-
 
 class Pair(nn.Layer):
     def __init__(self, layer):
@@ -151,10 +148,7 @@ def test_kinds(kind, same):
     expected = run(lambda layer: layer)
     same(run(lambda layer: sot.symbolic_translate(lambda x: layer(x))), expected)
     stats = sot.stats()
-    if kind in BROKEN:
-        assert stats.graphs and stats.breaks, f"\n{stats}"
-    else:
-        assert (stats.graphs, stats.translations) == (1, 1) and not stats.breaks and not stats.fallbacks, f"\n{stats}"
+    assert (stats.graphs, stats.translations) == (1, 1) and not stats.breaks and not stats.fallbacks, f"\n{stats}"
 
 
 def net():

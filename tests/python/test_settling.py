@@ -57,6 +57,10 @@ def described(value):
     return value if isinstance(value, (int, float, str, bool)) else type(value).__name__
 
 
+# Paddle 3.0 decorates parameters and hooks with functions of Python's own, which have translations of their own.
+OF_DECORATORS = 2 if paddle.__version__.startswith("3.0") else 0
+
+
 def outcomes(make, translate):
     """Return the result of each call, and the number of translations after it."""
     call, results, translations = make(Framework(translate)), [], []
@@ -123,7 +127,7 @@ def test_hooks_that_come_and_go():
         with_hook = fast(x)
         hook.remove()
         assert with_hook.tolist() == fast(x).tolist()
-    assert sot.stats().translations <= 10, sot.stats()
+    assert sot.stats().translations <= 10 + OF_DECORATORS, sot.stats()
 
 
 def test_a_rate_that_differs_is_left_open_on_every_way_through_the_code():
@@ -184,4 +188,4 @@ def test_a_break_in_the_standard_library_leaves_its_whole_call_to_cpython():
         assert fast(x).item() == expected.item()
     stats = sot.stats()
     assert sum(stats.breaks.values()) == 1 and stats.graphs == 2, stats
-    assert stats.translations <= 3, stats
+    assert stats.translations <= 3 + OF_DECORATORS, stats

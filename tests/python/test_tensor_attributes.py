@@ -324,3 +324,24 @@ def test_copies_without_grad_mode_have_no_gradient(check):
         return inside, within, known, y.clone(), inside[0] * p
 
     check(f, paddle.ones([2]))
+
+
+def test_properties_of_a_parameter_that_was_changed_in_place():
+    """As in an optimizer of the program's own, whose `clear_gradients` asks which parameters are trained."""
+    linear = paddle.nn.Linear(2, 2)
+
+    def fn(x):
+        with paddle.no_grad():
+            linear.weight.scale_(0.5)
+        trained = [parameter.trainable for parameter in linear.parameters()]
+        return (linear(x) if trained[0] else x) + len(trained)
+
+    def outcome(run):
+        with paddle.no_grad():
+            linear.weight.fill_(1.0)
+        return [run(paddle.ones([1, 2])).tolist() for _ in range(3)]
+
+    linear.bias.stop_gradient = True
+    assert outcome(sot.symbolic_translate(fn)) == outcome(fn)
+    stats = sot.stats()
+    assert stats.graphs and not stats.breaks and not stats.fallbacks, stats

@@ -86,12 +86,22 @@ impl TensorVariable {
             TensorAttribute::Missing => match &self.source {
                 // An attribute that the program or a parameter class has set.
                 TensorSource::External(_) | TensorSource::Computed(_) => object_model::generic_get_attr(cx, this, name),
+                // A property of a parameter class, whose getter is followed.
+                TensorSource::Written(..) if self.has_property(cx, this, name)? => {
+                    object_model::generic_get_attr(cx, this, name)
+                }
                 TensorSource::Written(..) => {
                     let why = format!("attribute '{name}' of a tensor that was changed in place");
                     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
                 }
             },
         }
+    }
+
+    /// True if the tensor's class has a property of Python under the name.
+    fn has_property(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<bool> {
+        let found = object_model::lookup(cx, this, name)?;
+        Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "property"))
     }
 
     /// Writes an attribute, or deletes it.

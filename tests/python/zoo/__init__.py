@@ -25,9 +25,6 @@ class Task:
     eval_graphs, eval_breaks = 1, ()
     """What the first call comes to in eval mode: subgraphs, and the ids of the reasons for what is not one of them."""
     train_graphs, train_breaks = 1, ()
-    decorated = None
-    """If it meets `@paddle.no_grad()`, which Paddle 3.0 writes as text with `inspect`: what that adds there in eval mode, subgraphs
-    and the ids of the reasons for breaks."""
     settles = 1
     """The number of the call after which calls in eval mode change nothing that matters to the next."""
 

@@ -209,7 +209,6 @@ class GaussianDiffusion(nn.Layer):
 
 @task
 class DDPM(Task):
-    decorated = 4, ("changing-number",)
     title = "DDPM"
     shows = "sampling loop over `reversed(range(...))`, `extract` with `b, *_ = t.shape`, random steps, loss chosen by a property"
     rtol, atol = 1e-4, 1e-5
