@@ -31,14 +31,14 @@ pub struct Language {
     pub far_records_are_outermost: bool,
     /// A handled exception keeps the traceback that it had when its handler began (before 3.11).
     pub handlers_keep_tracebacks: bool,
+    /// The caller of a Python function holds the arguments until the function returns (before 3.11).
+    pub calls_hold_arguments: bool,
     /// `traceback` suggests similar names for a name that is not found (3.12).
     pub suggests_names: bool,
     /// `locals()` of a function returns the same dict each time (before 3.13, PEP 667).
     pub has_lasting_locals: bool,
     /// `generator.close()` returns the generator's return value (3.13).
     pub close_gives_value: bool,
-    /// The caller of a Python function holds the arguments until the function returns (before 3.11).
-    pub calls_hold_arguments: bool,
     /// Error messages say that an object has no `__dict__` for new attributes (3.13).
     pub tells_of_missing_dicts: bool,
 }
@@ -58,10 +58,10 @@ impl Language {
             has_one_list_of_variables: version.0 >= 11,
             far_records_are_outermost: version.0 >= 11,
             handlers_keep_tracebacks: version.0 < 11,
+            calls_hold_arguments: version.0 < 11,
             suggests_names: version.0 >= 12,
             has_lasting_locals: version.0 < 13,
             close_gives_value: version.0 >= 13,
-            calls_hold_arguments: version.0 < 11,
             tells_of_missing_dicts: version.0 >= 13,
         }
     }

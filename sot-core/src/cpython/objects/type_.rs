@@ -172,13 +172,16 @@ pub fn has_thread_local_attributes(ty: &Bound<'_, PyType>) -> PyResult<bool> {
     if uses_generic_getattr(ty) {
         return Ok(false);
     }
-    let base = import(ty.py(), "_thread")?.getattr(intern!(ty.py(), "_local"))?.cast_into::<PyType>()?;
+    // Looked up once: this is asked for each read of classes that have hooks of their own.
+    static LOCAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let local = || import(ty.py(), "_thread")?.getattr("_local")?.cast_into().map(Bound::unbind).map_err(PyErr::from);
+    let base = LOCAL.get_or_try_init(ty.py(), local)?.bind(ty.py());
     // SAFETY: live types.
     let slots = |ty: &Bound<'_, PyType>| unsafe {
         let ty = &*ty.as_type_ptr();
         (ty.tp_getattro.map(|slot| slot as usize), ty.tp_setattro.map(|slot| slot as usize))
     };
-    Ok(slots(ty) == slots(&base))
+    Ok(slots(ty) == slots(base))
 }
 
 /// True if instances of the type write attributes as `object` does.
