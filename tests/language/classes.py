@@ -1,5 +1,6 @@
 """Dataclasses and enums."""
 
+import collections.abc
 import dataclasses
 import enum
 import typing
@@ -218,6 +219,14 @@ def typed_dict(x):
 def typing_subscripts(x):
     a = typing.Optional[int]
     return x + 1, typing.get_origin(typing.List[int]) is list, typing.get_args(typing.Dict[str, int])[0] is str
+
+
+def typing_subscripts_of_classes_with_metaclasses(x):
+    def described(rows: typing.List[typing.Dict[str, typing.Any]]) -> typing.Optional[collections.abc.Sized]:
+        return rows
+
+    key, value = typing.get_args(typing.Dict[str, typing.Any])
+    return x + 1, key is str, value is typing.Any, described.__annotations__, typing.List[Flags].__args__[0] is Flags
 
 
 def class_statement(x):

@@ -1291,6 +1291,11 @@ def context_in_a_context(x):
     return x + _level.get(), before.run(_level.get), context.run(_level.get), inner.run(_level.get), seen
 
 
+def hashes_of_tuples_of_functions(x):
+    by_function = hash((hashes_by_identity, (1, 2), len, None))
+    return x + 1, by_function == (hashes_by_identity, (1, 2), len, None).__hash__(), hash((int, ()))
+
+
 def hashes_by_identity(x):
     class Plain:
         pass

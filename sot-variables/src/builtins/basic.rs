@@ -17,6 +17,7 @@ use super::codecs;
 use super::{builtin_object, cannot, given, required};
 use crate::classes::subclass;
 use crate::containers::dict;
+use crate::containers::hash_key::HashKey;
 use crate::containers::list::ListVariable;
 use crate::containers::sequence;
 use crate::containers::tuple::TupleVariable;
@@ -175,6 +176,18 @@ builtin! { HASH = "hash" => |cx, args| {
             None => object_model::convert(cx, value, "__hash__", &[]),
         }
     })
+} }
+
+// Known tuples are folded by `hash()`. Items of others are guarded by identity, where that makes their hash known.
+builtin! { HASH_OF_TUPLE = "tuple.__hash__" => |cx, args| {
+    let [value] = args.exactly(cx, "__hash__")?;
+    if cx.see_as::<TupleVariable>(value)?.is_none() {
+        return Err(cannot("tuple.__hash__() of something else"));
+    }
+    match HashKey::of(cx, value)?.real_hash() {
+        Some(hash) => Ok(cx.constant(hash.into_pyobject(cx.py).map_err(PyErr::from)?.into_any().unbind())),
+        None => Err(cannot("the hash of a tuple with an item whose hash is not known while tracing")),
+    }
 } }
 
 fn holds_nan(value: &Bound<'_, PyAny>) -> bool {

@@ -124,15 +124,7 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
         return Ok(value_of_typing(cx, &real, args)?.map_or(Cached::Unknown, Cached::Value));
     }
     let Some(cache) = LruCache::of(&real).filter(LruCache::keeps) else { return Ok(Cached::Unknown) };
-    let Some(keys) = args.all().map(|argument| key_part(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
-        return Ok(Cached::Unknown);
-    };
-    let mut values = keys.iter().map(|key| key.bind(cx.py));
-    let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
-    let keywords = PyDict::new(cx.py);
-    for ((name, _), value) in args.keywords.iter().zip(values) {
-        keywords.set_item(&**name, value)?;
-    }
+    let Some((positional, keywords)) = key_parts(cx, args)? else { return Ok(Cached::Unknown) };
     let key = cache.key(&positional, &keywords)?;
     let Some(value) = cache.kept(&key) else { return Ok(Cached::Missing) };
     guard_identity(cx, this, real.as_unbound());
@@ -140,6 +132,23 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     let [key, args, keywords] = [key, positional.into_any(), keywords.into_any()].map(|part| ById(part.unbind()));
     let tracker = cx.trackers.add(Tracker::Cached { of, key, args, keywords });
     Ok(Cached::Value(cx.wrap(&value, tracker)))
+}
+
+/// Returns the real objects of a call's arguments in the cache key, if all of them have one.
+fn key_parts<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    args: &CallArgs,
+) -> Flow<Option<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>> {
+    let Some(keys) = args.all().map(|argument| key_part(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
+        return Ok(None);
+    };
+    let mut values = keys.iter().map(|key| key.bind(cx.py));
+    let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
+    let keywords = PyDict::new(cx.py);
+    for ((name, _), value) in args.keywords.iter().zip(values) {
+        keywords.set_item(&**name, value)?;
+    }
+    Ok(Some((positional, keywords)))
 }
 
 /// Returns the real object of an argument in the cache key, if C code hashes and compares it. A tensor is compared by
@@ -165,13 +174,17 @@ fn count(cx: &mut OpcodeExecutor<'_>, this: VarId, args: CallArgs) {
     cx.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
 }
 
-/// Folds a cached function of `typing`: its results from known values are values.
+/// Folds a cached function of `typing`: its results from known values, and from classes whose metaclass is written in
+/// Python (`typing.Any`, classes with abstract methods), are values.
 fn value_of_typing<'py>(
     cx: &mut OpcodeExecutor<'py>,
     real: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
-    let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
+    let values = cx.materialize_args(args)?;
+    let Some((positional, keywords)) = values.map_or_else(|| key_parts(cx, args), |values| Ok(Some(values)))? else {
+        return Ok(None);
+    };
     match real.call(positional, Some(&keywords)) {
         Ok(value) => {
             let tracker = cx.trackers.constant(value.clone().unbind());

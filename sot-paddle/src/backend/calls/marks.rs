@@ -2,9 +2,9 @@
 //! function is the same in dynamic and static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) do not:
 //! the function's body is followed.
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFunction, PyList, PySet, PyType};
+use pyo3::types::{PyFunction, PyList, PySet, PyString, PyType};
 
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -24,17 +24,25 @@ pub(crate) fn listed(callable: &Bound<'_, PyAny>) -> PyResult<Option<&'static st
 
 /// True if the set of `paddle_api_config` has the object. Releases without the set count as having an empty one.
 fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static CONFIG: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let py = object.py();
-    let config = CONFIG
-        .get_or_try_init(py, || cpython::import(py, "paddle.jit.sot.utils.paddle_api_config").map(Bound::unbind))?;
-    match config.bind(py).getattr_opt(set)? {
+    let Some(config) = of_paddles_tracer(intern!(object.py(), "paddle.jit.sot.utils.paddle_api_config"))? else {
+        return Ok(false);
+    };
+    match config.getattr_opt(set)? {
         Some(set) => {
             let set = set.cast_into::<PySet>()?;
             Ok(!set.is_empty() && set.contains(object)?)
         }
         None => Ok(false),
     }
+}
+
+/// Returns a module of Paddle's own tracer, if it has been imported. Until then it has no marks, and importing it takes
+/// 0.1 s to 0.2 s.
+fn of_paddles_tracer<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyModule>>> {
+    if !cpython::is_imported(name) {
+        return Ok(None);
+    }
+    cpython::import(name.py(), &name.to_cow()?).map(Some)
 }
 
 /// True if a function is marked with `capture_control_flow`, so that AST mode converts it, or as unified for Paddle's
@@ -97,7 +105,7 @@ pub(crate) fn forbids(code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -
         Forbidden::Break => "NO_BREAKGRAPH_CODES",
         Forbidden::Fallback => "NO_FALLBACK_CODES",
     };
-    let psdb = cpython::import(code.py(), "paddle.jit.sot.psdb")?;
+    let Some(psdb) = of_paddles_tracer(intern!(code.py(), "paddle.jit.sot.psdb"))? else { return Ok(false) };
     let Some(set) = psdb.getattr_opt(set)? else { return Ok(false) };
     set.contains(code)
 }

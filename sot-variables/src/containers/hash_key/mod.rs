@@ -136,6 +136,11 @@ impl HashKey {
         self.hash
     }
 
+    /// Returns the hash that the key has in CPython, in this call and in each call whose guards hold.
+    pub(crate) fn real_hash(&self) -> Option<isize> {
+        (self.equality == Equality::Real).then_some(self.hash)
+    }
+
     /// True if the real key is or contains an integer that may be an address.
     pub(crate) fn may_hold_address(&self, py: Python<'_>) -> bool {
         holds_address(self.bind(py), 0)
