@@ -257,6 +257,9 @@ const IN_CALLS: LoopLimits = LoopLimits { again: 5, all: 9 };
 pub const MAX_ENTRIES: usize = 64;
 /// Number of translations without tensor work after which the code is left alone.
 pub const MAX_EMPTY: u32 = 4;
+/// Number of calls in which graphs of one code object raise though the program does not, after which its translations
+/// are dropped and nothing is left open. One may be a program that catches the error of one batch.
+pub const MAX_GRAPH_ERRORS: u32 = 2;
 /// Maximum number of traces of one code object that are given up because a signal waits.
 pub const MAX_GIVEN_WAY: u32 = 3;
 /// Maximum number of calls of a function that are left to CPython so that they fill the caches of cached functions

@@ -2,8 +2,10 @@
 
 import contextlib
 import copy
+import functools
 import pickle
 import traceback
+import types
 import warnings
 
 
@@ -602,3 +604,13 @@ def set_state(x):
     e = Plain()
     e.__setstate__({"a": 1, "b": 2})
     return x + e.a, e.b
+
+
+def callables_that_are_none(x):
+    caught = []
+    for make in (lambda: functools.partial(5, 1), lambda: types.MethodType(5, 1), lambda: types.MethodType(len, None), lambda: callable(5)):
+        try:
+            caught.append(make())
+        except TypeError as error:
+            caught.append(str(error))
+    return x + 1, caught

@@ -152,3 +152,58 @@ def test_in_a_layer():
     assert str(raised.value) == str(expected.value)
     stats = sot.stats()
     assert (stats.graphs, stats.graph_errors) == (1, 1)
+
+
+@pytest.mark.parametrize("least", ["0", "10000"], ids=["program", "calls"])
+def test_undoing_a_write_does_not_count_as_one(least, monkeypatch):
+    """A tensor that was saved for a backward pass before the call can still be read by that pass."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", least)
+
+    def refused(x, at):
+        x.clip_(x, 2.0)
+        return paddle.gather(x, at)
+
+    def written(x, at):
+        x.add_(x)
+        return paddle.gather(x, at)
+
+    for fn in (refused, written):
+        seen = []
+        for run in (fn, sot.symbolic_translate(fn)):
+            x, w = paddle.to_tensor([3.0, 1.0]), paddle.to_tensor([1.0], stop_gradient=False)
+            early = (w * x).sum()
+            with pytest.raises((ValueError, IndexError)) as raised:
+                run(x, paddle.to_tensor([7]))
+            before = x.tolist()
+            try:
+                early.backward()
+            except RuntimeError as error:
+                seen.append((type(raised.value), before, type(error)))
+            else:
+                seen.append((type(raised.value), before, x.inplace_version, w.grad.tolist()))
+        assert seen[0] == seen[1]
+    assert sot.stats().graphs
+
+
+def test_nothing_is_left_open_when_graphs_raise_where_programs_do_not(monkeypatch):
+    """The program succeeds in its second run, so the translations are dropped after two such calls."""
+    monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "1")
+
+    def wrong(graph, example_inputs):
+        def run(*inputs):
+            if inputs[0].shape[0] > 4:
+                raise ValueError("this backend takes few rows")
+            return graph.run(*inputs)
+
+        return run
+
+    with sot.register.backend("few_rows", wrong):
+        fn = sot.symbolic_translate(lambda x: x * 2, backend="few_rows")
+        for rows in (2, 3, 4, 5, 6):
+            assert fn(paddle.ones([rows, 2])).tolist() == [[2.0, 2.0]] * rows
+        stats = sot.stats()
+        assert stats.graph_errors == 2 and not stats.breaks
+        for rows in (2, 3, 4):
+            assert fn(paddle.ones([rows, 2])).tolist() == [[2.0, 2.0]] * rows
+        after = sot.stats()
+    assert after.graph_errors == 2 and after.translations == stats.translations + 3

@@ -345,3 +345,32 @@ def test_properties_of_a_parameter_that_was_changed_in_place():
     assert outcome(sot.symbolic_translate(fn)) == outcome(fn)
     stats = sot.stats()
     assert stats.graphs and not stats.breaks and not stats.fallbacks, stats
+
+
+def test_writes_that_raise_are_caught_where_they_are():
+    def of_a_result(x):
+        caught = []
+        try:
+            x.grad = None
+        except SystemError as error:
+            caught.append(type(error))
+        return x * 2, caught
+
+    def of_a_leaf(x):
+        x.grad = None
+        return x * 2, []
+
+    def without_setter(x):
+        y = x * 2
+        try:
+            y.T = 3
+        except Exception as error:
+            return y, [type(error), str(error)]
+
+    for fn in (of_a_result, of_a_leaf, without_setter):
+        seen = []
+        for run in (fn, sot.symbolic_translate(fn)):
+            x = paddle.to_tensor([1.0], stop_gradient=False)
+            result, caught = run(x * 2 if fn is of_a_result else x)
+            seen.append((result.tolist(), caught))
+        assert seen[0] == seen[1]

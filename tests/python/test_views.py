@@ -500,3 +500,41 @@ def test_a_view_of_a_copy_that_leaves_the_graph_with_it(name, write_to, is_resul
     for _ in range(3):
         assert seen(fast) == seen(views)
     assert sot.stats().graphs
+
+
+@pytest.mark.parametrize("least", ["0", "10000"], ids=["program", "calls"])
+@pytest.mark.parametrize(
+    "view, other",
+    [
+        (lambda x, other: x.reshape([other]), lambda: paddle.to_tensor(-1)),
+        (lambda x, other: x.unsqueeze(other), lambda: paddle.to_tensor(1)),
+        (lambda x, other: x.view_as(other), lambda: paddle.ones([4])),
+        (lambda x, other: x.unsqueeze([1], other), lambda: paddle.ones([2])),
+        (lambda x, other: x.transpose([1, 0], other), lambda: paddle.ones([2])),
+        (lambda x, other: x.view_as(other.weight).t(), lambda: paddle.nn.Linear(4, 1)),
+    ],
+    ids=["reshape", "unsqueeze", "view_as", "name", "transpose", "view_as_parameter"],
+)
+def test_views_that_tensors_describe(view, other, least, monkeypatch):
+    """Their memory is that of the source, whether they are written to in the function or behind it."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", least)
+
+    def written_inside(x, other):
+        view(x, other).add_(paddle.ones([1]))
+        return x * 1
+
+    def written_outside(x, other):
+        return view(x, other), x.exp().tanh()
+
+    for fn in (written_inside, written_outside):
+        seen = []
+        for run in (fn, sot.symbolic_translate(fn)):
+            seen.append([])
+            for _ in range(3):
+                x = paddle.ones([2, 2])
+                result = run(x, other())
+                if fn is written_outside:
+                    result[0].zero_()
+                seen[-1].append((x.tolist(), x.inplace_version, str(result)))
+        assert seen[0] == seen[1]
+    assert sot.stats().graphs and not sot.stats().graph_errors

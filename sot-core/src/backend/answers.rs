@@ -126,8 +126,12 @@ pub enum WrittenAttribute {
         /// Name of the method that returns a result of the graph without gradients.
         stopped_by: &'static str,
     },
-    /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute.
-    OfOutside,
+    /// For a tensor from outside, written when the graph has run. A result of the graph has no such attribute. The
+    /// write raises unless the tensor's attribute `if_true` is true.
+    OfOutside {
+        /// Name of the attribute.
+        if_true: &'static str,
+    },
     /// Written when the graph has run, to any tensor that is a single object by then.
     OfOneObject,
     /// A plain attribute, for which the framework has no rule of its own.

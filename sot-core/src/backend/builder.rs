@@ -149,6 +149,14 @@ pub trait GraphBuilder {
         let _ = operations;
         Ok(())
     }
+    /// True if a run of the graph draws random numbers. If the graph's statements are called one by one and one of them
+    /// raises, the numbers that were drawn are given back by [`EagerTensors::put_back_random_state`].
+    ///
+    /// [`EagerTensors::put_back_random_state`]: super::EagerTensors::put_back_random_state
+    fn draws_random_numbers(&self, py: Python<'_>) -> PyResult<bool> {
+        let _ = py;
+        Ok(false)
+    }
     /// True if running the graph is observable even if no result is used: it changes inputs or parameters, or draws
     /// random numbers. Called only where values [have memory](super::ValueMemory).
     fn has_effects(&self) -> bool {

@@ -44,6 +44,16 @@ pub trait EagerTensors: Send + Sync {
         let _ = (tensor, contents);
         Ok(())
     }
+    /// Returns the state of the framework's random number generators; `None` if it has none.
+    fn random_state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = py;
+        Ok(None)
+    }
+    /// Sets the random number generators to an earlier state, as if nothing had been drawn since.
+    fn put_back_random_state(&self, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = state;
+        Ok(())
+    }
     /// True if calls of a function or object write to other tensors than their results and the operand that they change
     /// in place, such as the statistics of a normalisation.
     fn writes_beside(&self, callee: &Bound<'_, PyAny>) -> PyResult<bool> {

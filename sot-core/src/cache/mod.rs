@@ -26,7 +26,7 @@ use crate::error::Forbidden;
 use crate::forgetting::{self, Forgotten};
 use crate::guard::FrameView;
 use crate::open_sizes::Sizes;
-use crate::policy::MAX_FRAMES_LEFT;
+use crate::policy::{MAX_FRAMES_LEFT, MAX_GRAPH_ERRORS};
 use crate::value_path::ValuePath;
 
 pub use directives::Directives;
@@ -179,6 +179,25 @@ impl CodeCache {
             cache_of(&base)?.dynamic(py)
         };
         self.origin().map_or_else(own, of_base)
+    }
+
+    /// Counts a call in which a graph of the code raised though the program does not. A framework's static mode knows
+    /// less about open sizes and numbers than a run does. So after [`MAX_GRAPH_ERRORS`] such calls the translations are
+    /// dropped, and later ones leave nothing open.
+    pub fn note_graph_error(&self, py: Python<'_>) {
+        if self.usage.count_graph_error() == MAX_GRAPH_ERRORS {
+            self.leave_nothing_open(py);
+            self.entries.clear();
+        }
+    }
+
+    /// From now on specialises on all sizes and numbers. A resume function has the setting of its original code.
+    fn leave_nothing_open(&self, py: Python<'_>) {
+        let base = self.origin().and_then(|origin| origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok());
+        match base.as_ref().and_then(cache_of) {
+            Some(cache) => cache.leave_nothing_open(py),
+            None => self.sizes.lock().dynamic = Some(false),
+        }
     }
 
     /// Returns the sizes that the next translation is to leave open. `differing` are the sizes that had another value

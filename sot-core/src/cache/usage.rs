@@ -20,6 +20,8 @@ pub struct Usage {
     gave_way: AtomicU32,
     /// Number of calls that were left to CPython so that they fill the program's caches.
     filling: AtomicU32,
+    /// Number of calls in which a graph raised though the program does not.
+    graph_errors: AtomicU32,
     was_translated: AtomicBool,
     met_tensors: AtomicBool,
 }
@@ -91,10 +93,16 @@ impl Usage {
         self.filling.load(Ordering::Relaxed) < MAX_FILLING
     }
 
+    /// Counts a call in which a graph raised though the program does not, and returns the number of such calls.
+    pub(super) fn count_graph_error(&self) -> u32 {
+        self.graph_errors.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Forgets all but the traces that were given up for signals.
     pub(super) fn forget(&self) {
         self.empty.store(0, Ordering::Relaxed);
         self.filling.store(0, Ordering::Relaxed);
+        self.graph_errors.store(0, Ordering::Relaxed);
         *self.settling.lock() = None;
         self.hits.store(0, Ordering::Relaxed);
         self.was_translated.store(false, Ordering::Relaxed);

@@ -94,6 +94,11 @@ impl<'py> GraphBuilding<'py> {
         self.undo.is_some()
     }
 
+    /// True if a run of the graph draws random numbers.
+    pub(super) fn draws_random_numbers(&self) -> PyResult<bool> {
+        self.builder.as_ref().map_or(Ok(false), |builder| fault::of_backend(|| builder.draws_random_numbers(self.py)))
+    }
+
     /// Number of operations of the builder that may be taken back; 0 if values have no memory.
     pub(super) fn operations(&self) -> usize {
         self.undo.as_ref().map_or(0, |undo| undo.operations)

@@ -251,6 +251,7 @@ impl<'py> FunctionGraph<'py> {
             calls,
             outputs: outputs.iter().map(first).collect(),
             symbols: self.symbols.len(),
+            draws: statements > 1 && self.building.draws_random_numbers()?,
         };
         Ok(Some((replay, weight)))
     }

@@ -395,6 +395,8 @@ pub(super) struct Replay {
     pub(super) calls: Vec<Call>,
     pub(super) outputs: Vec<SymbolId>,
     pub(super) symbols: usize,
+    /// True if calls before the last one may draw random numbers.
+    pub(super) draws: bool,
 }
 
 impl Replay {
@@ -423,6 +425,9 @@ impl Replay {
             registers.0[symbol.0 as usize] = Some(parameter.ok_or_else(gone)?);
         }
         let (mut switched, mut undo) = (None, UndoneWrites::new(self.backend));
+        if self.draws {
+            undo.save_random_state(py)?;
+        }
         let called = self.calls.iter().zip(released).try_for_each(|(call, released)| {
             self.switch(py, &mut switched, call.state.as_deref())?;
             call.run(py, &mut registers, &mut undo)?;

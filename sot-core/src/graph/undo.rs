@@ -1,4 +1,5 @@
-//! Undoes what the calls of a replay have written, if a later one raises: the frame then runs again in CPython.
+//! Undoes what the calls of a replay have written and drawn, if a later one raises: the frame then runs again in
+//! CPython.
 
 use pyo3::prelude::*;
 
@@ -8,11 +9,19 @@ use crate::backend::Backend;
 pub(super) struct UndoneWrites<'py> {
     backend: &'static dyn Backend,
     saved: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    /// The state of the random numbers before the replay, if it draws some.
+    random_state: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> UndoneWrites<'py> {
     pub(super) fn new(backend: &'static dyn Backend) -> Self {
-        UndoneWrites { backend, saved: Vec::new() }
+        UndoneWrites { backend, saved: Vec::new(), random_state: None }
+    }
+
+    /// Saves the state of the random numbers.
+    pub(super) fn save_random_state(&mut self, py: Python<'py>) -> PyResult<()> {
+        self.random_state = self.backend.eager_tensors().random_state(py)?;
+        Ok(())
     }
 
     /// Saves what a tensor holds, before a call that may write to it.
@@ -35,8 +44,10 @@ impl<'py> UndoneWrites<'py> {
         self.backend.eager_tensors().written_beside(callee, args)
     }
 
-    /// Gives the tensors what they held before.
+    /// Gives the tensors what they held before, and the random numbers their former state.
     pub(super) fn undo(self) -> PyResult<()> {
-        self.saved.iter().rev().try_for_each(|(tensor, saved)| self.backend.eager_tensors().put_back(tensor, saved))
+        let tensors = self.backend.eager_tensors();
+        self.saved.iter().rev().try_for_each(|(tensor, saved)| tensors.put_back(tensor, saved))?;
+        self.random_state.map_or(Ok(()), |state| tensors.put_back_random_state(&state))
     }
 }

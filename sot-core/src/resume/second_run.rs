@@ -57,7 +57,11 @@ impl SecondRun {
             }
             drop(error);
             cpython::forget_overflow(py);
-            run(py, &code, values, self.cells)
+            let result = run(py, &code, values, self.cells)?;
+            if let Some(cache) = cache::cache_of(&code) {
+                cache.note_graph_error(py);
+            }
+            Ok(result)
         })?;
         Ok(callable.unbind())
     }

@@ -190,6 +190,14 @@ impl EagerTensors for PaddleBackend {
         saved::put_back(&self.paddle, tensor, contents)
     }
 
+    fn random_state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        saved::random_state(py).map(Some)
+    }
+
+    fn put_back_random_state(&self, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        saved::put_back_random_state(state)
+    }
+
     fn writes_beside(&self, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
         saved::writes_beside(&self.paddle, callee)
     }

@@ -197,11 +197,8 @@ fn holds_nan(value: &Bound<'_, PyAny>) -> bool {
 
 builtin! { CALLABLE = "callable" => |cx, args| {
     let [value] = args.exactly(cx, "callable")?;
-    let call = object_model::lookup(cx, value, &Rc::from("__call__"))?;
-    if let Some((_, tracker)) = call {
-        cx.guards.require(tracker);
-    }
-    Ok(cx.boolean(call.is_some()))
+    let is_callable = object_model::is_callable(cx, value)?;
+    Ok(cx.boolean(is_callable))
 } }
 
 builtin! { SUM = "sum" => |cx, args| {

@@ -32,6 +32,9 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     let Some((&function, rest)) = args.positional.split_first() else {
         return Err(cx.raise(PyTypeError::new_err("type 'partial' takes at least one argument")));
     };
+    if !object_model::is_callable(cx, function)? {
+        return Err(cx.raise(PyTypeError::new_err("the first argument must be callable")));
+    }
     let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     // CPython merges a partial of a partial, unless the inner one has attributes.
     let (function, args) = match cx.see_as::<PartialVariable>(function)? {

@@ -27,10 +27,13 @@ sot_core::variable_kind! { "builtin_method" }
 
 sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
     let [function, receiver] = args.exactly(cx, "method")?;
-    let callable = cx.type_of(function)?.hasattr("__call__")?;
-    if !callable || cx.known(receiver)?.is_some_and(|receiver| receiver.is_none()) {
-        let text = "MethodType() of None, or of an object that is not callable";
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    if !object_model::is_callable(cx, function)? {
+        let none = cx.py.None();
+        return cx.fold(|py| method_type(py)?.call1((&none, &none)));
+    }
+    if cx.known(receiver)?.is_some_and(|receiver| receiver.is_none()) {
+        let function = cpython::builtin(cx.py, "len")?;
+        return cx.fold(|py| method_type(py)?.call1((function, py.None())));
     }
     Ok(cx.produce(Rc::new(MethodVariable::new(function, receiver))))
 } }

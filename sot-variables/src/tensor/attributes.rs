@@ -119,7 +119,7 @@ impl TensorVariable {
             {
                 return Ok(());
             }
-            (WrittenAttribute::OfOutside, Some(_)) if self.object().is_some() => {
+            (WrittenAttribute::OfOutside { if_true }, Some(_)) if self.takes_outside(cx, this, if_true)? => {
                 cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }
@@ -259,6 +259,18 @@ impl TensorVariable {
         let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
         let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
         Ok(is_property || found.is_none() && self.is_one(cx))
+    }
+
+    /// True if the tensor is one from outside, and its attribute `if_true` is true. Parameters have it all.
+    fn takes_outside(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, if_true: &str) -> Flow<bool> {
+        let Some(object) = self.object() else { return Ok(false) };
+        if cx.runtime.backend.is_parameter(object.bind(cx.py)) {
+            return Ok(true);
+        }
+        match object_model::generic_get_attr(cx, this, &Rc::from(if_true))? {
+            Some(answer) => cx.truth(answer),
+            None => Ok(false),
+        }
     }
 
     /// True if the tensor exists when the graph has run, as an object of its own.

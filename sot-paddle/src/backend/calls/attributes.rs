@@ -74,7 +74,7 @@ pub(crate) fn written_attribute(name: &str, value: Option<&Bound<'_, PyAny>>) ->
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
             WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach" }
         }
-        ("grad", Some(none)) if none.is_none() => WrittenAttribute::OfOutside,
+        ("grad", Some(none)) if none.is_none() => WrittenAttribute::OfOutside { if_true: "is_leaf" },
         ("name", Some(text)) if text.is_instance_of::<PyString>() => WrittenAttribute::OfOneObject,
         _ => WrittenAttribute::Plain,
     })

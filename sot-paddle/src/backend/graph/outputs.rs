@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
@@ -60,12 +59,18 @@ pub(crate) enum Origin {
 pub(crate) type StepNumbers = Vec<Vec<Py<PyAny>>>;
 
 impl Output {
-    /// Returns the numbers that the steps take, from the results of a run and the inputs of the graph.
-    pub(crate) fn numbers(&self, results: &Bound<'_, PyAny>, inputs: &[Bound<'_, PyAny>]) -> PyResult<StepNumbers> {
+    /// Returns the numbers and tensors that the steps take, from the results of a run, the inputs of the graph and its
+    /// parameters.
+    pub(crate) fn numbers(
+        &self,
+        results: &Bound<'_, PyAny>,
+        inputs: &[Bound<'_, PyAny>],
+        parameters: &Bound<'_, PyTuple>,
+    ) -> PyResult<StepNumbers> {
         let find = |origin: &Origin| match *origin {
-            Origin::Result(index) => as_number(results.get_item(index)?).map(Bound::unbind),
-            Origin::Input(index) => as_number(inputs[index].clone()).map(Bound::unbind),
-            Origin::Parameter(_) => Err(PyTypeError::new_err("a parameter is no number")),
+            Origin::Result(index) => step_argument(results.get_item(index)?).map(Bound::unbind),
+            Origin::Input(index) => step_argument(inputs[index].clone()).map(Bound::unbind),
+            Origin::Parameter(index) => step_argument(parameters.get_item(index)?).map(Bound::unbind),
         };
         self.steps.iter().map(|step| step.numbers.iter().map(find).collect()).collect()
     }
@@ -153,12 +158,13 @@ fn origin_of(
     Ok(origin)
 }
 
-/// Returns a number: an input that is a Python number as it is, a tensor by its `item()`.
-fn as_number(found: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    if found.is_exact_instance_of::<PyInt>() {
+/// Returns what a step takes: the number of a tensor without dimensions, and anything else as it is.
+fn step_argument(found: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = found.py();
+    if found.is_exact_instance_of::<PyInt>() || found.getattr(intern!(py, "ndim"))?.is_truthy()? {
         return Ok(found);
     }
-    found.call_method0(intern!(found.py(), "item"))
+    found.call_method0(intern!(py, "item"))
 }
 
 /// Collects the outputs of a run.
@@ -180,7 +186,7 @@ pub(crate) fn pick<'py>(
         for (position, call) in output.steps.iter().enumerate() {
             let is_output = position + 1 == output.steps.len() && !output.detached;
             tensor = views.made(call.made, is_output, || {
-                let numbers = call.numbers.iter().map(|&origin| as_number(find(origin)?));
+                let numbers = call.numbers.iter().map(|&origin| step_argument(find(origin)?));
                 call.step.apply(paddle, &tensor, &numbers.collect::<PyResult<Vec<_>>>()?)
             })?;
         }

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use sot_core::cpython::{self, WeakRef};
 use sot_core::log;
 
+use crate::backend::graph::merging;
 use crate::backend::graph::outputs::Output;
 use crate::backend::graph::pieces::{pieces, PieceInput, Pieces};
 use crate::backend::graph::program_structure::ProgramStructure;
@@ -65,7 +66,7 @@ impl PlannedProgram {
         let py = results.py();
         let training = self.needs_grad(py)?;
         let (program, inputs, values) = (self.program.bind(py), self.inputs.bind(py), self.values.bind(py));
-        let statistics = statistics::written(&self.paddle, program, (inputs, values))?;
+        let changes = statistics::changes(&self.paddle, program, (inputs, values))?;
         let pieces =
             if self.may_be_cut(training) { pieces(&self.paddle, program, (inputs, values, results))? } else { None };
         let Compiled { runner, detached, saved } = match pieces {
@@ -80,7 +81,7 @@ impl PlannedProgram {
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
         Ok(run::Program {
-            statistics,
+            changes,
             runner,
             saved,
             training,
@@ -169,7 +170,7 @@ fn prepare(
     layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
     keep_gradients(&layer)?;
     let release = paddle.release;
-    let optimize = || (release.optimize)(&layer);
+    let optimize = || merging::optimize(release, &layer);
     paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
     keep_outputs(&layer)?;
     let (detached, saved) = if training {

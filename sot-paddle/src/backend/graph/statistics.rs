@@ -1,5 +1,6 @@
-//! Running statistics that a program writes to. If the program raises, the frame runs again in CPython, which writes to
-//! them once more. So they are copied before each run of a program that may raise.
+//! What a program changes besides its results: running statistics, and the state of the random numbers. If the program
+//! raises, the frame runs again in CPython, which changes them once more. So they are saved before each run of a program
+//! that may raise.
 
 use std::collections::HashMap;
 
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::graph::random_operations;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -35,13 +37,28 @@ const RAISING: [&str; 17] = [
     "pd_op.take_along_axis",
 ];
 
-/// Returns the positions, among the parameters, of the statistics that a program writes to; none if it has no operation
-/// that may raise. With an open size, each operation may.
-pub(crate) fn written(
+/// What a run of a program changes before it may raise.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Positions, among the parameters, of running statistics.
+    pub(crate) statistics: Vec<usize>,
+    /// True if random numbers are drawn.
+    pub(crate) random_numbers: bool,
+}
+
+impl Changes {
+    /// True if nothing has to be saved.
+    pub(crate) fn are_none(&self) -> bool {
+        self.statistics.is_empty() && !self.random_numbers
+    }
+}
+
+/// Returns what a program changes before it may raise. With an open size, each operation may raise.
+pub(crate) fn changes(
     paddle: &Paddle,
     program: &Bound<'_, PyAny>,
     (inputs, parameters): (&Bound<'_, PyList>, &Bound<'_, PyList>),
-) -> PyResult<Vec<usize>> {
+) -> PyResult<Changes> {
     let mut places = HashMap::new();
     for (at, parameter) in parameters.iter().enumerate() {
         places.insert(identity(paddle, &parameter)?, at);
@@ -50,16 +67,17 @@ pub(crate) fn written(
     for input in inputs {
         may_raise |= meta::of_value(paddle, &input)?.is_some_and(|meta| meta.shape.contains(&None));
     }
-    let mut found = Vec::new();
+    let mut changes = Changes::default();
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
         let operation = operation?;
         let name: String = operation.call_method0(intern!(operation.py(), "name"))?.extract()?;
         may_raise |= RAISING.contains(&&*name);
+        changes.random_numbers |= random_operations::draws(&name);
         if WRITING.contains(&&*name) {
             for operand in operation.call_method0("operands_source")?.try_iter()?.skip(1).take(2) {
-                found.extend(identity(paddle, &operand?).ok().and_then(|id| places.get(&id)).copied());
+                changes.statistics.extend(identity(paddle, &operand?).ok().and_then(|id| places.get(&id)).copied());
             }
         }
     }
-    Ok(if may_raise { found } else { Vec::new() })
+    Ok(if may_raise { changes } else { Changes::default() })
 }

@@ -1,35 +1,42 @@
-//! Numbers of tensors that are written to, so that the writes can be undone.
+//! Numbers of tensors that are written to and the state of the random numbers, so that a run can be undone.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::cpython;
 
+use crate::backend::graph::statistics::Changes;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::Paddle;
 
 /// Functions that write to running statistics, their second and third arguments.
 const WITH_STATISTICS: [&str; 2] = ["batch_norm", "sync_batch_norm_"];
 
-/// Tensors with copies of their numbers.
-pub(crate) struct Saved<'py>(Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
+/// What the run of a program will change.
+pub(crate) struct Saved<'py> {
+    /// Tensors with copies of their numbers.
+    tensors: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    random_state: Option<Bound<'py, PyAny>>,
+}
 
 impl<'py> Saved<'py> {
-    /// Saves the numbers of some of the items of a tuple.
-    pub(crate) fn of(paddle: &Paddle, tensors: &Bound<'py, PyTuple>, places: &[usize]) -> PyResult<Self> {
-        let mut saved = Vec::with_capacity(places.len());
-        for &place in places {
-            let tensor = tensors.get_item(place)?;
+    /// Saves what the run of a program with these parameters will change.
+    pub(crate) fn of(paddle: &Paddle, parameters: &Bound<'py, PyTuple>, changes: &Changes) -> PyResult<Self> {
+        let mut tensors = Vec::with_capacity(changes.statistics.len());
+        for &place in &changes.statistics {
+            let tensor = parameters.get_item(place)?;
             if let Some(numbers) = contents(paddle, &tensor)? {
-                saved.push((tensor, numbers));
+                tensors.push((tensor, numbers));
             }
         }
-        Ok(Saved(saved))
+        let random_state = if changes.random_numbers { Some(random_state(parameters.py())?) } else { None };
+        Ok(Saved { tensors, random_state })
     }
 
-    /// Gives the tensors their former numbers.
+    /// Undoes the changes.
     pub(crate) fn put_back(&self, paddle: &Paddle) -> PyResult<()> {
-        self.0.iter().try_for_each(|(tensor, numbers)| put_back(paddle, tensor, numbers))
+        self.tensors.iter().try_for_each(|(tensor, numbers)| put_back(paddle, tensor, numbers))?;
+        self.random_state.as_ref().map_or(Ok(()), put_back_random_state)
     }
 }
 
@@ -44,12 +51,28 @@ pub(crate) fn contents<'py>(paddle: &Paddle, tensor: &Bound<'py, PyAny>) -> PyRe
     tensor.call_method0(intern!(py, "detach"))?.call_method0(intern!(py, "clone")).map(Some)
 }
 
-/// Gives a tensor its former numbers.
+/// Gives a tensor its former numbers. That does not count as a write to it, so that earlier backward passes can still
+/// read it.
 pub(crate) fn put_back(paddle: &Paddle, tensor: &Bound<'_, PyAny>, contents: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = tensor.py();
-    let held = tensor.call_method0(intern!(py, "detach"))?;
-    let assign = cpython::import(py, "paddle")?.getattr(intern!(py, "assign"))?;
-    paddle.without_grad(py, || assign.call1((contents, held)).map(drop))
+    let module = cpython::import(py, "paddle")?;
+    // Another tensor in the same memory, with a count of writes of its own. That of `detach()` is the same.
+    let alias = module.call_method1(intern!(py, "empty"), ((0,),))?;
+    let memory = tensor.call_method0(intern!(py, "get_tensor"))?;
+    alias.call_method0(intern!(py, "get_tensor"))?.call_method1(intern!(py, "_share_data_with"), (memory,))?;
+    let assign = module.getattr(intern!(py, "assign"))?;
+    paddle.without_grad(py, || assign.call1((contents, alias)).map(drop))
+}
+
+/// Returns the state of Paddle's random number generators.
+pub(crate) fn random_state(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    cpython::import(py, "paddle")?.call_method0(intern!(py, "get_rng_state"))
+}
+
+/// Sets Paddle's random number generators to an earlier state.
+pub(crate) fn put_back_random_state(state: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = state.py();
+    cpython::import(py, "paddle")?.call_method1(intern!(py, "set_rng_state"), (state,)).map(drop)
 }
 
 /// True if calls of a function or layer write to other tensors than their operands: buffers of a layer in training

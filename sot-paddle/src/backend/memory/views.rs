@@ -9,12 +9,10 @@ use std::rc::Rc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
-use sot_core::backend::{CallKind, TensorMeta};
+use sot_core::backend::CallKind;
 
 use crate::backend::graph::builder::identity;
-use crate::backend::numbers::sizes::NumberValues;
 use crate::backend::numbers::twin::with_values;
-use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
 /// Operations whose result may be a view of their first operand. For some operands it is a copy,
@@ -41,9 +39,6 @@ pub(crate) const VIEWS: &[&str] = &[
     "pd_op.view_dtype",
     "pd_op.view_shape",
 ];
-
-/// Element types of positions.
-const INTEGERS: [&str; 2] = ["int32", "int64"];
 
 /// A call that makes a view of its first argument.
 pub(crate) struct Step {
@@ -78,8 +73,8 @@ struct View {
 pub(crate) struct Views(HashMap<u64, View>);
 
 impl Views {
-    /// Notes the results of a statement that are views of its first argument. `numbers` are the values that stand for
-    /// numbers.
+    /// Notes the results of a statement that are views of its first argument. Other values among the arguments, such as
+    /// a size or a tensor whose shape is taken over, are needed to make the view again.
     pub(crate) fn note<'py>(
         &mut self,
         paddle: &Paddle,
@@ -87,7 +82,6 @@ impl Views {
         args: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
         result: &Bound<'_, PyAny>,
-        numbers: &NumberValues,
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
@@ -96,12 +90,7 @@ impl Views {
         }
         let mut found = Vec::new();
         let one = 1_i64.into_pyobject(source.py())?.into_any();
-        // An integer tensor without dimensions is a position or a bound of a slice.
-        let is_index = callee.extract::<&str>().is_ok_and(|name| name == "__getitem__");
         let mut taken_out = |value: &Bound<'py, PyAny>| {
-            if !(numbers.has(paddle, value) || is_index && is_single_integer(paddle, value)?) {
-                return Ok(value.clone());
-            }
             found.push(value.clone().unbind());
             Ok(one.clone())
         };
@@ -250,12 +239,6 @@ fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<b
         value = operation.call_method1(intern!(py, "operand_source"), (0,))?;
     }
     Ok(true)
-}
-
-/// True if a value is an integer without dimensions.
-pub(crate) fn is_single_integer(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_single = |meta: TensorMeta| meta.shape.is_empty() && INTEGERS.contains(&&*meta.dtype);
-    Ok(meta::of_value(paddle, value)?.is_some_and(is_single))
 }
 
 /// True if an argument consists of numbers, strings, slices, element types and places.

@@ -2,7 +2,7 @@
 //! flat list of names and values after its arguments.
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython;
 
 use crate::backend::paddle::release::{none_if_empty, Release, Runner};
@@ -16,7 +16,7 @@ pub(crate) static RELEASE: Release = Release {
     // `data` is the tensor itself.
     eager_attributes: &[],
     static_methods: &["_create_program", "_append_backward_desc"],
-    optimize,
+    merges_writes: true,
     runner,
 };
 
@@ -32,31 +32,6 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
         cuda_graph: layer.getattr("_cuda_graph_vec")?.unbind(),
         attributes,
     }))
-}
-
-/// Makes the optimized program. This release also merges equal operations that write in place, so two updates of one
-/// buffer would become one; for programs with such operations the merging is switched off.
-fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
-    const MERGE_EQUAL_OPERATIONS: &str = "FLAGS_enable_cse_in_dy2st";
-    let prepare = || layer.getattr("program").map(drop);
-    if !writes_in_place(&layer.getattr("_origin_main_program")?)? {
-        return prepare();
-    }
-    let paddle = cpython::import(layer.py(), "paddle")?;
-    let before = paddle.call_method1("get_flags", (MERGE_EQUAL_OPERATIONS,))?;
-    paddle.call_method1("set_flags", ([(MERGE_EQUAL_OPERATIONS, false)].into_py_dict(layer.py())?,))?;
-    let done = prepare();
-    paddle.call_method1("set_flags", (before,))?;
-    done
-}
-
-fn writes_in_place(program: &Bound<'_, PyAny>) -> PyResult<bool> {
-    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
-        if operation?.call_method0("name")?.extract::<String>()?.ends_with('_') {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 struct Runner30 {

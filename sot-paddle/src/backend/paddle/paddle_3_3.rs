@@ -14,13 +14,9 @@ pub(crate) static RELEASE: Release = Release {
     follows_eager_methods: true,
     eager_attributes: &[("data", "detach")],
     static_methods: &["_create_program", "_append_backward"],
-    optimize,
+    merges_writes: false,
     runner,
 };
-
-fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
-    layer.getattr("program").map(drop)
-}
 
 fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();

@@ -22,17 +22,14 @@ pub(crate) struct Release {
     pub(crate) follows_eager_methods: bool,
     /// Attributes that only eager tensors have, each with the method without arguments that returns the same.
     pub(crate) eager_attributes: &'static [(&'static str, &'static str)],
-    /// The methods of a `PartialProgramLayer` that `optimize` calls and that switch to static mode.
+    /// The methods of a `PartialProgramLayer` that make its optimized program and that switch to static mode.
     pub(crate) static_methods: &'static [&'static str],
-    /// Makes the optimized program of a `PartialProgramLayer`. Must run before the program is used.
-    pub(crate) optimize: Optimize,
+    /// True if equal operations that write in place are merged, so that two updates of one buffer become one.
+    pub(crate) merges_writes: bool,
     /// Takes from a `PartialProgramLayer` what is needed to run its program, without anything that holds a tensor of
     /// the user's.
     pub(crate) runner: MakeRunner,
 }
-
-/// A function that takes a `PartialProgramLayer`.
-type Optimize = fn(&Bound<'_, PyAny>) -> PyResult<()>;
 
 /// A function that takes a `PartialProgramLayer` and the list of its outputs.
 type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>;

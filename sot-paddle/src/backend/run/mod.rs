@@ -23,6 +23,7 @@ use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
 use crate::backend::graph::outputs::{pick, Origin, Output, StepNumbers, ViewCall};
+use crate::backend::graph::statistics::Changes;
 use crate::backend::memory::saved::Saved;
 use crate::backend::memory::write_back::GraphWrites;
 use crate::backend::numbers::number_inputs::NumberInputs;
@@ -80,8 +81,8 @@ pub(crate) struct Program {
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as Python numbers or numpy arrays.
     pub(crate) numbers: NumberInputs,
-    /// Positions, among the parameters, of running statistics that the program writes to before it may raise.
-    pub(crate) statistics: Vec<usize>,
+    /// What the program changes before it may raise.
+    pub(crate) changes: Changes,
     /// The inputs and parameters that a backward pass reads.
     pub(crate) saved: Vec<SavedInput>,
     pub(crate) _counted: CountedProgram,
@@ -193,7 +194,8 @@ impl Graph {
                 let pick = || pick(&self.paddle, plan, &results, inputs, &parameters);
                 let outputs = if self.views_force_grad { self.paddle.with_grad(py, pick)? } else { pick()? };
                 if let Some(past) = past.filter(|_| !self.flow.made.is_empty()) {
-                    past.note_made(&self.flow.made, &computed, &outputs, |at| plan[at].numbers(&results, inputs))?;
+                    let numbers = |at: usize| plan[at].numbers(&results, inputs, &parameters);
+                    past.note_made(&self.flow.made, &computed, &outputs, numbers)?;
                 }
                 Ok(outputs)
             }
@@ -209,9 +211,9 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
         let py = parameters.py();
         let _running = Running::begin(py);
-        let before = match &program.statistics[..] {
-            [] => None,
-            places => Some(Saved::of(&self.paddle, parameters, places)?),
+        let before = match &program.changes {
+            changes if changes.are_none() => None,
+            changes => Some(Saved::of(&self.paddle, parameters, changes)?),
         };
         let run = || program.runner.run(&inputs.for_program, parameters, scope.tenancy.scopes.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };

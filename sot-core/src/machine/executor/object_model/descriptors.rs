@@ -104,6 +104,10 @@ pub(super) fn property_error(
         }
         None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
     };
+    if object.is_err() {
+        let text = "a property without that accessor, of an object that only C code makes";
+        return Unwind::break_graph(ReasonId::UnsupportedAttribute, text);
+    }
     let asked = object.and_then(|object| match hook {
         "__delete__" => property.call_method1(hook, (object,)),
         _ => property.call_method1(hook, (object, cx.py.None())),

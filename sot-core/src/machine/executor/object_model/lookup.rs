@@ -24,6 +24,15 @@ pub fn lookup<'py>(
     lookup_in_type(cx, &ty, of, name)
 }
 
+/// Simulates `callable()`: true if the object's type has `__call__`. Adds a guard for the answer.
+pub fn is_callable(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<bool> {
+    let call = lookup(cx, object, &Rc::from("__call__"))?;
+    if let Some((_, tracker)) = call {
+        cx.guards.require(tracker);
+    }
+    Ok(call.is_some())
+}
+
 /// Looks a name up in the method resolution order of a type; `of` is the tracker of the type.
 pub fn lookup_in_type<'py>(
     cx: &mut OpcodeExecutor<'py>,

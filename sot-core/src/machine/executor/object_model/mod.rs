@@ -13,8 +13,8 @@ pub use attributes::{
 };
 pub use descriptors::{bind_class_method, bind_descriptor};
 pub use lookup::{
-    guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, lookup_in_class, lookup_in_type,
-    type_tracker, type_variable,
+    guard_descriptor, guard_identity, has_own_class, is_callable, is_python_method, lookup, lookup_in_class,
+    lookup_in_type, type_tracker, type_variable,
 };
 pub use operations::{
     binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, is_sequence, iter, len,

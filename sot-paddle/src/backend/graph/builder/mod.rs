@@ -22,6 +22,7 @@ use crate::backend::graph::arrays::{self, ArrayValues};
 use crate::backend::graph::distributed::DistributedValues;
 use crate::backend::graph::gradient::CorrectedFlags;
 use crate::backend::graph::infer_meta::CheckedOperations;
+use crate::backend::graph::random_operations;
 use crate::backend::graph::weight;
 use crate::backend::memory::in_place::{self, OwnGradients, Versions};
 use crate::backend::memory::views::Views;
@@ -58,6 +59,8 @@ pub(crate) struct PaddleBuilder {
     own_gradients: OwnGradients,
     /// Built beside the program if sizes are left open.
     twin: Option<Twin>,
+    /// Built beside the program if no size is left open, for values whose sizes only a run tells.
+    twin_for_unknown: Option<Twin>,
     probes: SizeProbes,
     numbers: NumberValues,
     known_sizes: KnownSizes,
@@ -87,6 +90,7 @@ impl PaddleBuilder {
             own_gradients: OwnGradients::default(),
             copy: None,
             twin: None,
+            twin_for_unknown: None,
             probes: SizeProbes::default(),
             numbers: NumberValues::default(),
             known_sizes: KnownSizes::default(),
@@ -133,7 +137,7 @@ impl PaddleBuilder {
     /// which holds them strongly.
     fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
         self.recorded = false;
-        for twin in self.probes.take_twins().into_iter().chain(self.twin.take()) {
+        for twin in self.probes.take_twins().into_iter().chain(self.twin.take()).chain(self.twin_for_unknown.take()) {
             self.forget_recorded(py, &twin.target(py))?;
         }
         let recorded = self.paddle.recorder.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
@@ -298,6 +302,10 @@ impl GraphBuilder for PaddleBuilder {
 
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
         weight::weight(&self.paddle, kind, callee)
+    }
+
+    fn draws_random_numbers(&self, py: Python<'_>) -> PyResult<bool> {
+        random_operations::are_in(self.target.main.bind(py))
     }
 
     fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {

@@ -25,7 +25,7 @@ use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::WAYS;
-use crate::backend::numbers::twin::{Twin, TwinStatement};
+use crate::backend::numbers::twin::{hold_unknown_sizes, Twin, TwinStatement};
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
@@ -80,7 +80,7 @@ impl PaddleBuilder {
         }
         self.checked.check(&self.paddle, &target, &given, &result)?;
         self.corrected_flags.correct(&self.paddle, &result)?;
-        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
+        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result)?;
         self.distributed.note_statement(&self.paddle, args, kwargs, &result)?;
         Ok(result)
     }
@@ -106,6 +106,8 @@ impl PaddleBuilder {
         result
     }
 
+    /// Appends a statement where no size is open. A size may still be unknown because it follows from the elements of a
+    /// tensor.
     fn append_for_these_sizes<'py>(
         &mut self,
         target: &BuildTarget,
@@ -113,9 +115,18 @@ impl PaddleBuilder {
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let result = match self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))? {
-            Some((args, kwargs)) => self.append(target, kind, callee, &args, kwargs.as_ref())?,
-            None => self.append(target, kind, callee, args, kwargs)?,
+        let replaced = self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))?;
+        let (given, keywords) = replaced.as_ref().map_or((args, kwargs), |(args, kwargs)| (args, kwargs.as_ref()));
+        let result = if hold_unknown_sizes(&self.paddle, given, keywords)? {
+            let mut twin = match self.twin_for_unknown.take() {
+                Some(twin) => twin,
+                None => Twin::new(callee.py(), &self.paddle)?,
+            };
+            let result = self.append_twice(&mut twin, target, kind, callee, (given, keywords));
+            self.twin_for_unknown = Some(twin);
+            result?
+        } else {
+            self.append(target, kind, callee, given, keywords)?
         };
         self.known_sizes.note(&self.paddle, kind, callee, args, &result)?;
         Ok(result)
@@ -130,13 +141,25 @@ impl PaddleBuilder {
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = callee.py();
-        let here = self.append_to_twin(twin, kind, callee, (args, kwargs))?;
+        let Some(here) = self.append_to_twin(twin, kind, callee, (args, kwargs))? else {
+            return self.append(target, kind, callee, args, kwargs);
+        };
         twin.refuse_dangerous(&here)?;
         let before = Twin::operations(py, target)?.len();
         let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
-        let result = self.append(target, kind, callee, args, kwargs).map_err(matter)?;
+        let made = self.append(target, kind, callee, args, kwargs).map_err(matter);
         let there = Twin::operations(py, target)?.split_off(before);
-        twin.compare(&here, &there)?;
+        let result = match made.and_then(|result| twin.compare(&here, &there).map(|()| result)) {
+            Ok(result) => result,
+            Err(refusal) => {
+                // What is left in the program would run, and may raise. The result of a write is the present value of
+                // its operand, so such operations stay.
+                if kind != CallKind::InPlace {
+                    remove(target, &there)?;
+                }
+                return Err(refusal);
+            }
+        };
         twin.note(TwinStatement {
             kind,
             callee: callee.clone().unbind(),
@@ -147,14 +170,15 @@ impl PaddleBuilder {
         Ok(result)
     }
 
-    /// Appends a statement to a twin. Returns the twin's new operations.
+    /// Appends a statement to a twin. Returns the twin's new operations; `None` if the statement has operands with
+    /// invented sizes, and cannot be built with them. It may be right for the sizes of a run.
     fn append_to_twin<'py>(
         &mut self,
         twin: &mut Twin,
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let py = callee.py();
         let given = twin.arguments(args, kwargs)?;
         self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
@@ -163,12 +187,19 @@ impl PaddleBuilder {
         }
         twin.refuse_to_take_apart(callee, &given)?;
         let target = twin.target(py);
-        let before = Twin::operations(py, &target)?.len();
+        let mut before = Twin::operations(py, &target)?.len();
         // If this fails with open numbers, it may succeed with the numbers themselves.
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
         let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
-        self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
-        Ok(Twin::operations(py, &target)?.split_off(before))
+        let made = self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).map(drop);
+        if let Err(error) = made {
+            let Some(given) = twin.other_arguments(args, kwargs)? else { return Err(matter(error)) };
+            before = Twin::operations(py, &target)?.len();
+            if self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Twin::operations(py, &target)?.split_off(before)))
     }
 
     /// Returns the formula of a size, found with the sizes of other twins.
@@ -198,8 +229,9 @@ impl PaddleBuilder {
     fn append_again(&mut self, twin: &mut Twin, statement: &TwinStatement, py: Python<'_>) -> PyResult<()> {
         let (callee, args) = (statement.callee.bind(py), statement.args.bind(py));
         let kwargs = statement.kwargs.as_ref().map(|kwargs| kwargs.bind(py));
-        let here =
+        let made =
             self.with_own_code(callee, |builder| builder.append_to_twin(twin, statement.kind, callee, (args, kwargs)))?;
+        let Some(here) = made else { return Ok(()) };
         let there: Vec<_> = statement.operations.iter().map(|operation| operation.bind(py).clone()).collect();
         twin.compare(&here, &there)
     }
@@ -328,6 +360,16 @@ fn refuse_missing_results(paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResul
         if !value.call_method0(intern!(value.py(), "initialized"))?.is_truthy()? {
             return Err(PyNotImplementedError::new_err("one of its results is a tensor that is not initialized"));
         }
+    }
+    Ok(())
+}
+
+/// Removes the last operations of a program.
+fn remove(target: &BuildTarget, operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    for operation in operations.iter().rev() {
+        let py = operation.py();
+        let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+        block.call_method1(intern!(py, "remove_op"), (operation,))?;
     }
     Ok(())
 }

@@ -14,6 +14,11 @@ use crate::backend::paddle::meta;
 const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
 
 impl Twin {
+    /// The twin's value for a value of the program, as the present statement takes it.
+    fn of(&self, id: u64) -> Option<&Py<PyAny>> {
+        self.invented.get(&id).filter(|_| self.uses_invented).or_else(|| self.values.get(&id))
+    }
+
     /// Refuses the statement unless the twin's operations and the program's are the same. Notes which results
     /// correspond.
     pub(crate) fn compare<'py>(&mut self, here: &[Bound<'py, PyAny>], there: &[Bound<'py, PyAny>]) -> PyResult<()> {
@@ -67,7 +72,7 @@ impl Twin {
         slice: &Selection<'py>,
     ) -> PyResult<&'a [Bound<'py, PyAny>]> {
         let py = slice.operand.py();
-        let operand = self.values.get(&identity(&self.paddle, &slice.operand)?).map(|twin| twin.bind(py).clone());
+        let operand = self.of(identity(&self.paddle, &slice.operand)?).map(|twin| twin.bind(py).clone());
         let sizes: Vec<i64> = match &operand {
             Some(operand) => operand.getattr(intern!(py, "shape"))?.extract()?,
             None => Vec::new(),
@@ -111,7 +116,7 @@ impl Twin {
         let (Ok(here_id), Ok(there_id)) = (identity(&self.paddle, here), identity(&self.paddle, there)) else {
             return Ok(()); // An operand that is left out.
         };
-        let known = match self.values.get(&there_id).or_else(|| self.stand_ins.get(&there_id)) {
+        let known = match self.of(there_id).or_else(|| self.stand_ins.get(&there_id)) {
             Some(known) => identity(&self.paddle, known.bind(here.py()))?,
             None => {
                 self.stand_ins.insert(there_id, here.clone().unbind());

@@ -3,6 +3,9 @@
 //! that is thrown away (the twin), with the sizes of this call, and then in the program that will run. If both have
 //! the same operations, with equal attributes and results that agree, the sizes make no difference. Everything else is
 //! refused.
+//!
+//! Sizes that follow from the elements of a tensor, as those of `x[mask]`, are known only when the graph has run. In the
+//! twin, they are invented.
 
 mod compare;
 mod selections;
@@ -31,12 +34,26 @@ const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
 /// Functions and methods that split a tensor into one result for each index of a dimension.
 const TAKING_APART: &[&str] = &["unbind", "unstack"];
 
+/// The size in the twin of a dimension whose size only a run tells. It can be divided by the usual numbers of groups and
+/// heads.
+const INVENTED: i64 = 840;
+/// The invented size if a statement cannot be built with [`INVENTED`]: it is broadcast to any other.
+const INVENTED_INSTEAD: i64 = 1;
+
 /// The twin: a program that is built with the sizes of this call.
 pub(crate) struct Twin {
     paddle: Arc<Paddle>,
     target: BuildTarget,
     /// The twin's values, by identity of the program's values: for values with open sizes, or computed from them.
     values: HashMap<u64, Py<PyAny>>,
+    /// Like `values`, for values with invented sizes, or computed from them.
+    invented: HashMap<u64, Py<PyAny>>,
+    /// The size that is invented for the present statement.
+    invented_size: i64,
+    /// True if an argument of the present statement has an invented size.
+    uses_invented: bool,
+    /// Number of values that the twin was given.
+    given: usize,
     /// The twin's values for other values of the program, which statements use together with those in `values`.
     stand_ins: HashMap<u64, Py<PyAny>>,
     /// The program's values, by identity of the twin's.
@@ -75,6 +92,10 @@ impl Twin {
             paddle: Arc::clone(paddle),
             target: paddle.static_mode.new_target(py, &paddle.program)?,
             values: HashMap::new(),
+            invented: HashMap::new(),
+            invented_size: INVENTED,
+            uses_invented: false,
+            given: 0,
             stand_ins: HashMap::new(),
             originals: HashMap::new(),
             inputs: Vec::new(),
@@ -89,6 +110,7 @@ impl Twin {
 
     /// Adds an input of the program, with the sizes that it has in the twin. Returns the twin's value.
     pub(crate) fn add_input<'py>(&mut self, value: &Bound<'py, PyAny>, sizes: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.uses_invented = false;
         let twin = self.data_like(value, &sizes)?;
         self.insert(value, &twin)?;
         self.inputs.push(TwinInput { value: value.clone().unbind(), sizes });
@@ -121,7 +143,8 @@ impl Twin {
     /// Makes a twin's value of these sizes, with the type of `value`.
     fn data_like<'py>(&mut self, value: &Bound<'py, PyAny>, sizes: &[i64]) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
-        let name = format!("sot.twin.{}", self.inputs.len() + self.stand_ins.len());
+        let name = format!("sot.twin.{}", self.given);
+        self.given += 1;
         let (sizes, dtype) = (PyList::new(py, sizes)?, value.getattr(intern!(py, "dtype"))?);
         self.paddle.static_mode.within(py, &self.target, || {
             let twin = self.paddle.data.bind(py).call1((name, sizes, dtype))?;
@@ -132,12 +155,13 @@ impl Twin {
 
     fn insert(&mut self, value: &Bound<'_, PyAny>, twin: &Bound<'_, PyAny>) -> PyResult<()> {
         let (here, there) = (identity(&self.paddle, twin)?, identity(&self.paddle, value)?);
-        self.values.insert(there, twin.clone().unbind());
+        let values = if self.uses_invented { &mut self.invented } else { &mut self.values };
+        values.insert(there, twin.clone().unbind());
         self.originals.insert(here, value.clone().unbind());
         Ok(())
     }
 
-    /// True if an argument contains a value that depends on open sizes.
+    /// True if an argument contains a value that depends on open sizes, or has sizes that only a run tells.
     pub(crate) fn concerns(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
         for argument in given {
@@ -150,7 +174,8 @@ impl Twin {
 
     fn holds_open(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         if self.paddle.is_value(object) {
-            return Ok(self.values.contains_key(&identity(&self.paddle, object)?));
+            let id = identity(&self.paddle, object)?;
+            return Ok(self.values.contains_key(&id) || self.invented.contains_key(&id) || has_unknown_size(object)?);
         }
         for part in parts(object)? {
             if self.holds_open(&part)? {
@@ -162,6 +187,28 @@ impl Twin {
 
     /// Returns the arguments with the twin's values.
     pub(crate) fn arguments<'py>(
+        &mut self,
+        args: &Bound<'py, PyTuple>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'py>> {
+        (self.invented_size, self.uses_invented) = (INVENTED, false);
+        self.with_twins_values(args, keywords)
+    }
+
+    /// Returns the arguments with other invented sizes. `None` if none of their sizes is invented.
+    pub(crate) fn other_arguments<'py>(
+        &mut self,
+        args: &Bound<'py, PyTuple>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Arguments<'py>>> {
+        if !self.uses_invented {
+            return Ok(None);
+        }
+        self.invented_size = INVENTED_INSTEAD;
+        self.with_twins_values(args, keywords).map(Some)
+    }
+
+    fn with_twins_values<'py>(
         &mut self,
         args: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
@@ -178,14 +225,41 @@ impl Twin {
         let paddle = Arc::clone(&self.paddle);
         with_values(&paddle, object, &mut |value| {
             let id = identity(&paddle, value)?;
-            if let Some(twin) = self.values.get(&id).or_else(|| self.stand_ins.get(&id)) {
-                return Ok(twin.bind(value.py()).clone());
+            let known = self.values.get(&id).or_else(|| self.stand_ins.get(&id)).map(|twin| twin.bind(value.py()));
+            let sizes = match known {
+                Some(known) if !has_unknown_size(known)? => return Ok(known.clone()),
+                Some(known) => sizes_of(known)?,
+                None => sizes_of(value)?,
+            };
+            if !sizes.contains(&UNKNOWN) {
+                let twin = self.data_like(value, &sizes)?;
+                self.stand_ins.insert(id, twin.clone().unbind());
+                return Ok(twin);
             }
-            let sizes: Vec<i64> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
-            let twin = self.data_like(value, &sizes)?;
-            self.stand_ins.insert(id, twin.clone().unbind());
-            Ok(twin)
+            self.with_invented_sizes(value, id, sizes)
         })
+    }
+
+    /// Returns the twin's value for one with sizes that only a run tells. `sizes` are those that are known in the twin.
+    fn with_invented_sizes<'py>(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        id: u64,
+        mut sizes: Vec<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.uses_invented = true;
+        if let Some(twin) = self.invented.get(&id).filter(|_| self.invented_size == INVENTED) {
+            let twin = twin.bind(value.py());
+            if !has_unknown_size(twin)? {
+                return Ok(twin.clone());
+            }
+        }
+        for size in sizes.iter_mut().filter(|size| **size == UNKNOWN) {
+            *size = self.invented_size;
+        }
+        let twin = self.data_like(value, &sizes)?;
+        self.insert(value, &twin)?;
+        Ok(twin)
     }
 
     /// Returns the operations of a program, without those that stand for its parameters.
@@ -243,6 +317,45 @@ impl Twin {
         }
         Ok(())
     }
+}
+
+/// What Paddle's static mode says for a size that it does not know.
+const UNKNOWN: i64 = -1;
+
+/// The sizes of a value; none if it has no shape.
+fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    value.getattr_opt(intern!(value.py(), "shape"))?.map_or_else(|| Ok(Vec::new()), |shape| shape.extract())
+}
+
+/// True if static mode does not know all sizes of a value.
+fn has_unknown_size(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(sizes_of(value)?.contains(&UNKNOWN))
+}
+
+/// True if an argument contains a value with sizes that static mode does not know.
+pub(crate) fn hold_unknown_sizes(
+    paddle: &Paddle,
+    args: &Bound<'_, PyTuple>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<bool> {
+    for argument in args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
+        if holds_unknown_size(paddle, &argument)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn holds_unknown_size(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if paddle.is_value(object) {
+        return has_unknown_size(object);
+    }
+    for part in parts(object)? {
+        if holds_unknown_size(paddle, &part)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn refused(why: &str) -> PyErr {

@@ -1,0 +1,89 @@
+"""Random numbers: each operation draws its own, and the generator is left as eager mode leaves it."""
+
+import paddle
+import pytest
+from paddle.nn import functional as F
+
+import sot
+
+DRAWS = {
+    "alpha_dropout": lambda x: F.alpha_dropout(x, 0.5),
+    "bernoulli": paddle.bernoulli,
+    "bernoulli_": lambda x: paddle.zeros([4]).bernoulli_(),
+    "beta": lambda x: paddle.distribution.Beta(x, x).sample(),
+    "binomial": lambda x: paddle.binomial((x * 9).astype("int64"), x),
+    "cauchy_": lambda x: paddle.zeros([4]).cauchy_(),
+    "dirichlet": lambda x: paddle.distribution.Dirichlet(x).sample(),
+    "dropout": lambda x: F.dropout(x, 0.5),
+    "dropout2d": lambda x: F.dropout2d(x.reshape([1, 4, 1, 1]), 0.5),
+    "exponential_": lambda x: paddle.zeros([4]).exponential_(),
+    "fractional_max_pool2d": lambda x: F.fractional_max_pool2d(x.reshape([1, 1, 2, 2]), 1),
+    "geometric_": lambda x: paddle.zeros([4]).geometric_(0.5),
+    "gumbel_softmax": F.gumbel_softmax,
+    "multinomial": lambda x: paddle.multinomial(x, 2),
+    "normal": lambda x: paddle.normal(x.detach(), 1.0),
+    "normal_": lambda x: paddle.zeros([4]).normal_(),
+    "poisson": lambda x: paddle.poisson(x * 9),
+    "rand": lambda x: paddle.rand([4]),
+    "randint": lambda x: paddle.randint(0, 99, [4]),
+    "randperm": lambda x: paddle.randperm(9),
+    "rrelu": lambda x: F.rrelu(-x),
+    "rsample": lambda x: paddle.distribution.Normal(x, x).rsample(),
+    "standard_gamma": getattr(paddle, "standard_gamma", None),
+    "standard_normal": lambda x: paddle.standard_normal([4]),
+    "uniform_": lambda x: paddle.zeros([4]).uniform_(),
+}
+DRAWS = {name: draw for name, draw in DRAWS.items() if draw}
+
+
+@pytest.fixture(params=["0", "10000"], ids=["program", "calls"])
+def way(request, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", request.param)
+    return request.param
+
+
+def seen(fn, *given):
+    """Return what three calls give, and the next random number after each."""
+    outcomes = []
+    for _ in range(3):
+        paddle.seed(3)
+        try:
+            outcome = [result.tolist() for result in fn(*given)]
+        except Exception as error:
+            outcome = type(error)
+        outcomes.append((outcome, paddle.rand([1]).item()))
+    return outcomes
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_two_equal_draws_are_two(draw, way):
+    """Paddle merges equal operations of a program, also many of those that draw."""
+
+    def used(x):
+        return draw(x.abs()), draw(x.abs())
+
+    def unused(x):
+        draw(x.abs())
+        draw(x.abs())
+        return [x + 1]
+
+    for fn in (used, unused):
+        for stop_gradient in (True, False):
+            x = paddle.to_tensor([0.2, 0.4, 0.1, 0.3], stop_gradient=stop_gradient)
+            assert seen(sot.symbolic_translate(fn), x) == seen(fn, x)
+    assert sot.stats().graphs
+
+
+def test_numbers_drawn_before_an_error_are_drawn_once(way):
+    def f(x, at):
+        return x + paddle.rand([3]), paddle.gather(x, at)
+
+    def dropped_out(x, at):
+        return F.dropout(x, 0.5), paddle.gather(x, at)
+
+    for fn in (f, dropped_out):
+        translated = sot.symbolic_translate(fn)
+        for at in ([1], [7], [2], [8]):
+            given = (paddle.ones([3]), paddle.to_tensor(at))
+            assert seen(translated, *given) == seen(fn, *given)
+    assert sot.stats().graphs and sot.stats().graph_errors

@@ -1,0 +1,63 @@
+"""Sizes that only a run tells, as those of `x[mask]`: Paddle's Python code, which reads -1 for them, must not matter."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle.nn import functional as F
+
+import sot
+
+
+def moments(x):
+    return paddle.linalg.cov(x, rowvar=False), paddle.linalg.corrcoef(x.t()).detach()
+
+
+USES = {
+    "kl_div": lambda x: F.kl_div(F.log_softmax(x, -1), F.softmax(x * 2, -1), reduction="batchmean"),
+    "moments": moments,
+    "trapezoid": lambda x: (paddle.trapezoid(x, axis=0), paddle.cumulative_trapezoid(x, axis=0)),
+    "where": lambda x: paddle.where(x > 0, x, x[:1]),
+    "unbind": lambda x: sum(paddle.unbind(x, 0)),
+    "unstack": lambda x: paddle.concat(paddle.unstack(x)),
+    "take_along_axis": lambda x: paddle.take_along_axis(x, paddle.zeros([1, 3], "int64"), 0),
+    "smoothed": lambda x: F.cross_entropy(x, F.softmax(x, -1), soft_label=True),
+    "tensordot": lambda x: paddle.tensordot(x, x, 2),
+    "npair_loss": lambda x: F.npair_loss(x, x * 2, paddle.arange(x.shape[0])),
+    "alpha_dropout": lambda x: F.alpha_dropout(x, 0.0),
+    "normalized": lambda x: F.layer_norm(F.normalize(x), [3]),
+    "reshaped": lambda x: x.reshape([-1, 3, 1]).expand([-1, 3, 2]).flatten(1),
+    "joined": lambda x: paddle.concat([x, x * 2]).sort(0),
+    "split": lambda x: paddle.split(x, 3, axis=1)[1],
+    "one_hot": lambda x: F.one_hot(x.argmax(-1), 3) @ x.t(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("least", ["0", "10000"], ids=["program", "calls"])
+def test_they_do_not_become_minus_one(use, least, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", least)
+
+    def selected(x):
+        return use(x[x[:, 0] > 0] * 1.5)
+
+    def reshaped(x, n):
+        return use(x.reshape([n, -1])[:, :3] + x.reshape([-1, 3]).mean())
+
+    for fn in (selected, reshaped):
+        translated = sot.symbolic_translate(fn)
+        for step in range(6):
+            paddle.seed(step)
+            rows = 4 + 2 * (step % 4)
+            data = paddle.randn([rows, 3])
+            data[: 2 + step % 3, 0] = 1.0
+            outcomes = []
+            for run in (fn, translated):
+                x = data.clone().detach()
+                x.stop_gradient = False
+                results = run(x, rows) if fn is reshaped else run(x)
+                results = results if isinstance(results, (list, tuple)) else [results]
+                sum(result.astype("float32").sum() for result in results).backward()
+                outcomes.append([result.numpy() for result in [*results, x.grad]])
+            for expected, result in zip(*outcomes):
+                np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    assert sot.stats().graphs and not sot.stats().graph_errors
