@@ -1,7 +1,6 @@
 """Training steps as users write them: reads of parameters and gradients do not break the graph."""
 
 import copy
-import inspect
 
 import paddle
 import paddle.nn.functional as F
@@ -48,8 +47,8 @@ def compare(same, monkeypatch):
 
         same(train(make_step, wrap), expected)
         stats = sot.stats()
-        # Decorators of an optimizer's methods read signatures with `inspect`. Breaks there do not count.
-        found = [place for place in [*stats.breaks, *stats.fallbacks] if inspect.__file__ not in place]
+        # Paddle's decorators have breaks of their own, which do not count.
+        found = [place for place in [*stats.breaks, *stats.fallbacks] if __file__ in place]
         assert len(found) == places and stats.graphs, f"\n{stats}"
         assert misses[-1] == 0, misses
 

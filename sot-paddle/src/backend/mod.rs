@@ -179,7 +179,7 @@ impl Backend for PaddleBackend {
 
 impl EagerTensors for PaddleBackend {
     fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
-        attributes::written_attribute(name, value)
+        attributes::written_attribute(&self.paddle, name, value)
     }
 
     fn contents<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {

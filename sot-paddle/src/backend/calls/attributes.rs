@@ -69,12 +69,18 @@ pub(super) const IN_PLACE: &str = "changes a tensor in a way no graph can; use t
 const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
 
 /// Decides what a write of `value` to an attribute of a tensor means.
-pub(crate) fn written_attribute(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+pub(crate) fn written_attribute(
+    paddle: &Paddle,
+    name: &str,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<WrittenAttribute> {
     Ok(match (name, value) {
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
             WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach" }
         }
-        ("grad", Some(none)) if none.is_none() => WrittenAttribute::OfOutside { if_true: "is_leaf" },
+        ("grad", Some(none)) if none.is_none() && paddle.release.takes_no_gradient => {
+            WrittenAttribute::OfOutside { if_true: "is_leaf" }
+        }
         ("name", Some(text)) if text.is_instance_of::<PyString>() => WrittenAttribute::OfOneObject,
         _ => WrittenAttribute::Plain,
     })
