@@ -133,6 +133,7 @@ def check_against_eager(fn, *args, graphs=1, breaks=0, fallbacks=0, **kwargs):
 
     assert_same(fast(*args, **kwargs), expected)
     second = sot.stats()
+    assert second.graph_errors == before.graph_errors, f"a graph raised, and the frame ran again in CPython\n{second}"
     assert second.translations == first.translations, f"the second call translated again\n{second}"
     assert second.misses == first.misses, f"the second call missed\n{second}"
     if graphs:

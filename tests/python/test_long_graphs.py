@@ -48,7 +48,7 @@ def test_layers_that_are_alike_share_a_program(check, monkeypatch, programs):
     net.eval()
     with paddle.no_grad():
         check(lambda x: net(x), paddle.rand([2, 8]))
-    assert 1 < len(programs) < 4
+    assert len(programs) < 4 and all(len(program.global_block().ops) < 30 for program in programs)
 
 
 def test_constants_that_differ_are_no_likeness(check, programs):
@@ -60,7 +60,7 @@ def test_constants_that_differ_are_no_likeness(check, programs):
 
     with paddle.no_grad():
         check(f, paddle.rand([2, 8]) - 0.5)
-    assert len(programs) > 4
+    assert len(programs) > 3
 
 
 def test_several_results_and_what_goes_over_many_cuts(check):
@@ -100,7 +100,7 @@ def test_random_numbers_are_drawn_in_order(same):
             expected = f(x)
             paddle.seed(seed)
             same(fast(x), expected)
-    assert sot.stats().graphs == 1 and not sot.stats().breaks
+    assert sot.stats().graphs == 1 and not sot.stats().breaks and not sot.stats().graph_errors
 
 
 def steps(net, forward, x):
@@ -131,7 +131,7 @@ def test_training_gives_the_same_gradients_and_statistics(norm, programs):
     actual = steps(traced, fast, x)
     for one, other in zip(actual, expected):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    assert sot.stats().graphs == 1 and not sot.stats().breaks
+    assert sot.stats().graphs == 1 and not sot.stats().breaks and not sot.stats().graph_errors
     assert len(programs) > 2
 
 
@@ -195,7 +195,7 @@ def test_runs_in_flight_keep_what_their_backward_passes_read():
         for actual_pass, expected_pass in zip(gradients(fast), expected):
             for one, other in zip(actual_pass, expected_pass):
                 np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    assert sot.stats().graphs == 1
+    assert sot.stats().graphs == 1 and not sot.stats().graph_errors
 
 
 def test_inputs_that_are_written_to_have_the_numbers_of_eager_mode(same):

@@ -183,9 +183,10 @@ impl CodeCache {
 
     /// Counts a call in which a graph of the code raised though the program does not. A framework's static mode knows
     /// less about open sizes and numbers than a run does. So after [`MAX_GRAPH_ERRORS`] such calls the translations are
-    /// dropped, and later ones leave nothing open.
+    /// dropped, and later ones leave nothing open. A first translation has left nothing open.
     pub fn note_graph_error(&self, py: Python<'_>) {
-        if self.usage.count_graph_error() == MAX_GRAPH_ERRORS {
+        if self.usage.count_graph_error() >= MAX_GRAPH_ERRORS && self.entries.len() > 1 {
+            self.usage.forget_graph_errors();
             self.leave_nothing_open(py);
             self.entries.clear();
         }

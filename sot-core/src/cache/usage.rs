@@ -98,6 +98,11 @@ impl Usage {
         self.graph_errors.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Begins to count anew.
+    pub(super) fn forget_graph_errors(&self) {
+        self.graph_errors.store(0, Ordering::Relaxed);
+    }
+
     /// Forgets all but the traces that were given up for signals.
     pub(super) fn forget(&self) {
         self.empty.store(0, Ordering::Relaxed);

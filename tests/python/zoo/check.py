@@ -84,6 +84,7 @@ def assert_hits(first):
     now = sot.stats()
     assert now.translations == first.translations and now.misses == first.misses, f"a later call translated again\n{now}"
     assert now.hits > first.hits, f"a later call was no hit\n{now}"
+    assert not now.graph_errors, f"a graph raised, and the model ran in eager mode\n{now}"
 
 
 class Training:

@@ -16,7 +16,8 @@ pub(super) fn last_taken(operations: &[Operation<'_>], results: &[u64]) -> HashM
 pub(super) fn places(operations: &[Operation<'_>], results: &[u64], longest: usize) -> Vec<usize> {
     let crossing = crossing(operations, &last_taken(operations, results));
     let mut places = Vec::new();
-    let mut start = 0;
+    // The parameters stand before all operations.
+    let mut start = operations.iter().position(|operation| operation.role == PieceRole::Computed).unwrap_or(0);
     while operations.len() - start > longest {
         let Some(place) = best(&crossing, start + longest.div_ceil(2), start + longest) else { break };
         places.push(place);

@@ -193,8 +193,11 @@ impl<'a, 'py> PieceBuilder<'a, 'py> {
         })
     }
 
-    /// Copies the operations from `start` up to `end` into a program of their own.
+    /// Copies the operations from `start` up to `end` into a program of their own, unless they compute nothing.
     fn cut(&mut self, start: usize, end: usize) -> PyResult<()> {
+        if self.operations[start..end].iter().all(|operation| operation.role != PieceRole::Computed) {
+            return Ok(());
+        }
         let py = self.pir.py();
         let target = self.paddle.static_mode.new_target(py, &self.paddle.program)?;
         let mut piece = Piece {
@@ -231,13 +234,34 @@ impl<'a, 'py> PieceBuilder<'a, 'py> {
             let values: Vec<Bound<'py, PyAny>> = operation.object.call_method0("results")?.extract()?;
             for (value, &id) in values.iter().zip(&operation.given) {
                 if self.last_taken.get(&id).is_some_and(|&last| last >= end) {
-                    self.computed.insert(id, self.computed.len());
-                    piece.program_structure.add_result(id);
-                    piece.results.append(copies.call_method1("look_up", (value,))?)?;
+                    self.give(piece, value, id, &copies)?;
+                }
+            }
+        }
+        if piece.results.is_empty() {
+            // Some releases run no program without a result.
+            let may_cross = |operation: &&Operation<'_>| operation.role == PieceRole::Computed && operation.may_cross;
+            if let Some(operation) = operations[start..end].iter().rfind(may_cross) {
+                let values: Vec<Bound<'py, PyAny>> = operation.object.call_method0("results")?.extract()?;
+                if let (Some(value), Some(&id)) = (values.first(), operation.given.first()) {
+                    self.give(piece, value, id, &copies)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Makes a value that a piece computes one of its results.
+    fn give(
+        &mut self,
+        piece: &mut Piece<'py>,
+        value: &Bound<'py, PyAny>,
+        id: u64,
+        copies: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        self.computed.insert(id, self.computed.len());
+        piece.program_structure.add_result(id);
+        piece.results.append(copies.call_method1("look_up", (value,))?)
     }
 
     /// Makes a value available in a piece that does not compute it.
