@@ -3,6 +3,7 @@
 import abc
 import builtins
 import collections
+import copy
 import json
 import math
 import sys
@@ -1065,3 +1066,90 @@ def test_builtins_are_replaced(x):
 @changed("textwrap.TextWrapper.wrap = lambda self, text: ['wrapped']", "textwrap.TextWrapper.wrap = WRAP")
 def test_method_below_a_function_of_the_library(x):
     return x * 2, textwrap.wrap("aa bb cc", 5), textwrap.fill("aa bb cc", 5), textwrap.shorten("aa bb cc", 5, placeholder="")
+
+
+class Pairs(tuple):
+    pass
+
+
+PAIRS = Pairs((1, 2))
+
+
+@changed(
+    "Pairs.__iter__ = lambda self: iter([8])",
+    "Pairs.__len__ = lambda self: 9",
+    "del Pairs.__iter__, Pairs.__len__",
+)
+def test_methods_that_a_tuple_inherits(x):
+    return x * 2, list(PAIRS), len(PAIRS), [*PAIRS]
+
+
+@changed(
+    "Pairs.__repr__ = lambda self: 'pairs'",
+    "Pairs.__str__ = lambda self: 'text'",
+    "del Pairs.__repr__, Pairs.__str__",
+)
+def test_texts_that_a_tuple_inherits(x):
+    return x * 2, repr(PAIRS), str(PAIRS), f"{PAIRS}"
+
+
+class Named(dict):
+    pass
+
+
+NAMED = Named(a=1, b=2)
+
+
+def keywords(**given):
+    return given
+
+
+@changed(
+    "Named.__iter__ = lambda self: iter('b')",
+    "Named.keys, Named.__getitem__ = (lambda self: ['a']), (lambda self, key: 50)",
+    "del Named.__iter__, Named.keys, Named.__getitem__",
+)
+def test_methods_that_a_dict_inherits(x):
+    updated = {}
+    updated.update(NAMED)
+    return x * len(updated), updated, dict(NAMED), {**NAMED}, keywords(**NAMED)
+
+
+class Copied:
+    def __init__(self):
+        self.v = 1
+
+
+COPIED = Copied()
+
+
+@changed(
+    "Copied.__getstate__ = lambda self: {'v': 2}",
+    "del Copied.__getstate__",
+    "Copied.__reduce__ = lambda self: (Base, (5,))",
+    "del Copied.__reduce__",
+)
+def test_hooks_of_copies(x):
+    return x * copy.copy(COPIED).v, copy.deepcopy(COPIED).v
+
+
+class FirstBase(ValueError):
+    pass
+
+
+class SecondBase(ValueError):
+    pass
+
+
+class Raised(FirstBase):
+    pass
+
+
+@changed("Raised.__bases__ = (SecondBase,)", "Raised.__bases__ = (FirstBase,)")
+def test_bases_of_what_is_caught(x):
+    try:
+        raise Raised("m")
+    except FirstBase:
+        return x * 2, "first"
+    except SecondBase:
+        return x * 2, "second"

@@ -318,3 +318,19 @@ def test_gradients_stop_others_where_eager_modes_do(kept, outside):
     assert flags(sot.symbolic_translate(called)) == expected
     stats = sot.stats()
     assert (stats.graphs, stats.fallbacks) == (1, {}) and not stats.breaks
+
+
+def test_the_learning_rate_is_read_in_the_graph():
+    net = paddle.nn.Linear(2, 2)
+    schedule = paddle.optimizer.lr.StepDecay(0.5, step_size=1)
+    fixed, decaying = (paddle.optimizer.SGD(rate, parameters=net.parameters()) for rate in (0.25, schedule))
+
+    def scaled(x):
+        return net(x) * decaying.get_lr(), fixed.get_lr()
+
+    fast = sot.symbolic_translate(scaled)
+    for _ in range(4):
+        x = paddle.rand([3, 2])
+        assert fast(x)[0].tolist() == scaled(x)[0].tolist() and fast(x)[1] == 0.25
+        schedule.step()
+    assert not sot.stats().breaks and sot.stats().graphs

@@ -173,7 +173,7 @@ impl CodeCache {
     /// Returns whether the user wants sizes and numbers left open (`dynamic`). `None` if the environment decides. A
     /// resume function has the setting of its original code.
     pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
-        let own = || self.sizes.lock().dynamic;
+        let own = || self.sizes.lock().dynamic();
         let of_base = |origin: &CodeOrigin| {
             let base = origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok()?;
             cache_of(&base)?.dynamic(py)
@@ -197,7 +197,7 @@ impl CodeCache {
         let base = self.origin().and_then(|origin| origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok());
         match base.as_ref().and_then(cache_of) {
             Some(cache) => cache.leave_nothing_open(py),
-            None => self.sizes.lock().dynamic = Some(false),
+            None => self.sizes.lock().leave_nothing_open(),
         }
     }
 

@@ -19,6 +19,8 @@ pub struct OpenSizes {
     opens_only_if_often: bool,
     /// The dynamic-shape setting of the function.
     pub(super) dynamic: Option<bool>,
+    /// True if graphs with open sizes or numbers have raised though the program does not.
+    leaves_nothing_open: bool,
     /// Shapes of arguments in the first call that the stance left to CPython.
     first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
     /// Sizes that differed in later calls.
@@ -34,6 +36,21 @@ impl OpenSizes {
         self.differing_sizes.clear();
         self.first_shapes = None;
         self.at_first = OpenAtFirst::All;
+        self.leaves_nothing_open = false;
+    }
+
+    /// From now on specialises on all sizes and numbers.
+    pub(super) fn leave_nothing_open(&mut self) {
+        self.leaves_nothing_open = true;
+    }
+
+    /// Returns whether sizes and numbers are left open; `None` if the environment decides.
+    pub(super) fn dynamic(&self) -> Option<bool> {
+        if self.leaves_nothing_open {
+            Some(false)
+        } else {
+            self.dynamic
+        }
     }
 
     /// Leaves these sizes open and, behind a break, all sizes that differ.

@@ -127,7 +127,7 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
         return Ok(value_of_typing(cx, &real, args)?.map_or(Cached::Unknown, Cached::Value));
     }
     let Some(cache) = LruCache::of(&real).filter(LruCache::keeps) else { return Ok(Cached::Unknown) };
-    let Some((positional, keywords)) = key_parts(cx, args)? else { return Ok(Cached::Unknown) };
+    let Some((positional, keywords)) = real_arguments(cx, args, key_part)? else { return Ok(Cached::Unknown) };
     let key = cache.key(&positional, &keywords)?;
     let Some(value) = cache.kept(&key) else { return Ok(Cached::Missing) };
     guard_identity(cx, this, real.as_unbound());
@@ -137,15 +137,16 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     Ok(Cached::Value(cx.wrap(&value, tracker)))
 }
 
-/// Returns the real objects of a call's arguments in the cache key, if all of them have one.
-fn key_parts<'py>(
+/// Returns real objects for all arguments of a call, each given by `real`; `None` if one has none.
+fn real_arguments<'py>(
     cx: &mut OpcodeExecutor<'py>,
     args: &CallArgs,
+    real: impl Fn(&mut OpcodeExecutor<'py>, VarId) -> Flow<Option<Bound<'py, PyAny>>>,
 ) -> Flow<Option<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>> {
-    let Some(keys) = args.all().map(|argument| key_part(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
+    let Some(found) = args.all().map(|argument| real(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
         return Ok(None);
     };
-    let mut values = keys.iter().map(|key| key.bind(cx.py));
+    let mut values = found.into_iter();
     let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
     let keywords = PyDict::new(cx.py);
     for ((name, _), value) in args.keywords.iter().zip(values) {
@@ -156,20 +157,20 @@ fn key_parts<'py>(
 
 /// Returns the real object of an argument in the cache key, if C code hashes and compares it. A tensor is compared by
 /// identity. `None` for a tensor that differs from call to call, as the cached value then differs, too.
-fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAny>>> {
+fn key_part<'py>(cx: &mut OpcodeExecutor<'py>, argument: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
     if payload.form() == Form::Tensor {
         let lasts =
             cx.trackers.is_loadable(tracker) && !cx.history.is_resumed && cx.history.translations < MAX_CACHED_TENSORS;
-        let object = payload.object().filter(|_| lasts).map(|object| object.clone_ref(cx.py));
+        let object = payload.object().filter(|_| lasts).map(|object| object.bind(cx.py).clone());
         if let Some(object) = &object {
-            guard_identity(cx, argument, object);
+            guard_identity(cx, argument, object.as_unbound());
         }
         return Ok(object);
     }
     let key = HashKey::of(cx, argument)?;
-    Ok((!key.is_stand_in()).then(|| key.bind(cx.py).clone().unbind()))
+    Ok((!key.is_stand_in()).then(|| key.bind(cx.py).clone()))
 }
 
 /// Records that new code calls the cached function, which counts the hit and keeps the value.
@@ -184,10 +185,11 @@ fn value_of_typing<'py>(
     real: &Bound<'py, PyAny>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
-    let values = cx.materialize_args(args)?;
-    let Some((positional, keywords)) = values.map_or_else(|| key_parts(cx, args), |values| Ok(Some(values)))? else {
-        return Ok(None);
+    let real_value = |cx: &mut OpcodeExecutor<'py>, argument| match cx.materialize(argument)? {
+        Some(value) => Ok(Some(value)),
+        None => key_part(cx, argument),
     };
+    let Some((positional, keywords)) = real_arguments(cx, args, real_value)? else { return Ok(None) };
     match real.call(positional, Some(&keywords)) {
         Ok(value) => {
             let tracker = cx.trackers.constant(value.clone().unbind());

@@ -141,6 +141,10 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     if !ty.getattr("__reduce__")?.is(&object.getattr("__reduce__")?) {
         return cx.call_method(this, "__reduce__", &[]);
     }
+    let base = object.cast::<PyType>().map_err(PyErr::from)?;
+    let of = payload.type_tracker(cx, this);
+    let asked = ["__reduce__", "__getnewargs__", "__getnewargs_ex__", "__getstate__"];
+    object_model::inherits(cx, (&ty, of), base, &asked)?;
     let own = |name: &str| -> PyResult<bool> {
         Ok(match (ty.getattr_opt(name)?, object.getattr_opt(name)?) {
             (Some(found), default) => default.is_none_or(|default| !default.is(&found)),

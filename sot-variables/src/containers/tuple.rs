@@ -22,6 +22,11 @@ sot_core::variable_kind! { "tuple", types: |py| Ok(vec![library(py, "builtins", 
 
 sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: TupleVariable::wrap }
 
+/// The methods that a subclass must not override.
+const LIKE_TUPLE: [&str; 5] = ["__getitem__", "__iter__", "__len__", "__contains__", "__eq__"];
+/// The methods that give an instance's text, which is known while tracing.
+const TEXTS: [&str; 3] = ["__repr__", "__str__", "__format__"];
+
 /// True if the object is of a subclass of `tuple` that does not override iteration, indexing, length, containment or
 /// equality.
 fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
@@ -32,7 +37,7 @@ fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
 pub(crate) fn is_like_tuple(class: &Bound<'_, PyType>) -> bool {
     let base = class.py().get_type::<PyTuple>();
     cpython::is_subtype(class, &base)
-        && ["__getitem__", "__iter__", "__len__", "__contains__", "__eq__"].iter().all(|name| {
+        && LIKE_TUPLE.iter().all(|name| {
             let name = PyString::intern(class.py(), name);
             match (cpython::type_lookup(class, &name), cpython::type_lookup(&base, &name)) {
                 (Some(found), Some(own)) => found.is(&own),
@@ -165,6 +170,11 @@ impl Variable for TupleVariable {
         let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         cx.guards.add(tracker, Test::Length(self.items.len()));
+        if self.class.is_some() {
+            let (of, base) = (self.type_tracker(cx, this), cx.py.get_type::<PyTuple>());
+            object_model::inherits(cx, (&ty, of), &base, &LIKE_TUPLE)?;
+            object_model::inherits(cx, (&ty, of), &base, &TEXTS)?;
+        }
         Ok(())
     }
 

@@ -46,11 +46,9 @@ impl Variable for OpenNumber {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         match &self.origin {
-            OpenNumberOrigin::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
-            OpenNumberOrigin::Binary(op, a, b) => {
-                format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b))
-            }
-            OpenNumberOrigin::Elements { tensor, name, .. } => format!("OpenNumber({}.{name})", cx.text(*tensor)),
+            OpenNumberOrigin::Size(tensor, axis) => format!("{}.shape[{axis}]", cx.text(*tensor)),
+            OpenNumberOrigin::Binary(op, a, b) => format!("({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
+            OpenNumberOrigin::Elements { tensor, name, .. } => format!("{}.{name}", cx.text(*tensor)),
         }
     }
 

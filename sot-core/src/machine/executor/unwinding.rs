@@ -16,9 +16,11 @@ use crate::backend::StateTest;
 use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{VarId, Variable};
 use crate::readers;
+use crate::tracker::TrackerId;
 
 /// State test: no exception is being handled when the function is called.
 struct NothingHandled;
@@ -124,13 +126,14 @@ impl OpcodeExecutor<'_> {
     /// True if `except pattern` catches the exception.
     pub fn exception_matches(&mut self, exception: VarId, pattern: VarId) -> Flow<bool> {
         let class = self.type_of(exception)?;
-        class_matches(self, &class, pattern)
+        let of = self.see(exception)?.type_tracker(self, exception);
+        class_matches(self, (&class, of), pattern)
     }
 
     /// True if `except pattern` catches exceptions of the class in a variable.
     pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
         match exception_class(self, class)? {
-            Some(class) => class_matches(self, class.as_any(), pattern),
+            Some(found) => class_matches(self, (found.as_any(), self.vars.tracker(class)), pattern),
             None => Err(bug("a handler is entered without an exception class")),
         }
     }
@@ -292,7 +295,12 @@ fn context_of(cx: &OpcodeExecutor<'_>, exception: VarId) -> Option<VarId> {
     cx.effects.attribute(exception, &Rc::from("__context__")).flatten()
 }
 
-fn class_matches<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
+/// `of` is the tracker of the exception's class.
+fn class_matches<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    (class, of): (&Bound<'py, PyAny>, TrackerId),
+    pattern: VarId,
+) -> Flow<bool> {
     let is_tuple = cx.type_of(pattern)?.is(cx.py.get_type::<PyTuple>());
     let candidates = if is_tuple { cx.unpack_all(pattern)? } else { vec![pattern] };
     let mut caught = Vec::new();
@@ -300,7 +308,17 @@ fn class_matches<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, p
         caught.push(caught_class(cx, candidate)?);
     }
     let class = class.cast::<PyType>().map_err(PyErr::from)?;
-    Ok(class.mro().iter().any(|base| caught.iter().any(|caught| base.is(caught))))
+    let guarded = cpython::is_heap_type(class) && cx.trackers.is_sourced(of);
+    for caught in caught {
+        let is = class.mro().iter().any(|base| base.is(&caught));
+        if guarded {
+            cx.guards.add(of, Test::Subclass(Identity::of(caught.as_any()), is));
+        }
+        if is {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn caught_class<'py>(cx: &mut OpcodeExecutor<'py>, candidate: VarId) -> Flow<Bound<'py, PyType>> {

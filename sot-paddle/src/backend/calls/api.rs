@@ -128,6 +128,8 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.tensor.manipulation", &["atleast_1d", "atleast_2d", "atleast_3d"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
+    ("paddle.optimizer.lr", &["__call__"]),
+    ("paddle.optimizer.optimizer", &["get_lr"]),
     ("paddle.static.amp.fp16_utils", &["fp16_guard"]),
     ("paddle.static.nn.control_flow", &["case", "cond"]),
     ("paddle.static.nn.sequence_lod", &["sequence_mask"]),

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
-use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{expect, of, write, DictVariable, IndexedEntries};
@@ -105,16 +105,13 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
 /// the subclass must not override the iteration.
 fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
     let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
-    let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
+    let base = cx.type_of(storage)?.cast_into::<PyType>().map_err(PyErr::from)?;
     let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
     // For an `OrderedDict`, CPython calls `keys` and `__getitem__` as for any mapping.
     let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
-    for name in asked {
-        if !cpython::class_attr(&ty, name)?.is(&base.getattr(*name)?) {
-            return Ok(None);
-        }
-    }
-    Ok(Some(storage))
+    let payload = cx.see(source)?;
+    let (ty, of) = (payload.python_type(cx), payload.type_tracker(cx, source));
+    Ok(object_model::inherits(cx, (&ty, of), &base, asked)?.then_some(storage))
 }
 
 /// Returns a copy of a dict. An instance of a subclass that overrides the iteration is iterated.

@@ -110,6 +110,29 @@ fn lookup_in_made<'py>(
     Ok(found.map(|found| (found, tracker)))
 }
 
+/// True if a type has these entries of its base class `base`, and no others under their names. Adds guards for that.
+/// `of` is the tracker of the type.
+pub fn inherits<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    (ty, of): (&Bound<'py, PyAny>, TrackerId),
+    base: &Bound<'py, PyType>,
+    names: &[&str],
+) -> Flow<bool> {
+    let mut all = true;
+    for &name in names {
+        let own = cpython::type_lookup(base, &PyString::intern(cx.py, name));
+        let found = lookup_in_type(cx, ty, of, &Rc::from(name))?;
+        if let Some((found, tracker)) = &found {
+            guard_identity(cx, found, *tracker);
+        }
+        all &= match (found, own) {
+            (Some((found, _)), Some(own)) => found.is(&own),
+            (found, own) => found.is_none() && own.is_none(),
+        };
+    }
+    Ok(all)
+}
+
 /// Looks a name up in a class (not its metaclass), without binding the result.
 pub fn lookup_in_class<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -123,8 +146,9 @@ pub fn lookup_in_class<'py>(
 
 /// True if the type's method of that name is a Python function.
 pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
-    let found = lookup(cx, this, &Rc::from(name))?;
-    Ok(found.is_some_and(|(found, _)| found.is_exact_instance_of::<PyFunction>()))
+    let Some((found, tracker)) = lookup(cx, this, &Rc::from(name))? else { return Ok(false) };
+    guard_identity(cx, &found, tracker);
+    Ok(found.is_exact_instance_of::<PyFunction>())
 }
 
 /// True if `x.__class__` may differ from the type of `x`, because the type defines it or `__getattribute__`, or `x` is

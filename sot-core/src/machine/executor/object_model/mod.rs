@@ -13,7 +13,7 @@ pub use attributes::{
 };
 pub use descriptors::{bind_class_method, bind_descriptor};
 pub use lookup::{
-    guard_descriptor, guard_identity, has_own_class, is_callable, is_python_method, lookup, lookup_in_class,
+    guard_descriptor, guard_identity, has_own_class, inherits, is_callable, is_python_method, lookup, lookup_in_class,
     lookup_in_type, type_tracker, type_variable,
 };
 pub use operations::{
