@@ -78,7 +78,7 @@ pub(crate) fn written_attribute(
         ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
             WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach" }
         }
-        ("grad", Some(none)) if none.is_none() && paddle.release.takes_no_gradient => {
+        (_, Some(none)) if none.is_none() && paddle.release.set_to_none.contains(&name) => {
             WrittenAttribute::OfOutside { if_true: "is_leaf" }
         }
         ("name", Some(text)) if text.is_instance_of::<PyString>() => WrittenAttribute::OfOneObject,

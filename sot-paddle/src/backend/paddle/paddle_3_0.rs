@@ -13,7 +13,7 @@ pub(crate) static RELEASE: Release = Release {
     divides_by_reciprocal: true,
     where_float: "float64",
     follows_eager_methods: false,
-    takes_no_gradient: false,
+    set_to_none: &[],
     // `data` is the tensor itself.
     eager_attributes: &[],
     static_methods: &["_create_program", "_append_backward_desc"],

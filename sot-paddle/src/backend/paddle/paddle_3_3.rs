@@ -12,7 +12,7 @@ pub(crate) static RELEASE: Release = Release {
     divides_by_reciprocal: false,
     where_float: "float32",
     follows_eager_methods: true,
-    takes_no_gradient: true,
+    set_to_none: &["grad"],
     eager_attributes: &[("data", "detach")],
     static_methods: &["_create_program", "_append_backward"],
     merges_writes: false,

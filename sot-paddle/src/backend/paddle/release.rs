@@ -20,8 +20,8 @@ pub(crate) struct Release {
     /// True if Python methods that are for eager mode only can be followed. Their decorator binds arguments by a
     /// signature.
     pub(crate) follows_eager_methods: bool,
-    /// True if `tensor.grad = None` is allowed for a leaf.
-    pub(crate) takes_no_gradient: bool,
+    /// Attributes of a leaf that can be set to `None`.
+    pub(crate) set_to_none: &'static [&'static str],
     /// Attributes that only eager tensors have, each with the method without arguments that returns the same.
     pub(crate) eager_attributes: &'static [(&'static str, &'static str)],
     /// The methods of a `PartialProgramLayer` that make its optimized program and that switch to static mode.
