@@ -60,7 +60,8 @@ class Stats:
         lines = [", ".join(counts)]
         if self.graph_errors:
             runs = counted(self.graph_errors, "run of a graph", "runs of graphs")
-            lines.append(f"{runs} raised: {_frames(self.graph_errors)} ran again in CPython (SOT_LOGS=breaks shows why)")
+            frames = _frames(self.graph_errors)
+            lines.append(f"{runs} raised: {frames} ran again in CPython (SOT_LOGS=breaks shows why)")
         if self.panics:
             was = "was" if self.panics == 1 else "were"
             lines.append(f"{counted(self.panics, 'panic')}: {_frames(self.panics)} {was} left to CPython")

@@ -608,7 +608,8 @@ def set_state(x):
 
 def callables_that_are_none(x):
     caught = []
-    for make in (lambda: functools.partial(5, 1), lambda: types.MethodType(5, 1), lambda: types.MethodType(len, None), lambda: callable(5)):
+    calls = [lambda: functools.partial(5, 1), lambda: types.MethodType(5, 1), lambda: types.MethodType(len, None)]
+    for make in [*calls, lambda: callable(5)]:
         try:
             caught.append(make())
         except TypeError as error:

@@ -58,7 +58,7 @@ def alike(fn, make, graphs=1, breaks=0, calls=3):
 
 
 def breaks_here():
-    """Return how often a graph broke in this file; Paddle 3.0's decorators of in-place methods have their own breaks."""
+    """Return how often a graph broke in this file. Paddle 3.0's decorators of in-place methods break, too."""
     return sum(count for reason, count in sot.stats().breaks.items() if f" at {__file__}:" in reason)
 
 

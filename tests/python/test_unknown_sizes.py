@@ -1,4 +1,4 @@
-"""Sizes that only a run tells, as those of `x[mask]`: Paddle's Python code, which reads -1 for them, must not matter."""
+"""Sizes that only a run tells, as those of `x[mask]`: that Paddle's Python code reads -1 for them must not matter."""
 
 import numpy as np
 import paddle

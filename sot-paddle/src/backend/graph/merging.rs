@@ -1,6 +1,6 @@
 //! Optimizes a program with Paddle's passes. One of them merges equal operations (common subexpression elimination):
 //! operations with the same operands and attributes become one. That is wrong for operations that draw random numbers,
-//! so the pass is left out for programs with two of them. In some releases it also merges operations that write in place.
+//! and some releases merge operations that write in place, too. The pass is left out for programs with two of either.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! What a program changes besides its results: running statistics, and the state of the random numbers. If the program
-//! raises, the frame runs again in CPython, which changes them once more. So they are saved before each run of a program
-//! that may raise.
+//! raises, the frame runs again in CPython, which changes them once more. So they are saved before each run of a
+//! program that may raise.
 
 use std::collections::HashMap;
 

@@ -4,8 +4,8 @@
 //! the same operations, with equal attributes and results that agree, the sizes make no difference. Everything else is
 //! refused.
 //!
-//! Sizes that follow from the elements of a tensor, as those of `x[mask]`, are known only when the graph has run. In the
-//! twin, they are invented.
+//! Sizes that follow from the elements of a tensor, as those of `x[mask]`, are known only when the graph has run. In
+//! the twin, they are invented.
 
 mod compare;
 mod selections;
@@ -34,8 +34,8 @@ const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
 /// Functions and methods that split a tensor into one result for each index of a dimension.
 const TAKING_APART: &[&str] = &["unbind", "unstack"];
 
-/// The size in the twin of a dimension whose size only a run tells. It can be divided by the usual numbers of groups and
-/// heads.
+/// The size in the twin of a dimension whose size only a run tells. It can be divided by the usual numbers of groups
+/// and heads.
 const INVENTED: i64 = 840;
 /// The invented size if a statement cannot be built with [`INVENTED`]: it is broadcast to any other.
 const INVENTED_INSTEAD: i64 = 1;
