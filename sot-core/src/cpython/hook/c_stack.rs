@@ -69,10 +69,16 @@ pub(in crate::cpython) fn here() -> usize {
 #[inline]
 pub(in crate::cpython) fn measure_of(thread: &Thread) {
     if thread.stack_limit.get() == 0 {
-        let stack = Stack::here().unwrap_or(Stack::UNKNOWN);
-        thread.stack_limit.set(stack.limit().max(1));
-        thread.stack.set(stack);
+        measure(thread);
     }
+}
+
+/// The part of [`measure_of`] that runs once a thread, apart from it so that opening a section stays short.
+#[cold]
+fn measure(thread: &Thread) {
+    let stack = Stack::here().unwrap_or(Stack::UNKNOWN);
+    thread.stack_limit.set(stack.limit().max(1));
+    thread.stack.set(stack);
 }
 
 /// The error for a frame that begins below the limit; `None` if it is not on the thread's own stack.

@@ -138,6 +138,8 @@ pub(in crate::cpython) fn exception_waits() -> bool {
 pub struct HeldExceptions<'py> {
     /// The thread's second state, if exceptions were not held before.
     taker: Option<*mut ffi::PyThreadState>,
+    /// [`FORKS`] when exceptions began to be held.
+    forks: u32,
     token: PhantomData<(Python<'py>, *const ())>,
 }
 
@@ -147,18 +149,19 @@ pub fn hold_exceptions(py: Python<'_>) -> HeldExceptions<'_> {
     let taker = known().unwrap_or_else(|| SECOND_THREAD_STATE.try_with(|taker| taker.make(py)).unwrap_or(null_mut()));
     // SAFETY: the state is alive.
     if taker.is_null() || unsafe { *number(taker) != 0 } {
-        return HeldExceptions { taker: None, token: PhantomData };
+        return HeldExceptions { taker: None, forks: 0, token: PhantomData };
     }
     // SAFETY: the GIL is held, so nobody else looks at these fields, and both states are alive.
     unsafe {
-        *number(taker) = thread_number();
-        let own = waiting(ffi::PyThreadState_Get());
+        let thread = ffi::PyThreadState_Get();
+        *number(taker) = *number(thread);
+        let own = waiting(thread);
         if !(*own).is_null() {
             *waiting(taker) = (*own).cast();
             *own = null_mut();
         }
     }
-    HeldExceptions { taker: Some(taker), token: PhantomData }
+    HeldExceptions { taker: Some(taker), forks: FORKS.load(Ordering::Relaxed), token: PhantomData }
 }
 
 impl Drop for HeldExceptions<'_> {
@@ -166,10 +169,10 @@ impl Drop for HeldExceptions<'_> {
     fn drop(&mut self) {
         let Some(taker) = self.taker else { return };
         // If the process has been forked meanwhile, the child does not have the state.
-        if known() != Some(taker) {
+        if self.forks != FORKS.load(Ordering::Relaxed) {
             return;
         }
-        // SAFETY: the GIL is held, and the state is alive.
+        // SAFETY: the GIL is held, and the state is alive: a thread that holds exceptions has not ended.
         unsafe {
             *number(taker) = 0;
             if !(*waiting(taker)).is_null() {
