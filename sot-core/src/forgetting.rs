@@ -1,10 +1,11 @@
 //! Invalidates translations: all of them, or those that met certain objects. A change raises one generation number.
 //! Each cache compares the number when it is next used; nothing iterates over the caches.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashSet;
 
 /// Maximum number of changes that are remembered separately. Older changes are merged: a cache that has missed any of
 /// the merged ones drops the translations that any of them concerns.
@@ -18,7 +19,7 @@ struct RegistrationChanges {
     /// Translations of generations before this one are all dropped.
     all_before: u32,
     /// The change that began each of the last generations: the addresses of the objects it concerns.
-    met: VecDeque<HashSet<usize>>,
+    met: VecDeque<FxHashSet<usize>>,
 }
 
 /// The translations that a cache has to drop.
@@ -27,7 +28,7 @@ pub enum Forgotten {
     /// Drop every translation.
     Everything,
     /// Drop the translations that met one of the objects at these addresses.
-    Met(HashSet<usize>),
+    Met(FxHashSet<usize>),
 }
 
 fn lock() -> MutexGuard<'static, RegistrationChanges> {
@@ -50,7 +51,7 @@ pub fn met(objects: impl IntoIterator<Item = usize>) {
     add(Some(objects.into_iter().collect()));
 }
 
-fn add(met: Option<HashSet<usize>>) {
+fn add(met: Option<FxHashSet<usize>>) {
     let mut changes = lock();
     let generation = GENERATION.load(Ordering::Relaxed).wrapping_add(1);
     match met {
@@ -91,18 +92,18 @@ mod tests {
     fn a_cache_learns_what_it_has_missed() {
         everything();
         let start = generation();
-        assert_eq!(since(start), Forgotten::Met(HashSet::new()));
+        assert_eq!(since(start), Forgotten::Met(FxHashSet::default()));
         met([1, 2]);
         met([3]);
-        assert_eq!(since(start), Forgotten::Met(HashSet::from([1, 2, 3])));
-        assert_eq!(since(start.wrapping_add(1)), Forgotten::Met(HashSet::from([3])));
+        assert_eq!(since(start), Forgotten::Met(FxHashSet::from_iter([1, 2, 3])));
+        assert_eq!(since(start.wrapping_add(1)), Forgotten::Met(FxHashSet::from_iter([3])));
         assert_eq!(since(start.wrapping_sub(1)), Forgotten::Everything);
         for object in 0..REMEMBERED {
             met([object]);
         }
-        let all = (0..REMEMBERED).collect::<HashSet<_>>();
+        let all = (0..REMEMBERED).collect::<FxHashSet<_>>();
         assert_eq!(since(start), Forgotten::Met(all), "the oldest are put together");
         let last = generation().wrapping_sub(2);
-        assert_eq!(since(last), Forgotten::Met(HashSet::from([REMEMBERED - 2, REMEMBERED - 1])));
+        assert_eq!(since(last), Forgotten::Met(FxHashSet::from_iter([REMEMBERED - 2, REMEMBERED - 1])));
     }
 }

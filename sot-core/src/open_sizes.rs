@@ -1,6 +1,6 @@
 //! Which sizes of tensors a trace leaves open, according to what earlier traces have found.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::error::Unwind;
 use crate::policy;
@@ -56,8 +56,8 @@ impl OpenAtFirst {
 
 /// Which sizes a trace is to leave open, which it has left open, and which turned out to matter.
 pub struct Sizes {
-    pub(crate) wanted: HashSet<ValuePath>,
-    closed: HashSet<ClosedValue>,
+    pub(crate) wanted: FxHashSet<ValuePath>,
+    closed: FxHashSet<ClosedValue>,
     pub(crate) least: i64,
     pub(crate) at_first: OpenAtFirst,
     pub(crate) left_open: Vec<ValuePath>,
@@ -74,13 +74,13 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes::new(HashSet::new(), HashSet::new())
+        Sizes::new(FxHashSet::default(), FxHashSet::default())
     }
 }
 
 impl Sizes {
     /// `wanted` are to be left open; `closed` matter, so they must not be.
-    pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<ClosedValue>) -> Self {
+    pub fn new(wanted: FxHashSet<ValuePath>, closed: FxHashSet<ClosedValue>) -> Self {
         Sizes {
             wanted,
             closed,
@@ -110,7 +110,7 @@ impl Sizes {
     /// Leaves open what earlier translations have specialised on, except `closed`, and breaks the graph where an open
     /// value matters.
     #[must_use]
-    pub(crate) fn breaking(self, closed: HashSet<ClosedValue>) -> Self {
+    pub(crate) fn breaking(self, closed: FxHashSet<ClosedValue>) -> Self {
         Sizes { closed, breaks: true, are_early: false, ..self }
     }
 

@@ -297,9 +297,9 @@ pub const DROP_UNUSED_AFTER: u64 = 64;
 /// Maximum number of instructions in one trace.
 pub const MAX_STEPS: u64 = 2_000_000;
 /// Number of instructions that a trace may take without meeting a tensor, in a function that the user has asked for.
-pub const BUDGET_WHEN_ASKED_FOR: Budget = Budget { first: 200_000, least: 12_500 };
+pub const BUDGET_WHEN_ASKED_FOR: Budget = Budget { first: 100_000, least: 12_500 };
 /// [`BUDGET_WHEN_ASKED_FOR`] for a function that the user has not asked for.
-pub const BUDGET_WHEN_NOT_ASKED_FOR: Budget = Budget { first: 100_000, least: 1_000 };
+pub const BUDGET_WHEN_NOT_ASKED_FOR: Budget = Budget { first: 50_000, least: 1_000 };
 /// The budget is halved each time this many instructions have been simulated without meeting a tensor, because
 /// simulation takes a hundred times as long as execution.
 pub const HALVED_AFTER: u64 = 50_000;

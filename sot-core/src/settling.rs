@@ -4,7 +4,6 @@
 //! translation has to be paid for by the hits of earlier ones: after a few translations that have too few hits, a
 //! cache miss leaves the frame to CPython, and the functions that it calls are translated on their own.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode};
+use rustc_hash::FxHashMap;
 
 use crate::policy::{Balance, FREE_TRANSLATIONS, MAX_ACCOUNTS_BY_SOURCE};
 
@@ -111,7 +111,7 @@ impl Settling {
 #[derive(Default)]
 struct AccountsBySource {
     generation: u32,
-    known: HashMap<u64, Arc<Settling>>,
+    known: FxHashMap<u64, Arc<Settling>>,
 }
 
 static ACCOUNTS_BY_SOURCE: Mutex<Option<AccountsBySource>> = Mutex::new(None);
@@ -128,7 +128,7 @@ pub(crate) fn of_source(code: &Bound<'_, PyCode>, generation: u32) -> PyResult<A
     let mut accounts = ACCOUNTS_BY_SOURCE.lock();
     let accounts = accounts.get_or_insert_with(AccountsBySource::default);
     if accounts.generation != generation || accounts.known.len() > MAX_ACCOUNTS_BY_SOURCE {
-        *accounts = AccountsBySource { generation, known: HashMap::new() };
+        *accounts = AccountsBySource { generation, known: FxHashMap::default() };
     }
     let made = || Arc::new(Settling { is_shared_by_source: true, ..Settling::default() });
     Ok(Arc::clone(accounts.known.entry(hasher.finish()).or_insert_with(made)))

@@ -1,8 +1,9 @@
 //! The loops of a code object.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::{Code, Label, Opcodes};
 
@@ -25,7 +26,7 @@ impl Code {
     /// it. Handlers of exceptions, which come last since 3.11, also jump back: to the code behind the `try`.
     pub fn is_loop(&self, py: Python<'_>, head: Label, at: Label) -> bool {
         let opcodes = Opcodes::get(py);
-        let (mut reached, mut work) = (HashSet::from([head]), vec![head]);
+        let (mut reached, mut work) = (FxHashSet::from_iter([head]), vec![head]);
         while let Some(from) = work.pop() {
             if from == at {
                 return true;

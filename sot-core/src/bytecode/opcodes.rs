@@ -4,7 +4,6 @@
 //! here by name: the direction of relative jumps, the opcodes that end a block, and the operands with flags in their
 //! low bits.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use parking_lot::Mutex;
@@ -27,7 +26,7 @@ pub const fn local_pair(arg: u32) -> [u32; 2] {
 #[derive(Debug)]
 pub struct Opcodes {
     infos: Vec<OpcodeInfo>,
-    numbers: HashMap<String, u8>,
+    numbers: FxHashMap<String, u8>,
     // Number of each `Op` in this interpreter, by its index.
     written: Vec<Option<u8>>,
     extended_arg: u8,
@@ -205,7 +204,7 @@ impl Opcodes {
 }
 
 /// `opmap` without opcodes that never occur in `co_code`: pseudo opcodes (above 255) and instrumented ones.
-fn real_opcodes(opmap: HashMap<String, u32>) -> HashMap<String, u8> {
+fn real_opcodes(opmap: FxHashMap<String, u32>) -> FxHashMap<String, u8> {
     opmap
         .into_iter()
         .filter(|(name, _)| !name.starts_with("INSTRUMENTED_"))
@@ -305,10 +304,14 @@ fn mark_jumps(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResul
 }
 
 /// Reads the inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name in 3.13 and newer.
-fn mark_caches(module: &Bound<'_, PyModule>, numbers: &HashMap<String, u8>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
+fn mark_caches(
+    module: &Bound<'_, PyModule>,
+    numbers: &FxHashMap<String, u8>,
+    infos: &mut [OpcodeInfo],
+) -> PyResult<()> {
     let Some(entries) = module.getattr_opt("_inline_cache_entries")? else { return Ok(()) };
     if let Ok(by_name) = entries.cast::<PyDict>() {
-        for (name, caches) in by_name.extract::<HashMap<String, u8>>()? {
+        for (name, caches) in by_name.extract::<FxHashMap<String, u8>>()? {
             if let Some(&opcode) = numbers.get(&name) {
                 infos[usize::from(opcode)].caches = caches;
             }

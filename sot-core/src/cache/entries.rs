@@ -1,11 +1,11 @@
 //! The entries of one code object, in the order in which their guards are tested.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::LeftToCPython;
 use super::{CacheEntry, ShortLived};
@@ -107,7 +107,7 @@ impl Entries {
     }
 
     /// Drops the entries that met one of the objects. Returns whether there were any.
-    pub(super) fn forget_met(&self, objects: &HashSet<usize>) -> bool {
+    pub(super) fn forget_met(&self, objects: &FxHashSet<usize>) -> bool {
         self.retain(|entry| !entry.has_met(objects))
     }
 
@@ -167,8 +167,8 @@ impl Entries {
     /// died or there were several.
     pub(super) fn note_short_lived<'py>(&self, frame: &impl FrameView<'py>, short_lived: &mut ShortLived) {
         let entries = self.all();
-        let mut others: HashMap<usize, usize> = HashMap::new();
-        let mut other_classes: HashMap<&ValuePath, usize> = HashMap::new();
+        let mut others: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut other_classes: FxHashMap<&ValuePath, usize> = FxHashMap::default();
         for entry in entries.iter() {
             short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
             short_lived.classes.extend(entry.guards.dead_classes(frame.py()).cloned());

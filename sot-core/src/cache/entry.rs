@@ -1,10 +1,10 @@
 //! One translation of a code object: its guards, its new code, and its number of uses.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::cpython::{self, CallTimes};
 use crate::guard::{FrameView, GuardProgram};
@@ -67,7 +67,7 @@ impl CacheEntry {
         CacheEntry { met: Some(met), ..self }
     }
 
-    pub(super) fn has_met(&self, objects: &HashSet<usize>) -> bool {
+    pub(super) fn has_met(&self, objects: &FxHashSet<usize>) -> bool {
         let among = |met: &[usize]| objects.iter().any(|object| met.binary_search(object).is_ok());
         self.met.as_deref().is_none_or(among)
     }

@@ -11,7 +11,6 @@ mod sizes;
 mod translated;
 mod usage;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods};
+use rustc_hash::FxHashMap;
 
 use crate::bytecode::{BytecodeError, Code};
 use crate::cpython::{self, CodeState};
@@ -203,7 +203,7 @@ impl CodeCache {
 
     /// Returns the sizes that the next translation is to leave open. `differing` are the sizes that had another value
     /// in earlier translations, with the number of these; `dynamic` is the dynamic-shape setting.
-    pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
+    pub fn open_sizes(&self, dynamic: Option<bool>, differing: FxHashMap<ValuePath, usize>) -> Sizes {
         self.sizes.lock().next(self.origin().is_some(), dynamic, differing)
     }
 

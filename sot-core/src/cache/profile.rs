@@ -1,7 +1,7 @@
 //! Facts about the loops of one code object, and about its values that differ from call to call, collected from calls
 //! and translations. [`crate::policy`] decides what follows from these facts.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bytecode::Label;
 use crate::policy::LoopTranslations;
@@ -12,15 +12,15 @@ use crate::value_path::ValuePath;
 pub struct Profile {
     /// Number of translations, of the code and its resume functions, that simulated more than one iteration of a
     /// loop, by the head of the loop.
-    unrolled: HashMap<Label, usize>,
+    unrolled: FxHashMap<Label, usize>,
     /// Translations of resume functions in loops, by the head of the outermost loop.
-    made: HashMap<Label, LoopTranslations>,
+    made: FxHashMap<Label, LoopTranslations>,
     /// Instructions in loops that traces without tensor work have simulated, by the head of the loop.
-    without_work: HashMap<Label, HashSet<Label>>,
+    without_work: FxHashMap<Label, FxHashSet<Label>>,
     /// Instructions that need a value which differs from call to call.
-    differing: HashSet<Label>,
+    differing: FxHashSet<Label>,
     /// Variables that hold containers whose contents differ from call to call.
-    changing: HashSet<String>,
+    changing: FxHashSet<String>,
     /// True if the graph breaks at each condition on values which differ from call to call.
     branching: bool,
     /// Arguments and classes that are another object at each call.
@@ -31,9 +31,9 @@ pub struct Profile {
 #[derive(Clone, Default)]
 pub struct ShortLived {
     /// Slots of arguments that are such an object, or lead to one.
-    pub arguments: HashSet<usize>,
+    pub arguments: FxHashSet<usize>,
     /// Paths of classes that functions make at each call, and of the classes of such objects.
-    pub classes: HashSet<ValuePath>,
+    pub classes: FxHashSet<ValuePath>,
 }
 
 impl Profile {

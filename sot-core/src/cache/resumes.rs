@@ -1,10 +1,9 @@
 //! The resume functions of one code object, and the origin of a resume function's code.
 
-use std::collections::{HashMap, HashSet};
-
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefReference};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bytecode::Label;
 use crate::error::Flow;
@@ -12,7 +11,7 @@ use crate::resume_point::{Finish, ResumeKey};
 
 /// The codes of the resume functions made of one code object.
 #[derive(Default)]
-pub struct ResumeCodes(Mutex<HashMap<ResumeKey, Py<PyAny>>>);
+pub struct ResumeCodes(Mutex<FxHashMap<ResumeKey, Py<PyAny>>>);
 
 impl ResumeCodes {
     /// Returns the code of the resume function for a key; `make` makes it at the first call.
@@ -44,7 +43,7 @@ impl ResumeCodes {
     /// Number of places, at or behind an instruction, where resume functions begin.
     pub fn places_behind(&self, at: Label) -> usize {
         let codes = self.0.lock();
-        codes.keys().map(|key| key.at).filter(|place| *place >= at).collect::<HashSet<_>>().len()
+        codes.keys().map(|key| key.at).filter(|place| *place >= at).collect::<FxHashSet<_>>().len()
     }
 }
 

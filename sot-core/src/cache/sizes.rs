@@ -1,7 +1,7 @@
 //! Facts about the sizes of one code object's tensors: sizes that the user asked to leave open, sizes that differed
 //! between calls, and sizes whose value has mattered in a translation.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::open_sizes::{ClosedValue, OpenAtFirst, Sizes};
 use crate::policy::{SizePolicy, SizeTreatment};
@@ -12,9 +12,9 @@ use crate::value_path::ValuePath;
 pub struct OpenSizes {
     /// True if the user asked for open sizes.
     asked: bool,
-    wanted: HashSet<ValuePath>,
+    wanted: FxHashSet<ValuePath>,
     /// Open values that turned out to matter.
-    closed: HashSet<ClosedValue>,
+    closed: FxHashSet<ClosedValue>,
     /// True if the graph broke where sizes were opened early.
     opens_only_if_often: bool,
     /// The dynamic-shape setting of the function.
@@ -24,7 +24,7 @@ pub struct OpenSizes {
     /// Shapes of arguments in the first call that the stance left to CPython.
     first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
     /// Sizes that differed in later calls.
-    differing_sizes: HashSet<ValuePath>,
+    differing_sizes: FxHashSet<ValuePath>,
     /// The sizes that are left open from the first translation on, if the user asked for that.
     at_first: OpenAtFirst,
 }
@@ -85,8 +85,8 @@ impl OpenSizes {
     /// Returns the sizes that the next translation is to leave open. `is_resumed`: the code is that of a resume
     /// function. `differing` are the sizes that had another value in earlier translations, with the number of these.
     /// `dynamic` is the dynamic-shape setting.
-    pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
-        let mut wanted: HashSet<_> = self.wanted.union(&self.differing_sizes).cloned().collect();
+    pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: FxHashMap<ValuePath, usize>) -> Sizes {
+        let mut wanted: FxHashSet<_> = self.wanted.union(&self.differing_sizes).cloned().collect();
         let policy = SizePolicy::new(self.asked && is_resumed, self.opens_only_if_often, dynamic);
         let mut early = false;
         for (size, times_differed) in differing {

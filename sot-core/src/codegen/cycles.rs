@@ -1,7 +1,7 @@
 //! New values in reference cycles: a container in a cycle is created empty, and filled when all objects in progress
 //! exist.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::slots::LocalSlots;
 use super::CodeGen;
@@ -30,7 +30,7 @@ pub(super) struct Construction {
     /// Containers that are made with all their contents, even if these lead back to them.
     whole: Vec<VarId>,
     /// The new values that are in a reference cycle, once they have been looked for.
-    cycles: Option<HashMap<VarId, usize>>,
+    cycles: Option<FxHashMap<VarId, usize>>,
     /// Number of classes being made.
     classes: usize,
     /// Cells made while a class is being made.
@@ -142,8 +142,8 @@ impl CodeGen<'_, '_> {
 }
 
 /// Returns the new values that are in a reference cycle, each with the number of its cycle.
-fn find(cx: &OpcodeExecutor<'_>) -> HashMap<VarId, usize> {
-    let mut attributes: HashMap<VarId, Vec<VarId>> = HashMap::new();
+fn find(cx: &OpcodeExecutor<'_>) -> FxHashMap<VarId, usize> {
+    let mut attributes: FxHashMap<VarId, Vec<VarId>> = FxHashMap::default();
     for effect in cx.effects.log() {
         if let Effect::Attribute { object, value: Some(value), .. } = effect {
             attributes.entry(*object).or_default().push(*value);
@@ -169,10 +169,10 @@ fn find(cx: &OpcodeExecutor<'_>) -> HashMap<VarId, usize> {
 /// Tarjan's strongly connected components, without components of a single value that does not refer to itself.
 #[derive(Default)]
 struct Components {
-    indices: HashMap<VarId, usize>,
-    lowest: HashMap<VarId, usize>,
+    indices: FxHashMap<VarId, usize>,
+    lowest: FxHashMap<VarId, usize>,
     open: Vec<VarId>,
-    cycles: HashMap<VarId, usize>,
+    cycles: FxHashMap<VarId, usize>,
     closed: usize,
 }
 

@@ -1,9 +1,8 @@
 //! Writes what surrounds the graph in new code: the call of the graph, and the replay of the writes.
 
-use std::collections::HashSet;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
+use rustc_hash::FxHashSet;
 
 use super::CodeGen;
 use crate::bytecode::Op;
@@ -73,7 +72,7 @@ impl CodeGen<'_, '_> {
                 self.keep_globals(*globals)?;
             }
         }
-        let mut restored = HashSet::new();
+        let mut restored = FxHashSet::default();
         for effect in effects {
             match effect {
                 Effect::Attribute { object, name, value } if trace::outlives(self.cx, object) => {

@@ -1,6 +1,8 @@
 //! Which local of the new code holds which value.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 use crate::emit::Emitter;
 use crate::machine::variable::VarId;
@@ -9,13 +11,13 @@ use crate::tracker::TrackerId;
 /// The locals of the new code besides the arguments, and the arguments that are no longer in their slots.
 #[derive(Default)]
 pub(super) struct LocalSlots {
-    made: HashMap<VarId, u32>,
-    globals: HashMap<TrackerId, u32>,
-    computed: HashMap<TrackerId, u32>,
+    made: FxHashMap<VarId, u32>,
+    globals: FxHashMap<TrackerId, u32>,
+    computed: FxHashMap<TrackerId, u32>,
     /// Arguments that have left their slots, with their present slots; `None` if the frame has dropped the argument.
-    moved: HashMap<u32, Option<u32>>,
+    moved: FxHashMap<u32, Option<u32>>,
     /// Cell variables of the new code, by the cells that they are.
-    pub(super) cells: HashMap<VarId, usize>,
+    pub(super) cells: FxHashMap<VarId, usize>,
 }
 
 impl LocalSlots {

@@ -1,8 +1,7 @@
 //! A graph as reports show it: operations with their places in the source, and the metas of its values.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::{unit, FunctionGraph, SymbolId};
 use crate::ir::StatementIR;
@@ -48,7 +47,7 @@ impl FunctionGraph<'_> {
     }
 
     fn drawn(&mut self, ir: &StatementIR) -> PyResult<GraphReport> {
-        let symbols: HashMap<String, SymbolId> =
+        let symbols: FxHashMap<String, SymbolId> =
             self.symbols.by_name().map(|(name, symbol)| (name.to_owned(), symbol)).collect();
         let places = std::mem::take(&mut self.drawing.places);
         let statements: Vec<StatementReport> = ir

@@ -1,11 +1,11 @@
 //! Graphs as files. Each finished graph is written as text into the folder that `SOT_EXPORT` names, for users to read
 //! and to run by itself. The backend writes the text.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use rustc_hash::FxHashMap;
 
 use super::{FunctionGraph, SymbolId};
 use crate::ir::{Exported, StatementIR, TensorMeta};
@@ -41,7 +41,7 @@ impl<'py> FunctionGraph<'py> {
     /// Notes the target that the result of a statement is assigned to in an exported graph.
     pub(crate) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
         if self.exporting.folder.is_some() {
-            let target = self.target(result, &mut outputs.iter(), &mut HashMap::new())?;
+            let target = self.target(result, &mut outputs.iter(), &mut FxHashMap::default())?;
             self.exporting.targets.push(target);
         }
         Ok(())
@@ -51,7 +51,7 @@ impl<'py> FunctionGraph<'py> {
         &mut self,
         result: &Bound<'py, PyAny>,
         outputs: &mut impl Iterator<Item = &'a SymbolId>,
-        named: &mut HashMap<usize, String>,
+        named: &mut FxHashMap<usize, String>,
     ) -> PyResult<String> {
         let address = result.as_ptr() as usize;
         // A value that occurs twice is one output.

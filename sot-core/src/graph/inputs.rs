@@ -1,7 +1,5 @@
 //! The values that enter a graph from outside: inputs, which new code passes at each call, and parameters.
 
-use std::collections::HashMap;
-
 use rustc_hash::FxHashMap;
 
 use super::SymbolId;
@@ -31,9 +29,9 @@ pub(crate) struct GraphInputs {
     passed: Vec<PassedInput>,
     parameters: Vec<Parameter>,
     /// Variables of the sizes that are values of the graph, by name of the tensor and axis.
-    sizes: HashMap<(String, usize), VarId>,
+    sizes: FxHashMap<(String, usize), VarId>,
     /// Numbers that equal sizes of results and are computed from sizes of inputs, by name of the result and axis.
-    derived_sizes: HashMap<(String, usize), VarId>,
+    derived_sizes: FxHashMap<(String, usize), VarId>,
     /// Number of arguments of statements that are open sizes or computed from these, and one more for each tensor
     /// that enters with an open size.
     sizes_taken: usize,

@@ -2,7 +2,7 @@
 //! like all others. The StatementIR shows each such call as a `call_sir` of another StatementIR; calls with equal
 //! statements share one.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Statement, StatementIR, StatementKind};
 
@@ -21,7 +21,7 @@ pub(super) fn fold(ir: &mut StatementIR, units: &[CallUnit]) {
     }
     let statements = std::mem::take(&mut ir.statements);
     let mut folding = Folding { name: ir.name.clone(), parts: Vec::new() };
-    let after: HashSet<String> = ir.outputs.iter().cloned().collect();
+    let after: FxHashSet<String> = ir.outputs.iter().cloned().collect();
     ir.statements = folding.range(&statements, units, (0, statements.len()), &after);
     ir.parts = folding.parts;
 }
@@ -38,7 +38,7 @@ impl Folding {
         all: &[Statement],
         units: &[CallUnit],
         (start, end): (usize, usize),
-        after: &HashSet<String>,
+        after: &FxHashSet<String>,
     ) -> Vec<Statement> {
         let mut folded = Vec::new();
         let mut at = start;
@@ -58,9 +58,9 @@ impl Folding {
     }
 
     /// Returns the `call_sir` of a unit. `units` holds the unit's own inner units.
-    fn call(&mut self, all: &[Statement], units: &[CallUnit], unit: &CallUnit, after: &HashSet<String>) -> Statement {
+    fn call(&mut self, all: &[Statement], units: &[CallUnit], unit: &CallUnit, after: &FxHashSet<String>) -> Statement {
         let body = &all[unit.start..unit.end];
-        let defined: HashSet<&String> = body.iter().flat_map(|statement| &statement.outputs).collect();
+        let defined: FxHashSet<&String> = body.iter().flat_map(|statement| &statement.outputs).collect();
         let mut inputs: Vec<String> = Vec::new();
         for symbol in body.iter().flat_map(uses) {
             if !defined.contains(&symbol) && !inputs.contains(&symbol) {
@@ -97,7 +97,7 @@ impl Folding {
 impl StatementIR {
     /// Renumbers the symbols in the order of their first appearance.
     fn rename(&mut self) {
-        let mut names: HashMap<String, String> = HashMap::new();
+        let mut names: FxHashMap<String, String> = FxHashMap::default();
         let defined = self.statements.iter().flat_map(|statement| &statement.outputs);
         for symbol in self.inputs.iter().chain(defined) {
             let next = format!("var_{}", names.len());

@@ -1,11 +1,10 @@
 //! Compiles guards to steps. No value is fetched twice, and no test is made twice. Once the type of an object is
 //! tested, conditions on that type are tested once for all objects of the type.
 
-use std::collections::{HashMap, HashSet};
-
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::constants::may_run_code;
 use super::steps::{Check, Fetch, Register, Step};
@@ -19,15 +18,15 @@ pub(super) struct Compiler<'a, 'py> {
     trackers: &'a Trackers,
     steps: Vec<Step>,
     registers: usize,
-    by_tracker: HashMap<TrackerId, Register>,
-    by_fetch: HashMap<FetchKey, Register>,
+    by_tracker: FxHashMap<TrackerId, Register>,
+    by_fetch: FxHashMap<FetchKey, Register>,
     /// Registers that hold a type, by its address.
-    types: HashMap<usize, Register>,
+    types: FxHashMap<usize, Register>,
     /// Address of the type of a register's value, if that type has been tested.
-    type_of: HashMap<Register, usize>,
-    tested: HashSet<(Register, CheckKey)>,
+    type_of: FxHashMap<Register, usize>,
+    tested: FxHashSet<(Register, CheckKey)>,
     /// Trackers of the containers whose items are fetched, by step.
-    containers: HashMap<usize, TrackerId>,
+    containers: FxHashMap<usize, TrackerId>,
 }
 
 /// Identifies a fetch; fetches with equal keys fetch the same value. Names are interned and held by the first step
@@ -58,12 +57,12 @@ impl<'a, 'py> Compiler<'a, 'py> {
             trackers,
             steps: Vec::new(),
             registers: 0,
-            by_tracker: HashMap::new(),
-            by_fetch: HashMap::new(),
-            types: HashMap::new(),
-            type_of: HashMap::new(),
-            tested: HashSet::new(),
-            containers: HashMap::new(),
+            by_tracker: FxHashMap::default(),
+            by_fetch: FxHashMap::default(),
+            types: FxHashMap::default(),
+            type_of: FxHashMap::default(),
+            tested: FxHashSet::default(),
+            containers: FxHashMap::default(),
         }
     }
 
@@ -74,7 +73,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
 
     /// Returns the steps, the number of registers they fill, and the trackers of the containers whose items are
     /// fetched, by step.
-    pub(super) fn finish(self) -> (Vec<Step>, usize, HashMap<usize, TrackerId>) {
+    pub(super) fn finish(self) -> (Vec<Step>, usize, FxHashMap<usize, TrackerId>) {
         (self.steps, self.registers, self.containers)
     }
 

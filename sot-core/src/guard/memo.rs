@@ -6,13 +6,13 @@
 //! a dict that is written to between calls (the globals of a script) is read by key, and an object that differs from
 //! call to call (an argument) is fetched and tested.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use rustc_hash::FxHashMap;
 
 use super::program::FrameView;
 use super::steps::{Check, Fetch, Register, Registers, Step};
@@ -36,7 +36,7 @@ struct MemoState {
     /// Number of times that the guards held when they were run in full.
     held: u32,
     useless: u32,
-    blamed: HashMap<ChangeCause, u8>,
+    blamed: FxHashMap<ChangeCause, u8>,
 }
 
 /// A cause of changes that make notes useless.
@@ -116,7 +116,7 @@ impl GuardMemory {
     }
 
     /// Removes the old note and blames a culprit for its failure. Returns `None` if a new note is not worthwhile.
-    fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<ChangeCause, u8>)> {
+    fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, FxHashMap<ChangeCause, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
         if state.held == 1 || state.useless >= MAX_USELESS_NOTES || cpython::blind_spot().is_some() {
@@ -174,7 +174,7 @@ impl Note {
 
 /// Builds a note.
 struct Noting<'a, 'py> {
-    blamed: &'a HashMap<ChangeCause, u8>,
+    blamed: &'a FxHashMap<ChangeCause, u8>,
     values: &'a [Bound<'py, PyAny>],
     recorder: Recorder,
     /// Place in memory of each register's value; `None` where memory does not determine the value.
@@ -187,7 +187,7 @@ struct Noting<'a, 'py> {
 }
 
 impl<'a, 'py> Noting<'a, 'py> {
-    fn new(blamed: &'a HashMap<ChangeCause, u8>, values: &'a [Bound<'py, PyAny>]) -> Self {
+    fn new(blamed: &'a FxHashMap<ChangeCause, u8>, values: &'a [Bound<'py, PyAny>]) -> Self {
         Noting {
             blamed,
             values,

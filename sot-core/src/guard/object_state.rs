@@ -1,14 +1,13 @@
 //! The contents of an object in depth. A function that becomes one statement of a graph without being traced may read
 //! anything of its arguments, so their contents are guarded.
 
-use std::collections::HashSet;
-
 use pyo3::exceptions::PyBaseException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBytes, PyDict, PyFrozenSet, PyFunction, PyList, PyMemoryView, PyModule, PySet, PyString, PyTuple, PyType,
 };
+use rustc_hash::FxHashSet;
 
 use super::constants::same_constant;
 use super::{Identity, ObjectTest};
@@ -80,9 +79,13 @@ impl ObjectState {
     pub fn of(
         object: &Bound<'_, PyAny>,
         framework: &StateOfFramework<'_>,
-    ) -> PyResult<Option<(ObjectState, HashSet<usize>)>> {
-        let mut look =
-            StateWalk { framework, seen: HashSet::new(), parts_left: MAX_STATE_PARTS, bytes_left: MAX_STATE_BYTES };
+    ) -> PyResult<Option<(ObjectState, FxHashSet<usize>)>> {
+        let mut look = StateWalk {
+            framework,
+            seen: FxHashSet::default(),
+            parts_left: MAX_STATE_PARTS,
+            bytes_left: MAX_STATE_BYTES,
+        };
         let root = look.at(object)?;
         Ok(root.map(|root| (ObjectState { root }, look.seen)))
     }
@@ -105,7 +108,7 @@ enum Strictness {
 /// A walk through the contents of an object.
 struct StateWalk<'a> {
     framework: &'a StateOfFramework<'a>,
-    seen: HashSet<usize>,
+    seen: FxHashSet<usize>,
     parts_left: usize,
     bytes_left: usize,
 }

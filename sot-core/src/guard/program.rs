@@ -2,10 +2,10 @@
 //! read by text or constant keys, attributes are read from dicts and descriptor slots. `memo` skips most of the
 //! program for guards that hold repeatedly.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, MemoryCheck};
@@ -42,9 +42,9 @@ enum Failure {
 #[derive(Default)]
 pub struct Differing {
     /// Numbers, texts and containers: number of translations that assume another value.
-    pub numbers: HashMap<ValuePath, usize>,
+    pub numbers: FxHashMap<ValuePath, usize>,
     /// Sizes of tensors: number of translations that assume another size.
-    pub sizes: HashMap<ValuePath, usize>,
+    pub sizes: FxHashMap<ValuePath, usize>,
 }
 
 /// Paths of a tested number.
@@ -69,12 +69,12 @@ pub struct GuardProgram {
     pub(super) steps: Vec<Step>,
     registers: usize,
     /// For each test of a value's contents, by step: the paths of the tested number or tensor.
-    numbers: HashMap<usize, NumberPaths>,
+    numbers: FxHashMap<usize, NumberPaths>,
     /// Path of the container, for each step that fetches an item.
-    containers: HashMap<usize, ValuePath>,
+    containers: FxHashMap<usize, ValuePath>,
     /// For each test against a class that was made within a function, by step: the path of the class or of its
     /// instance.
-    made_classes: HashMap<usize, ValuePath>,
+    made_classes: FxHashMap<usize, ValuePath>,
     /// Texts of the guards, by step.
     pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
@@ -101,7 +101,7 @@ impl GuardProgram {
     ) -> PyResult<(GuardProgram, GuardSubjects)> {
         let mut compiler = Compiler::new(py, trackers);
         let mut subjects = Vec::new();
-        let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
+        let (mut texts, mut numbers, mut made_classes) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
         for guard in guards {
             let text = guard.text(py, trackers);
             let number = guard.asks_for_contents().then(|| NumberPaths::of(trackers, guard.subject));
@@ -268,7 +268,7 @@ impl GuardProgram {
     }
 
     /// Slots of the arguments through which objects were reached that have died since.
-    pub fn dead_arguments(&self, py: Python<'_>) -> HashSet<usize> {
+    pub fn dead_arguments(&self, py: Python<'_>) -> FxHashSet<usize> {
         let dead = self.steps.iter().filter_map(|step| match step {
             Step::Test(register, Check::Is(object)) if !object.is_alive(py) => Some(*register),
             _ => None,
@@ -332,19 +332,19 @@ impl GuardProgram {
 
     /// Slots of the arguments through which another object is reached now, if a test of identity is the first that
     /// fails.
-    pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
+    pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> FxHashSet<usize> {
         match self.run(frame).err() {
             Some(Failure::Step(at)) => match self.steps.get(at) {
                 Some(Step::Test(register, Check::Is(_))) => self.arguments_of(vec![*register]),
-                _ => HashSet::new(),
+                _ => FxHashSet::default(),
             },
-            _ => HashSet::new(),
+            _ => FxHashSet::default(),
         }
     }
 
     /// Slots of the arguments that these registers are fetched from.
-    fn arguments_of(&self, mut registers: Vec<Register>) -> HashSet<usize> {
-        let mut arguments = HashSet::new();
+    fn arguments_of(&self, mut registers: Vec<Register>) -> FxHashSet<usize> {
+        let mut arguments = FxHashSet::default();
         if registers.is_empty() {
             return arguments;
         }

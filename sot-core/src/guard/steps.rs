@@ -1,9 +1,8 @@
 //! Steps of a guard program: fetches, each of which fills the next register, and tests of a register.
 
-use std::collections::HashSet;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::constants::{may_run_code, same_constant, same_key};
 use super::program::FrameView;
@@ -198,7 +197,7 @@ impl Check {
             Check::Apart(all, written) => {
                 let (written, others) = all.split_at(*written);
                 let address = |register: &Register| registers.at(*register).as_ptr() as usize;
-                let mut seen = HashSet::with_capacity(written.len());
+                let mut seen = FxHashSet::with_capacity_and_hasher(written.len(), FxBuildHasher);
                 written.iter().all(|register| seen.insert(address(register)))
                     && !others.iter().any(|register| seen.contains(&address(register)))
             }

@@ -5,7 +5,6 @@
 mod failure;
 mod module;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cpython;
 use crate::forgetting;
@@ -159,7 +159,7 @@ impl Registration {
 
 #[derive(Default)]
 struct Table {
-    by_address: HashMap<usize, Vec<Arc<Registration>>>,
+    by_address: FxHashMap<usize, Vec<Arc<Registration>>>,
     modules: Vec<Arc<Registration>>,
 }
 
@@ -248,10 +248,10 @@ fn take(token: u64) -> Option<Arc<Registration>> {
 }
 
 /// The objects that the change concerns: translations that met one of them are dropped.
-fn concerned(object: &Bound<'_, PyAny>, kind: &RegistrationKind, module: Option<&str>) -> PyResult<HashSet<usize>> {
+fn concerned(object: &Bound<'_, PyAny>, kind: &RegistrationKind, module: Option<&str>) -> PyResult<FxHashSet<usize>> {
     let mut all = match module {
         Some(name) => module::contents(object.py(), name)?,
-        None => HashSet::new(),
+        None => FxHashSet::default(),
     };
     all.insert(object.as_ptr() as usize);
     if let RegistrationKind::Substitute(by) = kind {

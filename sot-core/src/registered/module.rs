@@ -1,12 +1,13 @@
 //! Names and contents of registered modules.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyType};
+use rustc_hash::FxHashSet;
 
 use super::RegistrationKind;
 use crate::cpython;
@@ -82,8 +83,8 @@ pub fn mark_of(name: &str) -> usize {
 
 /// The addresses that a registered module concerns, for the module and its submodules: globals, the functions and
 /// classes they define, and the marks of the modules.
-pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<HashSet<usize>> {
-    let mut found = HashSet::from([mark_of(name)]);
+pub(super) fn contents(py: Python<'_>, name: &str) -> PyResult<FxHashSet<usize>> {
+    let mut found = FxHashSet::from_iter([mark_of(name)]);
     for (other, globals) in modules_within(py, name)? {
         found.insert(mark_of(&other));
         let Some(globals) = globals else { continue };

@@ -1,7 +1,9 @@
 //! The source record of a simulation: the functions and lines that were simulated, and the place of each statement.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::{FunctionReport, PlaceReport};
 use crate::bytecode::CodeUnit;
@@ -10,9 +12,9 @@ use crate::bytecode::CodeUnit;
 #[derive(Default)]
 pub struct SourceRecord {
     functions: Vec<(Rc<CodeUnit>, BTreeSet<u32>)>,
-    by_code: HashMap<usize, u32>,
+    by_code: FxHashMap<usize, u32>,
     places: Vec<PlaceReport>,
-    by_place: HashMap<PlaceReport, u32>,
+    by_place: FxHashMap<PlaceReport, u32>,
     /// The registrations of plug-ins and of the program that took part.
     pub registrations: BTreeSet<String>,
 }

@@ -1,12 +1,13 @@
 //! The store that keeps reports of translations until they are asked for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::lines::{status_of_lines, LineReport};
@@ -176,7 +177,7 @@ pub fn misses(failed: &[FailedGuard]) {
 
 /// Runs the closure without counting its calls, because they repeat calls that were made before and undone.
 pub fn keep_counts<T>(work: impl FnOnce() -> T) -> T {
-    let before: HashMap<u64, EntryCounts> =
+    let before: FxHashMap<u64, EntryCounts> =
         with(|store| store.kept.iter().filter_map(|(id, kept)| Some((*id, kept.counted()?))).collect());
     let done = work();
     with(|store| {

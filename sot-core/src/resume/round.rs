@@ -4,10 +4,11 @@
 //! are those where the loop is left. A walk over all instructions that may run before a stop finds the stack and the
 //! bound locals at the stop. If these are not certain for every stop, nothing is left to CPython.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::{Entry, Finish, ResumeKey, ResumeTarget, Slot};
 use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
@@ -124,7 +125,7 @@ struct Walk<'a, 'py> {
     begin: Vec<Slot>,
     loops: BTreeMap<Label, Label>,
     /// Slots of the variables of inlined comprehensions.
-    cleared: HashSet<u32>,
+    cleared: FxHashSet<u32>,
     states: BTreeMap<Label, State>,
     work: BTreeSet<Label>,
     /// Stops: where an iteration begins, and where a loop is left.
@@ -175,7 +176,7 @@ fn stops(
     let state = State { stack: Some((0..stack.len()).map(StackItem::Begun).collect()), locals };
     let (states, work) = (BTreeMap::from([(place, state)]), BTreeSet::from([place]));
     let clears = |(access, slot)| (access == Access::Clear).then_some(slot);
-    let cleared: HashSet<u32> = code.instructions.iter().flat_map(accesses).filter_map(clears).collect();
+    let cleared: FxHashSet<u32> = code.instructions.iter().flat_map(accesses).filter_map(clears).collect();
     let mut walk = Walk { py, code, begin: stack, loops, cleared, states, work, ends };
     for slot in walk.begin.clone() {
         if let Slot::Try(handler) = slot {

@@ -1,8 +1,9 @@
 //! Values whose destruction runs code of the program. New code must destroy them where CPython does; where that is
 //! not possible, the trace is refused.
 
-use std::collections::HashSet;
 use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
 
 use crate::error::Flow;
 use crate::machine::executor::lasting::{lasting_values, reachable};
@@ -17,7 +18,7 @@ fn dropped(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Vec<VarId> {
         return Vec::new();
     }
     let lasting = lasting_values(cx).into_iter().chain(results.iter().copied()).collect();
-    let living: HashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    let living: FxHashSet<VarId> = reachable(cx, lasting).into_iter().collect();
     let mut deaths: Vec<(VarId, Death)> = Vec::new();
     for id in observable.into_iter().filter(|id| !living.contains(id)) {
         let death = cx.vars.get(id).death(cx, id, &living);
@@ -52,7 +53,7 @@ fn given_away(cx: &mut OpcodeExecutor<'_>, result: VarId) -> Vec<VarId> {
         return watched;
     }
     let lasting = lasting_values(cx).into_iter().chain([result]).collect();
-    let living: HashSet<VarId> = reachable(cx, lasting).into_iter().collect();
+    let living: FxHashSet<VarId> = reachable(cx, lasting).into_iter().collect();
     watched.into_iter().filter(|value| !living.contains(value)).collect()
 }
 
@@ -62,7 +63,7 @@ pub(super) fn owners_of_dying_values(cx: &mut OpcodeExecutor<'_>, frame: &Frame,
     let dropped = dropped(cx, &[result]);
     let given_away = given_away(cx, result);
     let variables = frame.locals.iter().flatten().chain(&frame.cells);
-    let (mut dying, mut held): (Vec<VarId>, HashSet<VarId>) = Default::default();
+    let (mut dying, mut held): (Vec<VarId>, FxHashSet<VarId>) = Default::default();
     for &variable in variables {
         let reachable = reachable(cx, vec![variable]);
         let observable = dropped.iter().chain(&given_away);

@@ -1,6 +1,6 @@
 //! The values of a trace that live on: those reachable from the results of a frame and from its writes.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::error::Flow;
 use crate::graph::SymbolId;
@@ -17,7 +17,7 @@ pub(super) fn prepare(cx: &mut OpcodeExecutor<'_>, results: &[VarId]) -> Flow<()
     let mut pending = effect_values(cx);
     pending.extend(written_objects(cx));
     pending.extend(results);
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     while let Some(variable) = pending.pop() {
         if !seen.insert(variable) {
             continue;

@@ -1,10 +1,10 @@
 //! The translation of one frame: attempts at simulating it until one succeeds, and the entry made from that.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::bytecode::flags::SUSPENDS;
 use crate::cache::{self, CacheEntry, CodeCache, ShortLived};
@@ -46,7 +46,7 @@ pub(super) fn translate_to_the_end(
     let _here = TranslatingHere::of(id);
     let watched = progress::begin(&place_of(&frame.code()).function);
     let mut attempts = Vec::new();
-    let (mut planned, mut learnt, mut closed) = (None, Learnt::default(), HashSet::new());
+    let (mut planned, mut learnt, mut closed) = (None, Learnt::default(), FxHashSet::default());
     for _ in 0..policy::MAX_RESTARTS {
         let start = Instant::now();
         let refusals = std::mem::take(&mut learnt.refusals);

@@ -1,10 +1,10 @@
 //! Collects what reports show of a translation.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
+use rustc_hash::FxHashMap;
 
 use crate::cache::{self, CacheEntry, CodeCache};
 use crate::cpython;
@@ -124,7 +124,7 @@ fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [Gr
 #[derive(Default)]
 struct TrackerTree {
     trackers: Vec<TrackerReport>,
-    ids: HashMap<TrackerId, u32>,
+    ids: FxHashMap<TrackerId, u32>,
 }
 
 impl TrackerTree {

@@ -1,9 +1,9 @@
 //! Index from hashes to positions of keys, so that a lookup does not compare a key with all others.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 
@@ -53,7 +53,7 @@ impl LazyIndex {
 /// Positions of keys, by hash.
 #[derive(Default)]
 pub(crate) struct KeyIndex {
-    by_hash: HashMap<isize, Vec<usize>>,
+    by_hash: FxHashMap<isize, Vec<usize>>,
     /// Positions of stand-ins: an integer of any hash may be the address of one.
     stand_ins: Vec<usize>,
     /// Positions of integers that may be addresses.

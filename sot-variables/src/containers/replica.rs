@@ -2,11 +2,11 @@
 //! is also done on the replica, by CPython itself. So the iteration order, and that of the set which new code makes,
 //! is CPython's.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use sot_core::backend::ObjectTest;
 use sot_core::cpython::{self, Place, Recorder, SetTable};
@@ -109,7 +109,7 @@ fn plain<'py>(py: Python<'py>, keys: &[Rc<HashKey>]) -> PyResult<Bound<'py, PyAn
 
 /// Returns the keys in the iteration order of a real set that contains them.
 fn in_order(set: &Bound<'_, PyAny>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<HashKey>>> {
-    let mut found = HashMap::with_capacity(among.len());
+    let mut found = FxHashMap::with_capacity_and_hasher(among.len(), FxBuildHasher);
     for key in among {
         found.entry(key.bind(set.py()).as_ptr()).or_insert(key);
     }

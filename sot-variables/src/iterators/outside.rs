@@ -3,11 +3,11 @@
 //! steps up to the next break. If these differ from call to call, a trace takes a single step, so that one
 //! translation serves all loop iterations.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHashSet;
 
 use sot_core::bytecode::Op;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
@@ -87,7 +87,7 @@ fn assume_unchanged<'py>(
         Effect::Contents { container } if *container != this => Some(*container),
         _ => None,
     };
-    let changed: HashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
+    let changed: FxHashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
     // The iterated dict may be the `__dict__` of an object or the globals of a module.
     let keyed = own.iter().any(|(part, _)| part.is_instance_of::<PyDict>());
     let binds = |effect: &Effect| matches!(effect, Effect::Attribute { .. } | Effect::Global { .. });

@@ -1,11 +1,11 @@
 //! Set operators of `dict.keys()` and `dict.items()`. Versions differ in which of two equal elements is kept, and
 //! whether the result is a `frozenset`, so CPython performs the operation on copies of the operands.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple, PyType};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -44,7 +44,7 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     let result = op.apply(&left.copy(cx.py)?, &right.copy(cx.py)?)?;
     let frozen = result.is_instance_of::<PyFrozenSet>();
     let all = [&left.keys[..], &right.keys[..]].concat();
-    let mut places = HashMap::with_capacity(all.len());
+    let mut places = FxHashMap::with_capacity_and_hasher(all.len(), FxBuildHasher);
     for (at, key) in all.iter().enumerate() {
         places.entry(key.bind(cx.py).as_ptr()).or_insert(at);
     }

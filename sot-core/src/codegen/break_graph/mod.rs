@@ -7,7 +7,7 @@ mod places;
 mod run;
 mod variables;
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::hand_over::{instruction_at, Break, BreakSide};
 use super::{CodeGen, NewCode};
@@ -202,7 +202,7 @@ impl<'py> CodeGen<'_, 'py> {
     /// Drops arguments that the program has dropped by now, before the breaking instruction runs, which may observe
     /// them.
     fn forget_arguments(&mut self, live: &[VarId]) -> Flow<()> {
-        let held: HashSet<&str> = live
+        let held: FxHashSet<&str> = live
             .iter()
             .filter_map(|&value| match self.cx.trackers.get(self.cx.vars.tracker(value)) {
                 Tracker::Local { name, .. } => Some(&**name),

@@ -2,13 +2,13 @@
 //! code, which may call functions that the program has put in place of framework functions. If these ran here, they
 //! would run at another time, or more often, than in the program.
 
-use std::collections::HashMap;
 use std::ptr::{from_ref, null, null_mut};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
+use rustc_hash::FxHashMap;
 
 use crate::cpython::hook::{frames, run, session, Mode, Thread, THREAD};
 use crate::cpython::layout::Frame;
@@ -16,7 +16,7 @@ use crate::cpython::layout::Frame;
 /// Code objects whose frames raise `NotImplementedError`, with the text of the error. They are identified by address:
 /// the owner of this value has to keep them alive.
 #[derive(Debug, Default)]
-pub struct RefusedCode(HashMap<usize, String>);
+pub struct RefusedCode(FxHashMap<usize, String>);
 
 impl RefusedCode {
     /// Adds a code object.

@@ -1,10 +1,10 @@
 //! Run times of replaced frames, by the code they run. They are recorded only on request.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::cpython::hook::replace;
 
@@ -26,9 +26,9 @@ impl CallTimes {
     }
 }
 
-static TIMES: Mutex<Option<HashMap<usize, CallTimes>>> = Mutex::new(None);
+static TIMES: Mutex<Option<FxHashMap<usize, CallTimes>>> = Mutex::new(None);
 
-fn lock() -> MutexGuard<'static, Option<HashMap<usize, CallTimes>>> {
+fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, CallTimes>>> {
     TIMES.lock()
 }
 
@@ -40,7 +40,7 @@ pub fn time_calls(on: bool) {
 /// Records a call of the code at an address.
 pub(super) fn note_call(code: usize, taken: Duration) {
     let mut times = lock();
-    let of_code = times.get_or_insert_with(HashMap::new).entry(code).or_default();
+    let of_code = times.get_or_insert_with(FxHashMap::default).entry(code).or_default();
     of_code.calls += 1;
     of_code.taken += taken;
 }

@@ -1,6 +1,5 @@
 //! Modules that the tracer itself imports.
 
-use std::collections::HashMap;
 use std::ptr::null_mut;
 
 use parking_lot::Mutex;
@@ -9,11 +8,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
+use rustc_hash::FxHashMap;
 
 /// Imports a module, and keeps it from the first import on. A replaced `builtins.__import__`, or a changed
 /// `sys.modules`, affects only the program's own imports.
 pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
-    static MODULES: Mutex<Option<HashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
+    static MODULES: Mutex<Option<FxHashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
     // No Python code runs while the lock is held.
     let modules = || MODULES.lock();
     if let Some(module) = modules().as_ref().and_then(|modules| modules.get(name)) {

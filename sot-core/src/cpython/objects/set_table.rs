@@ -1,11 +1,10 @@
 //! The hash table of a set: for each place whether it is free, taken, or was taken. CPython's later operations depend
 //! only on this and on the order of the elements. So a copy with the same table behaves like the original.
 
-use std::collections::HashMap;
-
 use pyo3::ffi::{self, setentry, PySetObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyAnyMethods, PyFrozenSet, PySet};
+use rustc_hash::FxHashMap;
 
 /// One place of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +41,7 @@ impl SetTable {
     pub fn arrange(&self, set: &Bound<'_, PyAny>, items: &[Bound<'_, PyAny>]) {
         let (Some(entries), Some(removed)) = (entries(set), removed(set.py())) else { return };
         let taken = entries.iter().filter(|entry| place(entry) == TableSlot::Taken);
-        let mut own: HashMap<_, _> = taken.map(|entry| (entry.key, entry.hash)).collect();
+        let mut own: FxHashMap<_, _> = taken.map(|entry| (entry.key, entry.hash)).collect();
         let ordered: Vec<_> = items.iter().map_while(|item| own.remove_entry(&item.as_ptr())).collect();
         let wanted = self.places.iter().filter(|place| **place == TableSlot::Taken).count();
         if !own.is_empty() || ordered.len() != wanted || items.len() != wanted {

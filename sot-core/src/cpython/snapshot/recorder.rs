@@ -1,11 +1,10 @@
 //! Records the memory that guards depend on.
 
-use std::collections::HashSet;
-
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
+use rustc_hash::FxHashSet;
 
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
 use super::{lookup_address, DictItem, EmbeddedPlace, Place, Probe, Reading, Snapshot};
@@ -22,7 +21,7 @@ pub struct Recorder {
     roots: Vec<usize>,
     probes: Vec<Probe>,
     items: Vec<DictItem>,
-    known: HashSet<Probe>,
+    known: FxHashSet<Probe>,
     wanted: Vec<usize>,
     kept: Vec<Py<PyAny>>,
 }

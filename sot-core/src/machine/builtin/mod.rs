@@ -6,7 +6,7 @@ mod overrides;
 mod results;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use linkme::distributed_slice;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
+use rustc_hash::FxHashMap;
 
 use crate::cpython::{self, is_imported};
 use crate::error::{Flow, RegistrationError};
@@ -122,7 +123,7 @@ pub struct BuiltinTable {
 
 #[derive(Default)]
 struct Resolved {
-    by_address: HashMap<usize, Arc<Handlers>>,
+    by_address: FxHashMap<usize, Arc<Handlers>>,
     // Keeps the objects alive, so that no other object gets their addresses.
     objects: Vec<Py<PyAny>>,
     /// Registrations for modules that are not imported yet.
@@ -344,7 +345,7 @@ fn find<'py, T: PathRegistration>(
 
 /// Refuses two registrations for one path of a module that is not imported yet.
 fn refuse_twins(builtins: &[&'static Builtin]) -> Result<(), RegistrationError> {
-    let mut by_path: HashMap<&str, &'static Builtin> = HashMap::new();
+    let mut by_path: FxHashMap<&str, &'static Builtin> = FxHashMap::default();
     for builtin in builtins {
         if let Some(first) = by_path.insert(builtin.path, builtin) {
             return Err(twice(first, builtin));

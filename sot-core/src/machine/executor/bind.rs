@@ -1,11 +1,11 @@
 //! Binding of arguments to parameters by CPython's rules (`Python/ceval.c`, `initialize_locals`), with CPython's error
 //! messages.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
+use rustc_hash::FxHashMap;
 
 use super::inline::FunctionParts;
 use super::{CallArgs, CodeUnit, Name, OpcodeExecutor};
@@ -56,8 +56,8 @@ impl Binder<'_> {
     fn bind_keywords(&mut self, args: &CallArgs, named: usize, varkeywords: bool) -> Option<Vec<(Name, VarId)>> {
         let posonly = self.code.code.posonly_count as usize;
         let mut extra = Vec::new();
-        let places: HashMap<&Name, usize> = if args.keywords.is_empty() {
-            HashMap::new()
+        let places: FxHashMap<&Name, usize> = if args.keywords.is_empty() {
+            FxHashMap::default()
         } else {
             (posonly..named).map(|slot| (&self.code.varnames[slot], slot)).collect()
         };

@@ -3,9 +3,10 @@
 //! is rolled back to a checkpoint. Values are small indices and changes are logged, so a checkpoint consists of the
 //! frame and the lengths of the logs.
 
-use std::collections::HashSet;
 use std::ops::Deref;
 use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
 
 use super::stores::Marks;
 use super::{watched, Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
@@ -95,7 +96,7 @@ pub struct Checkpoints {
     /// The break that an earlier attempt has planned.
     planned: Option<PlannedBreak>,
     /// The instructions that read variables of their frame, as `eval` does, by checkpoint number.
-    frame_reads: HashSet<u64>,
+    frame_reads: FxHashSet<u64>,
 }
 
 impl Deref for Checkpoints {
@@ -109,7 +110,7 @@ impl Deref for Checkpoints {
 impl Checkpoints {
     /// Starts without checkpoints. `planned` is the break that an earlier attempt has found to be needed.
     pub(super) fn new(planned: Option<PlannedBreak>) -> Self {
-        Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: HashSet::new() }
+        Checkpoints { saved: Vec::new(), taken: 0, planned, frame_reads: FxHashSet::default() }
     }
 
     /// Number of the last checkpoint.
@@ -330,7 +331,7 @@ fn is_left_whole(cx: &OpcodeExecutor<'_>, depth: usize) -> bool {
     }
     let mut pending: Vec<VarId> =
         frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     while let Some(value) = pending.pop() {
         if !seen.insert(value) {
             continue;

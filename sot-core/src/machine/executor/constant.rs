@@ -1,8 +1,7 @@
 //! Constant folding: CPython executes a pure operation on known values while tracing; its errors are the program's.
 
-use std::collections::HashSet;
-
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::{warnings, OpcodeExecutor};
 use crate::error::{Flow, Unwind};
@@ -29,7 +28,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A Python object equal to the value, if everything in it is known; it may be a copy.
     pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-        see_deeply(self, id, 0, &mut HashSet::new())?;
+        see_deeply(self, id, 0, &mut FxHashSet::default())?;
         let payload = self.vars.get(id);
         Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
     }
@@ -56,7 +55,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut HashSet<VarId>) -> Flow<()> {
+fn see_deeply(cx: &mut OpcodeExecutor<'_>, id: VarId, depth: usize, seen: &mut FxHashSet<VarId>) -> Flow<()> {
     if depth > 50 || !seen.insert(id) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Tensors that a function reads besides its arguments. A framework that builds a graph may give values of the graph
 //! for the tensors of its models only; operations on any other tensor would not belong to the graph.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,6 +9,7 @@ use pyo3::types::{
     PyCode, PyDict, PyFrozenSet, PyFunction, PyList, PyModule, PySet, PyString, PyTuple, PyType, PyWeakrefMethods,
     PyWeakrefReference,
 };
+use rustc_hash::FxHashSet;
 
 use super::kept_contents::KeptContents;
 use crate::backend::Models;
@@ -33,7 +34,7 @@ pub(super) fn find<'py>(
     object: &Bound<'py, PyAny>,
     kept: &mut KeptContents<'py>,
 ) -> PyResult<Option<Hidden>> {
-    let (seen, names) = (HashSet::new(), BTreeSet::new());
+    let (seen, names) = (FxHashSet::default(), BTreeSet::new());
     let mut search = Search { runtime, seen, left: MAX_STATE_PARTS, names, modules: Vec::new(), kept };
     match search.object(object, FoundIn::default(), "what it is given")? {
         None => search.modules(),
@@ -94,7 +95,7 @@ struct FoundIn<'a, 'py> {
 
 struct Search<'a, 'py> {
     runtime: &'a Runtime,
-    seen: HashSet<usize>,
+    seen: FxHashSet<usize>,
     left: usize,
     /// What the code names, also in texts, for `getattr`.
     names: BTreeSet<String>,
@@ -165,7 +166,7 @@ impl<'py> Search<'_, 'py> {
     /// Searches the attributes of an object, its class, and what an object of C or with `__slots__` refers to besides.
     fn instance(&mut self, object: &Bound<'py, PyAny>, place: &str) -> PyResult<Option<Hidden>> {
         let class = object.get_type();
-        let mut known = HashSet::from([class.as_ptr() as usize]);
+        let mut known = FxHashSet::from_iter([class.as_ptr() as usize]);
         if let Some(dict) = cpython::instance_dict(object) {
             known.insert(dict.as_ptr() as usize);
             // Models note in attributes of their own what they have prepared for calls.

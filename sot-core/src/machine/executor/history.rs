@@ -1,11 +1,11 @@
 //! Facts that a translation gets from earlier calls and attempts (`History`), and facts that it leaves for later ones
 //! (`Learnt`). Both are plain values. Of an abandoned attempt, only its `Learnt` remains.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
+use rustc_hash::FxHashMap;
 
 use super::rounds::Rounds;
 use super::{rounds, OpcodeExecutor, Refusals, ValuePolicy};
@@ -21,7 +21,7 @@ use crate::value_path::ValuePath;
 #[derive(Default)]
 pub struct History {
     /// Paths of values that differed in earlier translations, with the number of these translations.
-    pub changing: HashMap<ValuePath, usize>,
+    pub changing: FxHashMap<ValuePath, usize>,
     /// Number of translations of the outermost frame.
     pub translations: usize,
     /// How values that differ from call to call are treated.

@@ -1,12 +1,11 @@
 //! Which Python object is which variable. One object is one variable, however it was reached. A variable made in the
 //! trace may have a real object that stands for it.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::OpcodeExecutor;
 use crate::cpython;
@@ -162,7 +161,7 @@ impl<'py> OpcodeExecutor<'py> {
 fn assume_apart(cx: &mut OpcodeExecutor<'_>, written: &[TrackerId], mut others: Vec<TrackerId>) {
     others.sort_unstable();
     if written.len() * others.len() > MAX_PAIRS {
-        let is_written: HashSet<_> = written.iter().copied().collect();
+        let is_written: FxHashSet<_> = written.iter().copied().collect();
         others.retain(|other| !is_written.contains(other));
         cx.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
         return;

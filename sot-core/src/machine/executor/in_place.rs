@@ -5,9 +5,8 @@
 //! For a tensor from outside the graph, the new value is written back into that tensor when the graph has run. Only
 //! the run can tell whether other inputs share memory with it; then the statements are called one by one.
 
-use std::collections::HashSet;
-
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::{CallArgs, OpcodeExecutor};
 use crate::backend::{CallKind, TensorMeta};
@@ -162,7 +161,7 @@ fn refuse_sharing(
             _ => {}
         }
     }
-    let mut sharing = HashSet::new();
+    let mut sharing = FxHashSet::default();
     for (id, other) in shared {
         if memory_of(cx, other)? == memory {
             sharing.insert(id);
@@ -217,8 +216,8 @@ fn roots(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
     roots
 }
 
-fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> HashSet<VarId> {
-    let mut seen = HashSet::new();
+fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> FxHashSet<VarId> {
+    let mut seen = FxHashSet::default();
     while let Some(variable) = pending.pop() {
         if seen.insert(variable) {
             pending.extend(cx.vars.get(variable).children());

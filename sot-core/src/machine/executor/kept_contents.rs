@@ -1,11 +1,10 @@
 //! The contents of containers and instances that a function reaches besides its arguments, from before a call while
 //! tracing. If the call has changed them, the contents are put back: the program itself makes the call, too.
 
-use std::collections::HashSet;
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PySet, PySlice, PyType};
+use rustc_hash::FxHashSet;
 
 use crate::cpython;
 
@@ -13,7 +12,7 @@ use crate::cpython;
 #[derive(Default)]
 pub(super) struct KeptContents<'py> {
     all: Vec<Kept<'py>>,
-    known: HashSet<usize>,
+    known: FxHashSet<usize>,
 }
 
 struct Kept<'py> {
@@ -49,7 +48,7 @@ impl<'py> KeptContents<'py> {
     }
 
     /// The addresses of the objects found so far.
-    pub(super) fn addresses(&self) -> &HashSet<usize> {
+    pub(super) fn addresses(&self) -> &FxHashSet<usize> {
         &self.known
     }
 

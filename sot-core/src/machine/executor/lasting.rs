@@ -1,8 +1,9 @@
 //! The values of a trace that live on: those reachable from given ones, and those that writes leave in objects which
 //! outlive the frame.
 
-use std::collections::HashSet;
 use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
 
 use super::OpcodeExecutor;
 use crate::machine::variable::VarId;
@@ -11,7 +12,7 @@ use crate::stats;
 
 /// Returns all reachable variables, each once, in the order in which they are found.
 pub(crate) fn reachable(cx: &OpcodeExecutor<'_>, mut pending: Vec<VarId>) -> Vec<VarId> {
-    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    let (mut seen, mut found) = (FxHashSet::default(), Vec::new());
     stats::work(pending.len());
     while let Some(variable) = pending.pop() {
         if !seen.insert(variable) {
@@ -41,7 +42,7 @@ pub(crate) fn next_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Vec<VarId> {
 /// Returns the effects, but only the first one for the contents of each container or cell. New code restores only its
 /// final contents.
 pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
-    let mut changed = HashSet::new();
+    let mut changed = FxHashSet::default();
     effects.filter(move |effect| match effect {
         Effect::Contents { container: written } | Effect::Cell { cell: written } => changed.insert(*written),
         _ => true,
@@ -50,7 +51,7 @@ pub(crate) fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> imp
 
 /// Returns the values that remain, after all writes, in objects that outlive the frame.
 pub(crate) fn lasting_values(cx: &OpcodeExecutor<'_>) -> Vec<VarId> {
-    let mut last = HashSet::new();
+    let mut last = FxHashSet::default();
     let log = cx.effects.log().iter().rev();
     let lasting = log.filter(|effect| match effect {
         Effect::Attribute { object, name, .. } => last.insert((Some(*object), None, Rc::clone(name))),

@@ -2,8 +2,6 @@
 //! and their referents. Also finds such objects inside others: in containers, in attributes, and in the frames of an
 //! exception's traceback.
 
-use std::collections::HashMap;
-
 use pyo3::exceptions::PyBaseException;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +10,7 @@ use pyo3::types::{
     PyBool, PyCode, PyDict, PyFloat, PyFrame, PyFrozenSet, PyFunction, PyInt, PyList, PyModule, PySet, PyString,
     PyTraceback, PyTuple, PyType, PyWeakrefReference,
 };
+use rustc_hash::FxHashMap;
 
 use crate::cpython;
 use crate::policy::MAX_LOOKED_THROUGH;
@@ -83,7 +82,7 @@ impl<'py> DestructionSearch<'py> {
             return Ok(Vec::new());
         }
         let mut nodes: Vec<(Bound<'py, PyAny>, Option<usize>)> = vec![(object.clone(), None)];
-        let mut met: HashMap<usize, isize> = HashMap::from([(object.as_ptr() as usize, 1)]);
+        let mut met: FxHashMap<usize, isize> = FxHashMap::from_iter([(object.as_ptr() as usize, 1)]);
         let (mut at, mut found) = (0, Vec::new());
         while at < nodes.len() && at < MAX_LOOKED_THROUGH && *budget > 0 {
             *budget -= 1;

@@ -1,8 +1,9 @@
 //! Exceptions that the trace has raised: by which instruction, as a part of which exception group, and with which
 //! traceback. For generators, the instruction that made them, which new code cannot repeat either.
 
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::stores::{Journal, Reversible};
 use super::traceback::Traceback;
@@ -19,7 +20,7 @@ pub struct Raised {
     pub(super) parts: Journal<VarId, VarId>,
     tracebacks: Journal<VarId, Traceback>,
     /// The variables of traceback entries and frame objects, by address.
-    pub(super) views: HashMap<usize, VarId>,
+    pub(super) views: FxHashMap<usize, VarId>,
     /// True if the instruction raises the handled exception again, which adds no entry to its traceback.
     pub(super) raises_again: bool,
     /// The exception that has just left an inlined frame.

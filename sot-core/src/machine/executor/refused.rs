@@ -1,9 +1,8 @@
 //! Calls that the backend refuses to take as one statement. The called function is inlined instead, so that the calls
 //! in it may become statements. If that breaks the graph, too, the next attempt breaks before the outer call.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::registered::AssumedResults;
 use super::{with_location, CallArgs, OpcodeExecutor};
@@ -16,9 +15,9 @@ use crate::machine::variable::VarId;
 pub(crate) struct Refusals {
     /// Callables that are inlined at once, with the reason for which they are refused, by address. A refused call of
     /// each has left operations behind.
-    known: HashMap<usize, (Py<PyAny>, Reason)>,
+    known: FxHashMap<usize, (Py<PyAny>, Reason)>,
     /// Functions that become one statement because the graph would break inside them, by address.
-    unfollowed: HashMap<usize, Py<PyAny>>,
+    unfollowed: FxHashMap<usize, Py<PyAny>>,
     /// True if a refused call is being inlined.
     is_following: bool,
     /// Results of functions that are assumed to return the same at later calls.

@@ -1,9 +1,8 @@
 //! Calls of objects for which the program has registered a meaning (see [`crate::registered`]), on every backend.
 
-use std::collections::HashSet;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple, PyType};
+use rustc_hash::FxHashSet;
 
 use super::hidden_tensors::{self, Hidden};
 use super::kept_contents::KeptContents;
@@ -189,7 +188,7 @@ fn real_argument<'py>(
     arg: VarId,
 ) -> Flow<Bound<'py, PyAny>> {
     let known = cx.materialize(arg)?;
-    assume_given(cx, arg, &mut HashSet::new())?;
+    assume_given(cx, arg, &mut FxHashSet::default())?;
     if let Some(known) = known {
         return Ok(known);
     }
@@ -204,7 +203,7 @@ fn real_argument<'py>(
 }
 
 /// Guards which object an argument is, and which objects are in it, as far as they are not guarded by value.
-fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut HashSet<VarId>) -> Flow<()> {
+fn assume_given(cx: &mut OpcodeExecutor<'_>, variable: VarId, seen: &mut FxHashSet<VarId>) -> Flow<()> {
     limits::refuse_deep_values()?;
     if !seen.insert(variable) {
         return Ok(());
@@ -404,7 +403,7 @@ fn assume_state<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bou
 }
 
 /// Returns the state of an object, and the addresses of what it holds; `None` if it holds too much.
-fn state_of(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, HashSet<usize>)>> {
+fn state_of(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<Option<(ObjectState, FxHashSet<usize>)>> {
     let backend = &*cx.runtime.backend;
     let framework = StateOfFramework {
         is_opaque: &|object| backend.is_tensor(object),

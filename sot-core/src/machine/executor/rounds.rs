@@ -3,11 +3,11 @@
 //! iterations, a trace ends at the head of the loop, and the translation of one iteration serves all, however many
 //! lie between two breaks.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
+use rustc_hash::FxHashSet;
 
 use super::{Frame, Learnt, OpcodeExecutor};
 use crate::bytecode::{Instruction, Label};
@@ -21,11 +21,11 @@ use crate::tracker::{Tracker, TrackerId};
 #[derive(Default)]
 pub(crate) struct Rounds {
     /// Loops of which the trace has simulated more than one iteration, by the address of their code and their head.
-    again: HashSet<(usize, Label)>,
+    again: FxHashSet<(usize, Label)>,
     codes: Vec<Py<PyCode>>,
     /// Loops without an iterator of which the trace has begun an iteration, by the address of their code unit and
     /// their head.
-    begun: HashSet<(usize, Label)>,
+    begun: FxHashSet<(usize, Label)>,
 }
 
 impl Rounds {

@@ -1,11 +1,10 @@
 //! Statements: the operations that the trace puts into the graph, with the tensors and numbers from outside they
 //! take.
 
-use std::collections::{HashMap, HashSet};
-
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Refused};
 use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
@@ -38,7 +37,7 @@ pub(crate) struct StatementInProgress {
     pub(super) states: Vec<(Py<PyAny>, TrackerId, ObjectState)>,
     /// The addresses of the containers that a function which is one statement reaches besides its arguments. They are
     /// set before the statement begins.
-    pub(super) reached: HashSet<usize>,
+    pub(super) reached: FxHashSet<usize>,
 }
 
 impl StatementInProgress {
@@ -264,11 +263,11 @@ fn new_array_input<'py>(
 struct Results {
     outputs: Vec<SymbolId>,
     /// The variables of the objects wrapped so far, by address: an object that occurs twice is one variable.
-    known: HashMap<usize, VarId>,
+    known: FxHashMap<usize, VarId>,
     /// True if a value may be given back that the graph had before, because code of the program has run.
     by_program: bool,
     /// The addresses of containers that existed before the call, and are no argument.
-    from_before: HashSet<usize>,
+    from_before: FxHashSet<usize>,
 }
 
 impl Results {
@@ -277,7 +276,7 @@ impl Results {
         cx: &OpcodeExecutor<'_>,
         args: &CallArgs,
         given: &StatementArguments<'_>,
-        reached: HashSet<usize>,
+        reached: FxHashSet<usize>,
     ) -> Self {
         let mut results = Results { by_program: true, from_before: reached, ..Results::default() };
         let keywords = given.keywords.iter().flat_map(PyDictMethods::values);
@@ -316,7 +315,7 @@ fn held_by<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
 }
 
 /// Notes the addresses of a container and of those in it.
-fn note_containers(object: &Bound<'_, PyAny>, found: &mut HashSet<usize>) {
+fn note_containers(object: &Bound<'_, PyAny>, found: &mut FxHashSet<usize>) {
     let is_container =
         object.is_instance_of::<PyList>() || object.is_instance_of::<PyDict>() || object.is_instance_of::<PyTuple>();
     if is_container && found.insert(object.as_ptr() as usize) {

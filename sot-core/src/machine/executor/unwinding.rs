@@ -2,12 +2,12 @@
 //! exception table (3.11 and newer); a frame has only one of the two. Items that handlers find on the stack besides
 //! the exception are [`BookkeepingVariable`]s: simulated code moves them, but new code can make only some of them.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTraceback, PyTuple, PyType};
+use rustc_hash::FxHashSet;
 
 use super::object_model::type_variable;
 use super::stack::bug;
@@ -275,7 +275,7 @@ fn set_context(cx: &mut OpcodeExecutor<'_>, exception: VarId) {
 /// Makes `handled` the context of an exception, and cuts that exception out of the contexts behind `handled`.
 fn replace_context(cx: &mut OpcodeExecutor<'_>, exception: VarId, handled: VarId) {
     let context = Rc::from("__context__");
-    let mut seen = HashSet::from([handled]);
+    let mut seen = FxHashSet::from_iter([handled]);
     let mut at = handled;
     while let Some(next) = context_of(cx, at) {
         if next == exception {

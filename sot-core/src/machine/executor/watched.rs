@@ -3,7 +3,6 @@
 //! breaks where they are destroyed: before the write, which then runs natively, or between two instructions.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -153,7 +152,7 @@ impl OpcodeExecutor<'_> {
 
     /// True if the destruction of the value, or of a value that it holds, is observable.
     pub fn holds_observable(&self, value: VarId) -> bool {
-        let (mut pending, mut seen) = (vec![value], HashSet::new());
+        let (mut pending, mut seen) = (vec![value], FxHashSet::default());
         while let Some(value) = pending.pop() {
             if self.is_observable_when_dropped(value) {
                 return true;

@@ -1,11 +1,11 @@
 //! The registry of variable kinds: which Python objects a kind wraps, and the few kinds that the executor itself
 //! makes.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use rustc_hash::FxHashMap;
 
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
@@ -202,11 +202,11 @@ impl VariableKind {
 
 /// The frozen registry of kinds.
 pub struct KindTable {
-    by_type: HashMap<usize, &'static VariableKind>,
+    by_type: FxHashMap<usize, &'static VariableKind>,
     by_rank: Vec<(u16, fn(&Bound<'_, PyAny>) -> bool, &'static VariableKind)>,
-    names: HashMap<&'static str, &'static VariableKind>,
+    names: FxHashMap<&'static str, &'static VariableKind>,
     /// Overrides by the name of their kind, the first to be called first.
-    overrides: HashMap<&'static str, Vec<&'static KindOverride>>,
+    overrides: FxHashMap<&'static str, Vec<&'static KindOverride>>,
     // Keeps the types alive, so that no other type gets their addresses.
     #[allow(dead_code, reason = "held, not read")]
     kept_types: Vec<Py<PyAny>>,
@@ -226,10 +226,10 @@ impl KindTable {
         overrides: impl Iterator<Item = &'static KindOverride>,
     ) -> Result<KindTable, RegistrationError> {
         let mut table = KindTable {
-            by_type: HashMap::new(),
+            by_type: FxHashMap::default(),
             by_rank: Vec::new(),
-            names: HashMap::new(),
-            overrides: HashMap::new(),
+            names: FxHashMap::default(),
+            overrides: FxHashMap::default(),
             kept_types: Vec::new(),
         };
         let mut kinds: Vec<_> = registered.collect();

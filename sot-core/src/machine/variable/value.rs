@@ -2,10 +2,10 @@
 //! CPython's object model for an object of the type, or a graph break where only running the code would tell.
 
 use std::any::{Any, TypeId};
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::{Form, Rebuild, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -166,7 +166,7 @@ pub trait Variable: Any {
 
     /// What is observable when the value is destroyed, at any point of the trace, while the `living` variables live
     /// on.
-    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
+    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &FxHashSet<VarId>) -> Death {
         let _ = (cx, this, living);
         Death::Shows
     }

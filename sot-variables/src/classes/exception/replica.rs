@@ -1,12 +1,12 @@
 //! Real exceptions that stand for exceptions of the trace and have the same class name, text, notes, members, cause,
 //! context and traceback. `traceback` and other modules of the standard library format them.
 
-use std::collections::HashMap;
 use std::time::SystemTime;
 
 use pyo3::exceptions::{PyAttributeError, PyImportError, PyNameError, PySyntaxError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use rustc_hash::FxHashMap;
 
 use sot_core::backend::StateTest;
 use sot_core::cpython;
@@ -30,7 +30,7 @@ pub enum ExceptionDetail {
 /// Makes replicas, at most one for each exception.
 pub struct Replicas<'py> {
     detail: ExceptionDetail,
-    made: HashMap<VarId, Bound<'py, PyAny>>,
+    made: FxHashMap<VarId, Bound<'py, PyAny>>,
     files: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ fn refuse(what: &str) -> Unwind {
 impl<'py> Replicas<'py> {
     /// Returns a value without replicas yet.
     pub fn new(detail: ExceptionDetail) -> Self {
-        Replicas { detail, made: HashMap::new(), files: Vec::new() }
+        Replicas { detail, made: FxHashMap::default(), files: Vec::new() }
     }
 
     /// Returns an argument for the library function: a replica of an exception, the class of a replica, a real

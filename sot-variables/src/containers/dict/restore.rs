@@ -1,10 +1,10 @@
 //! Emits the changes that give a dict which outlives the frame its final entries.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
+use rustc_hash::FxHashSet;
 
 use sot_core::bytecode::Op;
 use sot_core::error::Flow;
@@ -90,7 +90,7 @@ impl DictVariable {
     fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
         let outside = self.outside.as_ref()?;
         let object = outside.object.bind(py).clone();
-        let had: HashSet<_> = outside.keys.iter().map(|key| key.bind(py).as_ptr()).collect();
+        let had: FxHashSet<_> = outside.keys.iter().map(|key| key.bind(py).as_ptr()).collect();
         let ty = if self.ordered { ordered_type(py).ok()? } else { py.get_type::<PyDict>().into_any() };
         let (mut gone, mut kept) = (Vec::new(), 0);
         for key in ty.call_method1("__iter__", (object,)).ok()?.try_iter().ok()? {

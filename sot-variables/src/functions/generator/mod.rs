@@ -5,11 +5,11 @@ mod methods;
 mod rebuilding;
 mod resuming;
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError};
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use sot_core::bytecode::Opcodes;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -194,7 +194,7 @@ impl Variable for GeneratorVariable {
             || delegates_to(cx, frame).is_some_and(|inner| closing_is_observable(cx, inner))
     }
 
-    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
+    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &FxHashSet<VarId>) -> Death {
         let GeneratorState::Suspended(frame) = &self.state else { return Death::Silent };
         // `close()` closes the inner generator first.
         let inner = delegates_to(cx, frame).filter(|inner| closing_is_observable(cx, *inner));
