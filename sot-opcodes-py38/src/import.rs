@@ -164,10 +164,12 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
     let of = cx.trackers.constant(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
-    // The entry has to exist: if it is missing at a later call, the program's import loads the module, whatever is
-    // done with it.
+    // The entry has to exist, and must not be `None`: if it is missing at a later call, the program's import loads the
+    // module, and if it is `None`, the import raises, whatever is done with the module.
     cx.guards.require(tracker);
-    Ok(cx.wrap(&module, tracker))
+    let module = cx.wrap(&module, tracker);
+    cx.see(module)?;
+    Ok(module)
 }
 
 /// Loads a module of the standard library, unless its code could observe writes of the trace that have not been made

@@ -155,3 +155,31 @@ def test_list_that_takes_in_a_tensor(x):
     except TypeError as e:
         taken = e.args
     return x + 1, taken
+
+
+class Two:
+    def __index__(self):
+        return 2
+
+
+class RepeatsNothing(Two):
+    def __mul__(self, other):
+        return NotImplemented
+
+
+def _multiplied_in_place(number, sequence):
+    try:
+        number *= sequence
+    except TypeError as e:
+        return str(e)
+    return number
+
+
+@given(lambda: (toy.arange(2), Two(), [1]), lambda: (toy.arange(2), 3, [1, 2]), lambda: (toy.arange(2), Two(), [3]))
+def test_index_objects_do_not_repeat_sequences_in_place(x, number, items):
+    made = [2]
+    found = [_multiplied_in_place(number, made), _multiplied_in_place(number, items), _multiplied_in_place(number, "s")]
+    found += [_multiplied_in_place(RepeatsNothing(), (1,)), _said(operator.imul, number, made), _said(operator.imul, Two(), b"b")]
+    found += [_multiplied_in_place([1], number), made * number, number * "s", _said(operator.mul, RepeatsNothing(), made)]
+    toy.save(x)
+    return x + 1, found

@@ -172,6 +172,33 @@ def test_finders_of_packages_only_look_for_files():
     assert not stats.breaks and not stats.fallbacks, stats
 
 
+def test_none_in_sys_modules_makes_the_import_raise():
+    """Even if the module is used only behind a graph break."""
+
+    def load(x):
+        import of_this_test
+
+        sot.psdb.breakgraph()
+        return x + of_this_test.number
+
+    def outcomes(fn):
+        module = types.ModuleType("of_this_test")
+        module.number = 1
+        outcomes = []
+        for entry in (module, module, None, module, None):
+            sys.modules["of_this_test"] = entry
+            try:
+                outcomes.append(fn(paddle.ones([2])).tolist())
+            except ImportError as error:
+                outcomes.append(str(error))
+            finally:
+                del sys.modules["of_this_test"]
+        return outcomes
+
+    assert outcomes(sot.symbolic_translate(load)) == outcomes(load)
+    assert sot.stats().hits and sot.stats().breaks, sot.stats()
+
+
 def test_arguments_that_die_without_clearing_their_weak_references():
     if not hasattr(typing, "ParamSpec"):
         pytest.skip("this CPython has no ParamSpec")

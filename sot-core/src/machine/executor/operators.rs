@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 
 use super::{changing, claim, object_model, open_input, open_number, OpcodeExecutor};
 use crate::cpython;
@@ -61,6 +61,10 @@ impl<'py> OpcodeExecutor<'py> {
             // The reflected method of a subclass is asked first, but then nothing new is made.
             self.claims.take();
             if let Some(result) = self.see(rhs)?.binary(self, op, rhs, lhs, true)? {
+                return Ok(result);
+            }
+        } else if left.form() != Form::Tensor && keeps_right_from_repeating(self, op, lhs, rhs)? {
+            if let Some(result) = left.binary(self, op, lhs, rhs, false)? {
                 return Ok(result);
             }
         } else if let Some(result) = try_binary(self, op, lhs, rhs)? {
@@ -292,6 +296,17 @@ fn try_binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId)
     }
     cx.claims.ask_right_operand(lhs, rhs);
     right.binary(cx, op, rhs, lhs, true)
+}
+
+/// True for `lhs *= rhs` if `lhs` is of a class written in Python and `rhs` is a sequence of C. Such a sequence repeats
+/// itself in `lhs * rhs`, but not in `lhs *= rhs` (`PyNumber_InPlaceMultiply`).
+fn keeps_right_from_repeating(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<bool> {
+    if op != BinaryOp::Multiply || !cx.type_of(lhs)?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        return Ok(false);
+    }
+    let name = op.reflected();
+    let method = object_model::lookup(cx, rhs, &name.into())?;
+    Ok(method.is_some_and(|(method, _)| object_model::repeats(&method, name)))
 }
 
 /// True if the type of the right operand is a proper subclass of the left one's, so that the right operand is asked

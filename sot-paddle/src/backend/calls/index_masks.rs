@@ -11,7 +11,8 @@ use crate::backend::paddle::{meta, Paddle};
 /// Refuses an index with a mask that does not fit the tensor, or that is not known to fit it.
 pub(crate) fn refuse(paddle: &Paddle, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
     let Ok(method) = callee.cast::<PyString>() else { return Ok(()) };
-    if !["__getitem__", "__setitem__"].contains(&method.to_str()?) {
+    let method = method.to_str()?;
+    if !["__getitem__", "__setitem__"].contains(&method) {
         return Ok(());
     }
     let Some(tensor) = meta::of_value(paddle, &args.get_item(0)?)? else { return Ok(()) };
@@ -20,6 +21,14 @@ pub(crate) fn refuse(paddle: &Paddle, callee: &Bound<'_, PyAny>, args: &Bound<'_
         Ok(items) => items.iter().collect(),
         Err(_) => vec![index],
     };
+    if method == "__setitem__" {
+        for item in &items {
+            if meta::of_value(paddle, item)?.is_some_and(|meta| &*meta.dtype == "bool" && meta.shape.is_empty()) {
+                let text = "a program cannot write through an index with a boolean tensor that has no dimensions";
+                return Err(PyNotImplementedError::new_err(text));
+            }
+        }
+    }
     if !items.iter().map(|item| is_mask(paddle, item)).collect::<PyResult<Vec<_>>>()?.contains(&true) {
         return Ok(());
     }

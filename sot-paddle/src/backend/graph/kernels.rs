@@ -15,27 +15,29 @@ use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
 /// The element types for which some operations have no kernel.
-const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128"];
+const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128", "int8", "uint8", "int16"];
 
 /// The element types of each operation's kernels.
 type Kernels = HashMap<String, Vec<String>>;
 
-/// Refuses an operation on the CPU if it has kernels for `float32`, but not for the type of its floating operands.
+/// Refuses an operation on the CPU if it has kernels for `float32`, but not for the type of its operands. Operands of
+/// common integer types, such as positions, may be of another type.
 pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
     let Some(first) = sources.first() else { return Ok(()) };
     let py = first.py();
-    let mut floating = Vec::new();
+    let mut typed = Vec::new();
     for source in sources.iter().filter(|source| paddle.is_value(source)) {
         // A list of tensors has no element type of its own.
         let Some(dtype) = source.getattr_opt(intern!(py, "dtype")).ok().flatten() else { return Ok(()) };
         let dtype = dtype_name(&dtype)?;
-        if (dtype.contains("float") || dtype.contains("complex")) && !is_constant(source)? {
-            floating.push(dtype);
+        let counts = dtype.contains("float") || RARE.contains(&&*dtype);
+        if counts && !is_constant(source)? {
+            typed.push(dtype);
         }
     }
-    let Some(dtype) = floating.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
+    let Some(dtype) = typed.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
     // With mixed precision, Paddle has cast the operands, for a device that has the kernels.
-    if floating.iter().any(|other| other != dtype)
+    if typed.iter().any(|other| other != dtype)
         || state::casts(py, paddle)?
         || !state::expected_place(py, paddle)?.str()?.to_str()?.contains("cpu")
     {
@@ -67,8 +69,10 @@ fn kernels(py: Python<'_>) -> PyResult<&Kernels> {
         let registered = core.call_method1("_get_registered_phi_kernels", ("function",))?.cast_into::<PyDict>()?;
         let mut kernels = Kernels::new();
         for (name, keys) in registered {
-            // Each key is a text such as `(CPU, Undefined(AnyLayout), float32)`.
-            let of_cpu = keys.extract::<Vec<String>>()?.into_iter().filter(|key| key.starts_with("(CPU,"));
+            // Each key is a text such as `(CPU, Undefined(AnyLayout), float32)`. Kernels for the layout `STRIDED` make
+            // views, and are for eager mode only.
+            let of_cpu = keys.extract::<Vec<String>>()?.into_iter();
+            let of_cpu = of_cpu.filter(|key| key.starts_with("(CPU,") && !key.contains("STRIDED"));
             let types = of_cpu.filter_map(|key| Some(key.rsplit(", ").next()?.trim_end_matches(')').to_owned()));
             kernels.insert(name.extract()?, types.collect());
         }

@@ -205,7 +205,7 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
 }
 
 /// True if the method repeats a sequence of C. The operator checks first whether the other operand is an integer.
-fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
+pub(crate) fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
     let is_sequence = || {
         let owner = descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
         let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];

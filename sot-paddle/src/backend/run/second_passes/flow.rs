@@ -1,5 +1,6 @@
 //! How gradients flow through a graph. Eager mode sees the flow operation by operation; a program does not show it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use pyo3::types::PyList;
 use super::carries_other_gradients::carries_other_gradients;
 use super::made::OutputRecipe;
 use super::random::Random;
-use super::reach::{PartlyUsedInput, ProgramInput, Reach};
+use super::reach::{PartlyUsedInput, ProgramInput, Reach, Results};
 use super::watch::expect_independent_passes;
 use crate::backend::graph::outputs::{Origin, Output};
 
@@ -19,6 +20,8 @@ pub(crate) struct GradientFlow {
     pub(super) carries_other_gradients: Arc<[bool]>,
     /// True if two results have no differentiable operation in common.
     has_independent_results: bool,
+    /// For each operation that may make NaN of zeros and that only some results depend on, these results.
+    singular: Vec<Results>,
     /// The inputs and parameters that only some results depend on.
     pub(super) partial: Vec<PartlyUsedInput>,
     /// The inputs and parameters that the program makes views of.
@@ -37,6 +40,7 @@ impl GradientFlow {
         Ok(GradientFlow {
             carries_other_gradients: carries_other_gradients(program, outputs, plan)?.into(),
             has_independent_results: reach.has_independent_results(),
+            singular: reach.singular(),
             partial: reach.partial(inputs, parameters)?,
             viewed: reach.viewed(inputs, parameters)?,
         })
@@ -53,6 +57,19 @@ impl GradientFlow {
                 .iter()
                 .zip(self.carries_other_gradients.iter())
                 .any(|(output, &carries)| carries && is_view_of_given(output))
+    }
+
+    /// True if a pass that reaches only these outputs could get NaN from a program, which sends zeros through the
+    /// operations that the pass does not reach in eager mode.
+    pub(super) fn may_make_nan(&self, plan: &[Output], reached: &BTreeSet<usize>) -> bool {
+        let reached: Results = reached
+            .iter()
+            .filter_map(|&at| match plan.get(at)?.origin {
+                Origin::Result(result) => Some(result),
+                _ => None,
+            })
+            .collect();
+        self.singular.iter().any(|results| results.is_disjoint(&reached))
     }
 
     /// True if hooks on the results see the same with several programs as with one.

@@ -13,12 +13,59 @@ use crate::backend::memory::views::VIEWS;
 /// Results of a program, by index.
 pub(super) type Results = BTreeSet<usize>;
 
+/// Operations whose derivative is infinite or NaN for some ordinary operands, such as that of a root at zero. A gradient
+/// of zero then becomes NaN.
+const MAKE_NAN_OF_ZEROS: [&str; 40] = [
+    "pd_op.acos",
+    "pd_op.acosh",
+    "pd_op.asin",
+    "pd_op.atan2",
+    "pd_op.atanh",
+    "pd_op.cholesky",
+    "pd_op.cumprod",
+    "pd_op.det",
+    "pd_op.determinant",
+    "pd_op.digamma",
+    "pd_op.dist",
+    "pd_op.divide",
+    "pd_op.eig",
+    "pd_op.eigh",
+    "pd_op.elementwise_pow",
+    "pd_op.erfinv",
+    "pd_op.fmod",
+    "pd_op.frobenius_norm",
+    "pd_op.gammaln",
+    "pd_op.inverse",
+    "pd_op.kldiv_loss",
+    "pd_op.lgamma",
+    "pd_op.log",
+    "pd_op.log10",
+    "pd_op.log1p",
+    "pd_op.log2",
+    "pd_op.logit",
+    "pd_op.lstsq",
+    "pd_op.norm",
+    "pd_op.p_norm",
+    "pd_op.pow",
+    "pd_op.prod",
+    "pd_op.qr",
+    "pd_op.reciprocal",
+    "pd_op.remainder",
+    "pd_op.rsqrt",
+    "pd_op.slogdet",
+    "pd_op.solve",
+    "pd_op.sqrt",
+    "pd_op.svd",
+];
+
 /// How a program's results depend on its operations, inputs and parameters.
 pub(crate) struct Reach {
     /// All results with gradients.
     all: Results,
     /// For each operation, the results whose gradients flow to it.
     together: HashSet<Results>,
+    /// The members of `together` of the operations in [`MAKE_NAN_OF_ZEROS`].
+    singular: BTreeSet<Results>,
     /// For each value that the program does not compute, the results whose gradients flow to it.
     sources: HashMap<u64, Results>,
     /// The values of which the program makes views in eager mode, decided by the operations' names.
@@ -63,7 +110,7 @@ impl Reach {
                 sources.entry(id(&result)?).or_default().insert(at);
             }
         }
-        let (mut together, mut viewed) = (HashSet::new(), HashSet::new());
+        let (mut together, mut singular, mut viewed) = (HashSet::new(), BTreeSet::new(), HashSet::new());
         let operations: Vec<Bound<'_, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
         for operation in operations.iter().rev() {
             let given: Vec<Bound<'_, PyAny>> = operation.call_method0("operands_source")?.extract()?;
@@ -84,6 +131,9 @@ impl Reach {
                 continue;
             }
             let name = operation.call_method0("name")?;
+            if MAKE_NAN_OF_ZEROS.contains(&name.extract()?) {
+                singular.insert(from.clone());
+            }
             if VIEWS.contains(&name.extract()?) {
                 viewed.insert(id(&given[0])?);
             }
@@ -95,7 +145,13 @@ impl Reach {
             }
             together.insert(from);
         }
-        Ok(Reach { all, together, sources, viewed })
+        Ok(Reach { all, together, singular, sources, viewed })
+    }
+
+    /// For each operation that may make NaN of zeros and that only some results depend on, these results. A pass that
+    /// reaches none of them does not go through the operation in eager mode; a program sends zeros through it.
+    pub(crate) fn singular(&self) -> Vec<Results> {
+        self.singular.iter().filter(|results| **results != self.all).cloned().collect()
     }
 
     /// True if two results have no differentiable operation in common. In eager mode, a pass that releases the graph

@@ -5,9 +5,11 @@
 //! [`FirstRuns`] replays until a backward pass has come, and then chooses one of the two. [`Exceptions`] replays runs
 //! for which no program is possible.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::{cpython, graph, log, translate};
@@ -35,9 +37,22 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
         return Ok(calls);
     }
     let histories = Histories::new(py, &planned.paddle, &planned.flow.partial, &planned.parameters)?;
+    // Without first runs, nothing shows which outputs passes reach.
+    let has_first_runs = graph::min_size_setting().is_none();
+    if !has_first_runs && planned.flow.may_make_nan(&planned.plan, &BTreeSet::new()) {
+        return Ok(calls);
+    }
     let replay = Arc::new(Replay(calls));
-    if graph::min_size_setting().is_some() {
-        let program = OneNode { graph: Arc::new(planned.compile(py)?), replay: Arc::clone(&replay) };
+    if !has_first_runs {
+        let graph = match planned.compile(py) {
+            Ok(graph) => Arc::new(graph),
+            Err(error) if error.is_instance_of::<PyException>(py) => {
+                not_compiled(&error);
+                return Ok(replay.0.clone_ref(py));
+            }
+            Err(error) => return Err(error),
+        };
+        let program = OneNode { graph, replay: Arc::clone(&replay) };
         return callable_of(py, Exceptions { histories, replay, strategy: program });
     }
     let translation = translate::here().unwrap_or_default();
@@ -48,6 +63,11 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
 
 fn callable_of(py: Python<'_>, strategy: impl Strategy) -> PyResult<Py<PyAny>> {
     cpython::graph_function(py, move |py, inputs| strategy.call(py, inputs).map(Bound::unbind))
+}
+
+/// Says in the log that Paddle cannot compile a graph, whose statements are therefore called one by one.
+fn not_compiled(error: &PyErr) {
+    log::write(log::BREAKS, &format!("[Graph]: not compiled, called one by one: {error}"));
 }
 
 /// Calls the graph's statements one by one in eager mode.
@@ -94,8 +114,14 @@ struct Undecided {
 
 impl FirstRuns {
     /// Makes the program, unless the graph may not become one, or another thread is making it.
-    fn settle(&self, py: Python<'_>, is_gone_through_again: bool) {
-        if is_gone_through_again || programs_are_disabled() {
+    fn settle(&self, py: Python<'_>, trial: &Trial) {
+        let may_make_nan = || {
+            let undecided = self.undecided.lock();
+            let makes_nan = |it: &Undecided, reached| it.planned.flow.may_make_nan(&it.planned.plan, reached);
+            let reached = trial.reached();
+            undecided.as_ref().is_some_and(|it| reached.iter().any(|reached| makes_nan(it, reached)))
+        };
+        if trial.is_gone_through_again() || programs_are_disabled() || may_make_nan() {
             self.take();
             return;
         }
@@ -105,7 +131,7 @@ impl FirstRuns {
                 drop(self.program.set(OneNode { graph: Arc::new(graph), replay: Arc::clone(&self.replay) }));
             }
             // Paddle cannot compile the graph, so it is replayed from now on.
-            Some(Err(error)) => log::write(log::BREAKS, &format!("[Graph]: not compiled, called one by one: {error}")),
+            Some(Err(error)) => not_compiled(&error),
             None => {}
         }
     }
@@ -129,7 +155,7 @@ impl Strategy for FirstRuns {
                 trial.note(&results, &carries)?;
                 return Ok(results);
             }
-            self.settle(py, trial.is_gone_through_again());
+            self.settle(py, &trial);
         }
         match self.program.get() {
             Some(program) => program.call(py, inputs),

@@ -1,5 +1,6 @@
 //! The first runs of a graph, and the backward passes that go through them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,7 +19,11 @@ pub(crate) struct Trial {
 
 /// The backward passes that have gone through a run.
 #[derive(Default)]
-pub(super) struct Passes(Mutex<Vec<Pass>>);
+pub(super) struct Passes {
+    passes: Mutex<Vec<Pass>>,
+    /// The outputs that they have reached.
+    reached: Mutex<BTreeSet<usize>>,
+}
 
 impl Trial {
     /// Records the passes that go through the results of a run. `carries` has, for each result, true if the gradient
@@ -30,10 +35,11 @@ impl Trial {
         let passes = Arc::new(Passes::default());
         self.runs.lock().push(Arc::clone(&passes));
         results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), carries[at])))?;
-        for result in results.try_iter()? {
+        for (at, result) in results.try_iter()?.enumerate() {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
                 hook(&result, move |_| {
+                    passes.reached.lock().insert(at);
                     passes.add(with_running(|pass| *pass));
                     note_trial(&passes);
                     Ok(None)
@@ -46,13 +52,20 @@ impl Trial {
     /// True if the strategy for later runs can be decided.
     pub(crate) fn is_over(&self) -> bool {
         let runs = self.runs.lock();
-        runs.len() >= 3 || runs.iter().any(|passes| !passes.0.lock().is_empty())
+        runs.len() >= 3 || runs.iter().any(|passes| !passes.passes.lock().is_empty())
     }
 
     /// True if second passes may go through one of the runs.
     pub(crate) fn is_gone_through_again(&self) -> bool {
         let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.may_be_followed());
-        self.runs.lock().iter().any(|passes| again(&passes.0.lock()))
+        self.runs.lock().iter().any(|passes| again(&passes.passes.lock()))
+    }
+
+    /// For each run that a pass has gone through, the outputs that the pass has reached.
+    pub(crate) fn reached(&self) -> Vec<BTreeSet<usize>> {
+        let runs = self.runs.lock();
+        let reached = runs.iter().filter(|run| !run.passes.lock().is_empty());
+        reached.map(|run| run.reached.lock().clone()).collect()
     }
 }
 
@@ -64,7 +77,7 @@ impl Passes {
     }
 
     fn add(&self, pass: Pass) {
-        let mut passes = self.0.lock();
+        let mut passes = self.passes.lock();
         if passes.iter().all(|known| known.id != pass.id) {
             passes.push(pass);
         }
