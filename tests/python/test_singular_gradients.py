@@ -47,7 +47,14 @@ def dead_behind_a_break(x):
     return y, z
 
 
-FUNCTIONS = [root, power, quotient, logarithm, norm, between_statements, dead_behind_a_break]
+def in_place(x):
+    y = x * 2
+    z = y - y
+    z.sqrt_()
+    return y, z
+
+
+FUNCTIONS = [root, power, quotient, in_place, logarithm, norm, between_statements, dead_behind_a_break]
 
 
 def gradient(fn, linear, x):

@@ -1,5 +1,6 @@
 //! Boolean tensors in the index of a tensor. Eager mode compares each size of a mask with the dimension that it selects
-//! from. A program compares the first size only, and writes elsewhere if others differ.
+//! from. A program compares the first size only, and writes elsewhere if others differ; if it writes through a mask
+//! without dimensions, it raises at each run.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -8,7 +9,8 @@ use sot_core::backend::SizesMatter;
 
 use crate::backend::paddle::{meta, Paddle};
 
-/// Refuses an index with a mask that does not fit the tensor, or that is not known to fit it.
+/// Refuses an index with a mask that does not fit the tensor, or that is not known to fit it, and writes through a mask
+/// without dimensions.
 pub(crate) fn refuse(paddle: &Paddle, callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
     let Ok(method) = callee.cast::<PyString>() else { return Ok(()) };
     let method = method.to_str()?;

@@ -1,5 +1,5 @@
-//! Refuses operations that have no kernel for the element type of their operands. Eager mode raises for them. A
-//! program would choose a kernel of another library, or end the process.
+//! Refuses operations that a program has no kernel for, with the element type of their operands. Eager mode raises for
+//! them, or makes a view. A program would raise at each run, choose a kernel of another library, or end the process.
 
 use std::collections::HashMap;
 
@@ -25,19 +25,19 @@ type Kernels = HashMap<String, Vec<String>>;
 pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
     let Some(first) = sources.first() else { return Ok(()) };
     let py = first.py();
-    let mut of_kernels = Vec::new();
+    let mut dtypes = Vec::new();
     for source in sources.iter().filter(|source| paddle.is_value(source)) {
         // A list of tensors has no element type of its own.
         let Some(dtype) = source.getattr_opt(intern!(py, "dtype")).ok().flatten() else { return Ok(()) };
         let dtype = dtype_name(&dtype)?;
         let counts = dtype.contains("float") || RARE.contains(&&*dtype);
         if counts && !is_constant(source)? {
-            of_kernels.push(dtype);
+            dtypes.push(dtype);
         }
     }
-    let Some(dtype) = of_kernels.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
+    let Some(dtype) = dtypes.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
     // With mixed precision, Paddle has cast the operands, for a device that has the kernels.
-    if of_kernels.iter().any(|other| other != dtype)
+    if dtypes.iter().any(|other| other != dtype)
         || state::casts(py, paddle)?
         || !state::expected_place(py, paddle)?.str()?.to_str()?.contains("cpu")
     {

@@ -13,9 +13,9 @@ use crate::backend::memory::views::VIEWS;
 /// Results of a program, by index.
 pub(super) type Results = BTreeSet<usize>;
 
-/// Operations whose derivative is infinite or NaN for some ordinary operands, such as that of a root at zero. A gradient
-/// of zero then becomes NaN.
-const MAKE_NAN_OF_ZEROS: [&str; 40] = [
+/// Operations whose derivative is infinite or NaN for some ordinary operands, such as that of a root at zero. There a
+/// gradient of zero becomes NaN.
+const MAKE_NAN_OF_ZEROS: [&str; 39] = [
     "pd_op.acos",
     "pd_op.acosh",
     "pd_op.asin",
@@ -32,7 +32,6 @@ const MAKE_NAN_OF_ZEROS: [&str; 40] = [
     "pd_op.eigh",
     "pd_op.elementwise_pow",
     "pd_op.erfinv",
-    "pd_op.fmod",
     "pd_op.frobenius_norm",
     "pd_op.gammaln",
     "pd_op.inverse",
@@ -131,7 +130,7 @@ impl Reach {
                 continue;
             }
             let name = operation.call_method0("name")?;
-            if MAKE_NAN_OF_ZEROS.contains(&name.extract()?) {
+            if MAKE_NAN_OF_ZEROS.contains(&name.extract::<&str>()?.trim_end_matches('_')) {
                 singular.insert(from.clone());
             }
             if VIEWS.contains(&name.extract()?) {

@@ -52,13 +52,13 @@ impl Trial {
     /// True if the strategy for later runs can be decided.
     pub(crate) fn is_over(&self) -> bool {
         let runs = self.runs.lock();
-        runs.len() >= 3 || runs.iter().any(|passes| !passes.passes.lock().is_empty())
+        runs.len() >= 3 || runs.iter().any(|run| !run.passes.lock().is_empty())
     }
 
     /// True if second passes may go through one of the runs.
     pub(crate) fn is_gone_through_again(&self) -> bool {
         let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.may_be_followed());
-        self.runs.lock().iter().any(|passes| again(&passes.passes.lock()))
+        self.runs.lock().iter().any(|run| again(&run.passes.lock()))
     }
 
     /// For each run that a pass has gone through, the outputs that the pass has reached.
