@@ -738,3 +738,33 @@ def test_values_with_gradients_are_written_where_none_is_recorded(value):
         assert [y.tolist() for y in found] == [y.tolist() for y in expected]
         assert [y.stop_gradient for y in found] == [y.stop_gradient for y in expected]
     assert sot.stats().graphs
+
+
+def test_arguments_by_keyword():
+    def function(x):
+        count = paddle.zeros([1])
+        paddle.increment(x=count)
+        return F.dropout(x=x * count, p=0.0, inplace=True) + count
+
+    x = paddle.rand([3])
+    assert sot.symbolic_translate(function)(x).tolist() == function(x).tolist()
+    assert (sot.stats().graphs, dict(sot.stats().breaks)) == (1, {})
+
+
+def test_names_of_parameters_after_a_write():
+    layer = paddle.nn.Linear(2, 2)
+    momenta = {parameter.name: paddle.ones_like(parameter) for parameter in layer.parameters()}
+
+    @paddle.no_grad()
+    def step():
+        for parameter in layer.parameters():
+            parameter.scale_(0.5)
+            parameter.add_(momenta[parameter.name])
+
+    translated = sot.symbolic_translate(step)
+    for _ in range(3):
+        before = [parameter.numpy() for parameter in layer.parameters()]
+        translated()
+        for old, parameter in zip(before, layer.parameters()):
+            assert parameter.tolist() == (old * 0.5 + 1).tolist()
+    assert dict(sot.stats().breaks) == {}

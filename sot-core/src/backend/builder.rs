@@ -100,6 +100,18 @@ pub trait GraphBuilder {
         let _ = (kind, callee);
         Ok(1)
     }
+    /// True if a statement that is called on eager tensors may raise although the same call of the same element types
+    /// and shapes did not: because of the numbers that it is given, such as an index out of range. What is written to
+    /// tensors from outside before such a call is saved before each run.
+    fn may_raise(
+        &self,
+        kind: CallKind,
+        callee: &Bound<'_, PyAny>,
+        given: (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
+    ) -> PyResult<bool> {
+        let _ = (kind, callee, given);
+        Ok(true)
+    }
     /// Name of the method that a call of an object ([`CallKind::Object`]) amounts to.
     fn object_method(&self, object: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         let _ = object;

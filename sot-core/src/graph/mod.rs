@@ -10,6 +10,8 @@ mod symbols;
 mod undo;
 mod unit;
 
+use std::sync::atomic::AtomicBool;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -237,7 +239,13 @@ impl<'py> FunctionGraph<'py> {
         for call in &mut calls {
             call.state = call.state.take().filter(|state| !state.check(self.py));
         }
-        // The last call needs no copies: what it has written when it raises is what it writes again.
+        // What a call writes to is saved if a later call may raise. Nothing is saved for the last call: what it has
+        // written when it raises is what it writes again.
+        let mut later_may_raise = false;
+        for call in calls.iter_mut().rev() {
+            call.writes.are_always_saved = later_may_raise;
+            later_may_raise |= call.may_raise;
+        }
         for (at, call) in calls.iter_mut().enumerate().take(statements.saturating_sub(1)) {
             let written = self.writes.iter().filter(|write| write.at == at).map(|write| write.input);
             fault::of_backend(|| call.save_writes(self.py, self.building.backend(), written))?;
@@ -252,6 +260,7 @@ impl<'py> FunctionGraph<'py> {
             outputs: outputs.iter().map(first).collect(),
             symbols: self.symbols.len(),
             draws: statements > 1 && self.building.draws_random_numbers()?,
+            has_succeeded: AtomicBool::new(false),
         };
         Ok(Some((replay, weight)))
     }

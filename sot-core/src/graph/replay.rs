@@ -1,6 +1,7 @@
 //! The calls of a graph, kept for replay on eager tensors. A graph of a few statements runs that way, because a run
 //! of a program costs more than the calls. Objects of the user's are held by weak references only.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
@@ -115,11 +116,21 @@ pub(super) struct Call {
     result: Pattern,
     /// True if the first argument is the result.
     pub(super) in_place: bool,
-    /// The tensors from outside that the call writes to, if later calls may raise.
-    pub(super) written: Vec<SymbolId>,
-    /// True if the call may write to other tensors, too, and later calls may raise.
-    pub(super) writes_beside: bool,
+    pub(super) writes: CallWrites,
+    /// True if the call may raise although it did not in an earlier run ([`GraphBuilder::may_raise`]).
+    pub(super) may_raise: bool,
     pub(super) weight: usize,
+}
+
+/// What a call with later calls writes to. It is saved before the call.
+#[derive(Default)]
+pub(super) struct CallWrites {
+    /// Tensors from outside.
+    written: Vec<SymbolId>,
+    /// True if the call may write to other tensors, too.
+    beside: bool,
+    /// True if they are saved in each run; otherwise they are saved only until a run has succeeded.
+    pub(super) are_always_saved: bool,
 }
 
 #[derive(Debug)]
@@ -161,6 +172,7 @@ impl Call {
         result: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Call>> {
         let weight = builder.weight(kind, callee)?;
+        let may_raise = builder.may_raise(kind, callee, (args, kwargs))?;
         let callee = match kind {
             CallKind::Api => ReplayedCallee::Function(callee.clone().unbind()),
             CallKind::InPlace if !callee.is_instance_of::<PyString>() => {
@@ -192,8 +204,8 @@ impl Call {
             keywords,
             result: pattern(symbols, result),
             in_place: kind == CallKind::InPlace,
-            written: Vec::new(),
-            writes_beside: false,
+            writes: CallWrites::default(),
+            may_raise,
             weight,
         }))
     }
@@ -202,14 +214,16 @@ impl Call {
         &self,
         py: Python<'py>,
         registers: &mut ReplayRegisters<'py>,
-        undo: &mut UndoneWrites<'py>,
+        (undo, has_succeeded): (&mut UndoneWrites<'py>, bool),
     ) -> PyResult<()> {
         let made = self.arguments.iter().map(|argument| argument.make(py, registers)).collect::<PyResult<Vec<_>>>()?;
-        for written in &self.written {
-            undo.save(&registers.get(*written)?)?;
-        }
-        if self.writes_beside {
-            self.save_beside(py, &made, undo)?;
+        if self.writes.are_always_saved || !has_succeeded {
+            for written in &self.writes.written {
+                undo.save(&registers.get(*written)?)?;
+            }
+            if self.writes.beside {
+                self.save_beside(py, &made, undo)?;
+            }
         }
         let keywords = self.keywords.as_ref().map(|names| names.bind(py));
         let result = match &self.callee {
@@ -249,9 +263,9 @@ impl Call {
         backend: &dyn Backend,
         written: impl Iterator<Item = SymbolId>,
     ) -> PyResult<()> {
-        self.written.extend(written);
+        self.writes.written.extend(written);
         let callee = self.callee_outside(py);
-        self.writes_beside = callee.map_or(Ok(false), |callee| backend.eager_tensors().writes_beside(&callee))?;
+        self.writes.beside = callee.map_or(Ok(false), |callee| backend.eager_tensors().writes_beside(&callee))?;
         Ok(())
     }
 
@@ -397,6 +411,8 @@ pub(super) struct Replay {
     pub(super) symbols: usize,
     /// True if calls before the last one may draw random numbers.
     pub(super) draws: bool,
+    /// True if a run has succeeded.
+    pub(super) has_succeeded: AtomicBool,
 }
 
 impl Replay {
@@ -425,12 +441,13 @@ impl Replay {
             registers.0[symbol.0 as usize] = Some(parameter.ok_or_else(gone)?);
         }
         let (mut switched, mut undo) = (None, UndoneWrites::new(self.backend));
+        let has_succeeded = self.has_succeeded.load(Ordering::Relaxed);
         if self.draws {
             undo.save_random_state(py)?;
         }
         let called = self.calls.iter().zip(released).try_for_each(|(call, released)| {
             self.switch(py, &mut switched, call.state.as_deref())?;
-            call.run(py, &mut registers, &mut undo)?;
+            call.run(py, &mut registers, (&mut undo, has_succeeded))?;
             for symbol in released {
                 registers.0[symbol.0 as usize] = None;
             }
@@ -440,6 +457,9 @@ impl Replay {
         if let Err(error) = called.and(restored) {
             undo.undo()?;
             return Err(error);
+        }
+        if !has_succeeded {
+            self.has_succeeded.store(true, Ordering::Relaxed);
         }
         let outputs = self.outputs.iter().map(|symbol| registers.get(*symbol)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(py, outputs)?.into_any())
@@ -471,7 +491,7 @@ impl Replay {
             let mut here = Vec::new();
             call.arguments.iter().for_each(|argument| argument.symbols(&mut here));
             call.result.symbols(&mut here);
-            here.extend(&call.written);
+            here.extend(&call.writes.written);
             here.sort_unstable();
             here.dedup();
             here.retain(|symbol| !needed.contains(symbol));

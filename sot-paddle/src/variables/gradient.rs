@@ -2,14 +2,14 @@
 //! over it, too.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
-use sot_core::backend::CallKind;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
+
+use crate::backend::memory::in_place::clearing;
 
 builtin! { CLEAR_GRADIENT = "paddle:Tensor.clear_gradient" => |cx, args| clear_gradient(cx, args) }
 
@@ -26,11 +26,9 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if cx.see(gradient)?.form() != Form::Tensor {
         return Ok(cx.none());
     }
-    let (shape, dtype) = (cx.get_attr(gradient, &"shape".into())?, cx.get_attr(gradient, &"dtype".into())?);
-    let zeros = cpython::import(cx.py, "paddle")?.getattr("zeros")?;
-    let zeros = cx.call_graph(CallKind::Api, &zeros, "zeros", &CallArgs::positional(vec![shape, dtype]))?;
-    let set = PyString::intern(cx.py, "set_value").into_any();
-    cx.call_in_place(&set, "set_value", &CallArgs::positional(vec![gradient, zeros]))?;
+    let clearing = clearing(cx.py)?.clone();
+    cx.call_in_place(&clearing, "clear_gradient", &CallArgs::positional(vec![gradient, tensor]))?;
+    // Besides, the next backward pass is to write over the gradient.
     let method = cpython::class_attr(&cx.see(tensor)?.python_type(cx), "clear_gradient")?;
     let tracker = cx.trackers.constant(method.clone().unbind());
     let callable = cx.wrap(&method, tracker);

@@ -2,6 +2,7 @@
 //! converted already.
 
 mod assign;
+mod broadcast_shape;
 mod distribution;
 mod gradient;
 pub mod layer;

@@ -27,7 +27,18 @@ builtin! { PROD = "math:prod" => |cx, args| {
     Ok(product)
 } }
 
+/// True if a container has items that are open sizes, or integers computed from them.
+fn has_open_items(cx: &mut OpcodeExecutor<'_>, container: Option<VarId>) -> Flow<bool> {
+    let Some(container) = container else { return Ok(false) };
+    let items = cx.see(container)?.items(cx, container)?;
+    Ok(items.is_some_and(|items| items.iter().any(|&item| cx.is_open(item))))
+}
+
+/// Calls the function if its arguments are known. Sizes that are left open stay so.
 fn fold(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<Option<VarId>> {
+    if has_open_items(cx, args.positional.first().copied())? {
+        return Ok(None);
+    }
     let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
     let function = library(cx.py, "math", name)?.into_bound(cx.py);
     cx.fold(|_| function.call(positional, Some(&keywords))).map(Some)

@@ -1,5 +1,6 @@
 //! Calls that the backend decides about: carries out each `CallPolicy`.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyType};
 use sot_core::backend::CallPolicy;
@@ -17,6 +18,31 @@ use crate::tensor::state_manager::StateManagerVariable;
 /// True for policies that the program may override by registering the function to be followed.
 fn is_to_follow(policy: &CallPolicy) -> bool {
     matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::ReadsValue(_) | CallPolicy::FollowOutside(_))
+}
+
+/// Calls a function that changes its first argument in place. An argument that is passed by keyword is put at its
+/// position.
+fn call_in_place<'py>(cx: &mut OpcodeExecutor<'py>, callable: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let mut args = args.clone();
+    if args.positional.is_empty() {
+        let first = first_parameter(callable)?;
+        if let Some(at) = args.keywords.iter().position(|(name, _)| Some(&**name) == first.as_deref()) {
+            args.positional.push(args.keywords.remove(at).1);
+        }
+    }
+    cx.call_in_place(callable, &tracker::name(callable), &args)
+}
+
+/// Returns the name of a function's first parameter. Decorators are looked through.
+fn first_parameter(callable: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = callable.py();
+    let mut function = callable.clone();
+    while let Some(decorated) = cpython::generic_getattr(&function, intern!(py, "__wrapped__"))? {
+        function = decorated;
+    }
+    let Ok(function) = function.cast::<PyFunction>() else { return Ok(None) };
+    let names = cpython::function_code(function).getattr(intern!(py, "co_varnames"))?;
+    Ok(names.extract::<Vec<String>>()?.into_iter().next())
 }
 
 /// Calls an object by the backend's policy. Returns `None` if the policy is to follow it like any other callable.
@@ -39,13 +65,13 @@ pub fn call_by_policy(
         }
         CallPolicy::InPlace => {
             guard_identity(cx, this, object);
-            cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
+            call_in_place(cx, &callable, args).map(Some)
         }
         CallPolicy::InPlaceIf { argument, at } => {
             guard_identity(cx, this, object);
             let asked = args.at_or_named(at, argument).map(|asked| cx.truth(asked)).transpose()?;
             if asked == Some(true) {
-                cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
+                call_in_place(cx, &callable, args).map(Some)
             } else {
                 call_api(cx, this, &callable, args).map(Some)
             }

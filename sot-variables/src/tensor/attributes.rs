@@ -55,6 +55,10 @@ impl TensorVariable {
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
             }
+            // The text of a parameter is there before the graph runs, and a change of its numbers does not affect it.
+            TensorAttribute::Text { .. } if self.is_written_parameter(cx) => {
+                self.beside_the_value(cx, this, name).map(Some)
+            }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
             TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
             TensorAttribute::Elements(ty) if cx.sizes.are_open() => self.elements(cx, this, name, ty).map(Some),
@@ -185,6 +189,14 @@ impl TensorVariable {
                 let text = format!("attribute '{name}' of a tensor that was changed");
                 Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
             }
+        }
+    }
+
+    /// True for a parameter from outside that was changed in place.
+    fn is_written_parameter(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        match &self.source {
+            TensorSource::Written(_, object) => cx.runtime.backend.is_parameter(object.bind(cx.py)),
+            TensorSource::External(_) | TensorSource::Computed(_) => false,
         }
     }
 

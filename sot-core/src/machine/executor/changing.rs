@@ -88,7 +88,8 @@ impl Variable for ChangingScalar {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("a {} that differs from call to call", cpython::type_name(&self.value.bind(cx.py).get_type()))
+        let ty = cpython::type_name(&self.value.bind(cx.py).get_type());
+        format!("a value of type {ty} that differs from call to call")
     }
 
     /// Breaks the graph: the special methods are C code, which would end up in the operators again.

@@ -76,6 +76,9 @@ impl<'py> OpcodeExecutor<'py> {
                 self.vars.set(changed, none);
                 Ok(tensor)
             }
+            (Some(before), Some(after)) if before.gradient.flows && !after.gradient.flows => {
+                Err(refuse("a tensor that gradients of the graph flow to, without a record of the change"))
+            }
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
     }

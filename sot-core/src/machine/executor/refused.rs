@@ -13,9 +13,8 @@ use crate::machine::variable::VarId;
 /// Facts about refused calls from the attempts to translate a frame.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Callables that are inlined at once, with the reason for which they are refused, by address. A refused call of
-    /// each has left operations behind.
-    known: FxHashMap<usize, (Py<PyAny>, Reason)>,
+    /// Callables that are inlined at once, by address. A refused call of each has left operations behind.
+    known: FxHashMap<usize, KnownRefusal>,
     /// Functions that become one statement because the graph would break inside them, by address.
     unfollowed: FxHashMap<usize, Py<PyAny>>,
     /// True if a refused call is being inlined.
@@ -24,18 +23,42 @@ pub(crate) struct Refusals {
     pub(super) results: AssumedResults,
 }
 
+/// A callable that the backend has refused in an earlier attempt.
+struct KnownRefusal {
+    /// Keeps the address taken.
+    _callee: Py<PyAny>,
+    reason: Reason,
+    /// For a refusal because of sizes: true if some sizes were left open. It says nothing about attempts where that is
+    /// different.
+    with_open_sizes: Option<bool>,
+}
+
 /// A statement that the backend refuses.
 pub(crate) struct Refused {
-    /// The refusal as a graph break.
-    pub(crate) unwind: Unwind,
+    pub(crate) reason: Reason,
+    /// True if the statement depends on a size that is open or unknown.
+    pub(crate) for_sizes: bool,
     /// True if Python code of the callee has asked a graph value for something that only a tensor has.
     pub(crate) by_callee: bool,
     /// True if the refused call has left operations in the program.
     pub(crate) leaves_operations: bool,
 }
 
+impl Refused {
+    /// Returns the unwind if the call is not inlined either.
+    pub(crate) fn unwind(self, cx: &mut OpcodeExecutor<'_>) -> Unwind {
+        let unwind = Unwind::BreakGraph(Box::new(self.reason));
+        if self.for_sizes {
+            cx.settle_sizes(unwind)
+        } else {
+            unwind
+        }
+    }
+}
+
 impl<'py> OpcodeExecutor<'py> {
-    /// Appends a statement. If the backend refuses it, `follow` simulates the call instead.
+    /// Appends a statement. If the backend refuses it, `follow` simulates the call instead: calls within it may be
+    /// statements, or do with sizes what the whole call does not.
     pub fn call_graph_or_follow(
         &mut self,
         (kind, callee): (CallKind, &Bound<'py, PyAny>),
@@ -44,25 +67,31 @@ impl<'py> OpcodeExecutor<'py> {
         follow: impl FnOnce(&mut Self) -> Flow<VarId>,
     ) -> Flow<VarId> {
         let key = callee.as_ptr() as usize;
-        if let Some((_, reason)) = self.history.refusals.known.get(&key) {
-            let reason = reason.clone();
-            return follow_refused(self, reason, follow);
+        let open = self.sizes.are_open();
+        if let Some(known) = self.history.refusals.known.get(&key) {
+            if known.with_open_sizes.is_none_or(|with| with == open) {
+                let (reason, for_sizes) = (known.reason.clone(), known.with_open_sizes.is_some());
+                return follow_refused(self, (reason, for_sizes), follow);
+            }
         }
         let refused = match self.statement(kind, callee, name, args)? {
             Ok(result) => return Ok(result),
             Err(refused) => refused,
         };
-        match refused.unwind {
-            Unwind::BreakGraph(reason) if refused.by_callee => {
-                if !refused.leaves_operations {
-                    return follow_refused(self, *reason, follow);
-                }
-                self.note_abandoned(&format!("{name} is to be followed: {}", reason.text));
-                self.history.refusals.known.insert(key, (callee.clone().unbind(), *reason));
-                Err(Unwind::Restart(None))
-            }
-            unwind => Err(unwind),
+        if !refused.by_callee && !refused.for_sizes {
+            return Err(refused.unwind(self));
         }
+        if !refused.leaves_operations {
+            return follow_refused(self, (refused.reason, refused.for_sizes), follow);
+        }
+        self.note_abandoned(&format!("{name} is to be followed: {}", refused.reason.text));
+        let known = KnownRefusal {
+            _callee: callee.clone().unbind(),
+            reason: refused.reason,
+            with_open_sizes: refused.for_sizes.then_some(open),
+        };
+        self.history.refusals.known.insert(key, known);
+        Err(Unwind::Restart(None))
     }
 
     /// Inlines a function by `follow`. If the graph would break in it at the value of a tensor, the next attempt does
@@ -89,23 +118,31 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Inlines a refused call. If the graph breaks in it, the next attempt breaks before the outermost refused call.
+/// Inlines a refused call. If the graph breaks in it, the next attempt breaks before the outermost refused call, or
+/// specialises on the sizes for which the call was refused.
 fn follow_refused<'py>(
     cx: &mut OpcodeExecutor<'py>,
-    reason: Reason,
+    (reason, for_sizes): (Reason, bool),
     follow: impl FnOnce(&mut OpcodeExecutor<'py>) -> Flow<VarId>,
 ) -> Flow<VarId> {
+    let breaks = |outcome: &Flow<VarId>| matches!(outcome, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)));
     if std::mem::replace(&mut cx.history.refusals.is_following, true) {
-        return follow(cx);
+        let outcome = follow(cx);
+        return if for_sizes && breaks(&outcome) { outcome.map_err(|unwind| cx.settle_sizes(unwind)) } else { outcome };
     }
     let placed = with_location(cx, Unwind::BreakGraph(Box::new(reason)));
     let step = cx.checkpoints.last_step();
     let outcome = follow(cx);
     cx.history.refusals.is_following = false;
-    match (outcome, step, placed) {
-        (Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)), Some(step), Unwind::BreakGraph(reason)) => {
+    if !breaks(&outcome) {
+        return outcome;
+    }
+    let placed = if for_sizes { cx.settle_sizes(placed) } else { placed };
+    match (placed, step) {
+        (Unwind::BreakGraph(reason), Some(step)) => {
             Err(Unwind::Restart(Some(Box::new(cx.checkpoints.stop_at(step, *reason)))))
         }
-        (outcome, ..) => outcome,
+        (Unwind::BreakGraph(_), None) => outcome,
+        (settled, _) => Err(settled),
     }
 }

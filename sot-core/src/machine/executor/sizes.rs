@@ -4,14 +4,14 @@
 
 use pyo3::prelude::*;
 
-use super::open_number::paths_of;
+use super::open_number::{paths_of, OpenNumber, OpenNumberOrigin};
 use super::OpcodeExecutor;
 use crate::backend::TensorMeta;
 use crate::error::{ReasonId, Unwind};
 use crate::log;
 use crate::machine::variable::VarId;
 use crate::open_sizes::OpenAtFirst;
-use crate::tracker::TrackerId;
+use crate::tracker::{self, TrackerId};
 
 impl OpcodeExecutor<'_> {
     /// Makes the sizes that are to be left open unknown in the meta of a tensor from outside.
@@ -63,12 +63,32 @@ impl OpcodeExecutor<'_> {
 
 /// Returns the unwind where the value of an open number is needed.
 pub(super) fn needs(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Unwind {
-    match paths_of(cx, id) {
-        Ok(_) if cx.sizes.breaks() => {}
-        Ok(Some(paths)) => cx.sizes.left_open.retain(|path| paths.contains(path)),
-        Ok(None) => {}
+    let text = match paths_of(cx, id) {
+        Ok(Some(paths)) => {
+            if !cx.sizes.breaks() {
+                cx.sizes.left_open.retain(|path| paths.contains(path));
+            }
+            format!("{}, which differs from call to call, is needed as a number", described(cx, id))
+        }
+        Ok(None) => format!("{} is known only when the graph has run", described(cx, id)),
         Err(unwind) => return unwind,
-    }
-    let text = format!("{} is known only when the graph has run", cx.text(id));
+    };
     cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
+}
+
+/// Returns the text of a number for people. It is the same in each translation, so that reasons can be counted.
+fn described(cx: &OpcodeExecutor<'_>, id: VarId) -> String {
+    let of = |tensor: VarId| match cx.vars.tracker(tensor) {
+        tracker if cx.trackers.is_sourced(tracker) => cx.trackers.path(tracker).to_string(),
+        _ => "<a result>".to_owned(),
+    };
+    let Some(number) = cx.vars.as_kind::<OpenNumber>(id) else {
+        let known = cx.vars.get(id).constant().map(|known| tracker::repr(cx.py, known));
+        return known.unwrap_or_else(|| "a number computed from sizes".to_owned());
+    };
+    match &number.origin {
+        OpenNumberOrigin::Size(tensor, axis) => format!("{}.shape[{axis}]", of(*tensor)),
+        OpenNumberOrigin::Binary(op, a, b) => format!("({} {} {})", described(cx, *a), op.symbol(), described(cx, *b)),
+        OpenNumberOrigin::Elements { tensor, name, .. } => format!("{}.{name}", of(*tensor)),
+    }
 }

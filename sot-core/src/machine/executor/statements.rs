@@ -10,7 +10,7 @@ use super::{in_place, object_model, source_record, CallArgs, OpcodeExecutor, Ref
 use crate::backend::{Backend, CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
-use crate::error::{Flow, ReasonId, Unwind};
+use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::graph::StatementPlace;
 use crate::guard::{Identity, ObjectState, Test};
 use crate::ir::{Statement, StatementKind};
@@ -129,7 +129,7 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<VarId> {
-        self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind)
+        self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind(self))
     }
 
     /// Like [`OpcodeExecutor::call_graph`], but returns a refusal by the backend as a value.
@@ -203,9 +203,9 @@ fn refusal(cx: &mut OpcodeExecutor<'_>, name: &str, error: &PyErr, before: usize
         said if for_sizes => format!("{name}: {said}"),
         _ => format!("{name} cannot be put into the graph: {error}"),
     };
-    let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
     Ok(Refused {
-        unwind: if for_sizes { cx.settle_sizes(refused) } else { refused },
+        reason: Reason::new(ReasonId::BackendRefused, text),
+        for_sizes,
         by_callee: lacks_what_tensors_have(cx.py, error),
         leaves_operations: cx.graph.building.builder()?.operations()? != before,
     })

@@ -51,7 +51,8 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.distributed", "communicates; collective calls run eagerly"),
     ("paddle.io", "loads data"),
     ("paddle.jit", "converts functions by itself"),
-    ("paddle.metric", "counts with numpy, or into tensors of its own"),
+    ("paddle.metric", "counts with numpy"),
+    ("paddle.nn.utils.transform_parameters", "moves parameters to other memory"),
     ("paddle.static", "belongs to static graph programs"),
     ("paddle.hapi", "inspects a model by running it"),
     ("paddle.quantization.quanters", "keeps statistics in tensors of its own, and asks for what they hold"),
@@ -322,6 +323,9 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     }
     if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Follow;
+    }
+    if module == "paddle.metric.metrics" && name == "accuracy" {
+        return CallPolicy::Api;
     }
     if module == distributed::MODULE && distributed::FUNCTIONS.contains(&name) {
         return CallPolicy::Api;

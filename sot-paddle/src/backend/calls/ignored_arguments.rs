@@ -18,8 +18,9 @@ const IGNORED: [(&str, &str); 4] = [
     ("requires_grad", "makes a tensor that collects a gradient"),
 ];
 
-/// `embedding` writes to its weight: it scales rows down to `max_norm`.
-const OF_EMBEDDING: (&str, &str) = ("max_norm", WRITES);
+/// The same for parameters of one function. `embedding` scales rows of its weight down to `max_norm`, in place.
+const IGNORED_BY: [(&str, &str, &str); 3] =
+    [("embedding", "max_norm", WRITES), ("accuracy", "correct", WRITES), ("accuracy", "total", WRITES)];
 
 /// Refuses calls that give such an argument, by name or by position.
 pub(crate) fn refuse(
@@ -28,8 +29,9 @@ pub(crate) fn refuse(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
-    let is_embedding = scalar::name(callee)?.as_deref() == Some("embedding");
-    for (name, what) in IGNORED.into_iter().chain(is_embedding.then_some(OF_EMBEDDING)) {
+    let function = scalar::name(callee)?;
+    let of_function = IGNORED_BY.into_iter().filter(|(of, ..)| function.as_deref() == Some(of));
+    for (name, what) in IGNORED.into_iter().chain(of_function.map(|(_, name, what)| (name, what))) {
         let by_name = kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten();
         let given = match by_name {
             Some(given) => Some(given),

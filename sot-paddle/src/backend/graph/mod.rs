@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod gradient;
 pub(crate) mod infer_meta;
 pub(crate) mod kernels;
+pub(crate) mod may_raise;
 mod merging;
 pub(crate) mod other_gradients;
 pub(crate) mod outputs;

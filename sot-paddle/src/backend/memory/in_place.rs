@@ -173,9 +173,12 @@ pub(crate) fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
 }
 
-/// True if the callee is a method that changes a tensor without autograd, in any mode.
-fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    callee.cast::<PyString>().map_or(Ok(false), |method| Ok(matches!(method.to_str()?, "copy_" | "set_value")))
+/// True if the callee changes a tensor without autograd, in any mode.
+pub(crate) fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match callee.cast::<PyString>() {
+        Ok(method) => Ok(matches!(method.to_str()?, "copy_" | "set_value")),
+        Err(_) => Ok(callee.is(clearing(callee.py())?)),
+    }
 }
 
 /// `paddle.assign(value, tensor)` with the tensor that is written to as the first argument.
@@ -189,6 +192,20 @@ pub(crate) fn assignment(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || PyResult::Ok(wrap_pyfunction!(assign_to, py)?.into_any().unbind());
     Ok(FUNCTION.get_or_try_init(py, make)?.bind(py).clone())
+}
+
+/// Writes zeros to the gradient of a tensor, which is given as well.
+#[pyfunction]
+fn clear_gradient_to_zero<'py>(gradient: Bound<'py, PyAny>, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    tensor.call_method0(intern!(tensor.py(), "clear_gradient"))?;
+    Ok(gradient)
+}
+
+/// Returns [`clear_gradient_to_zero`] as a Python function.
+pub(crate) fn clearing(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || PyResult::Ok(wrap_pyfunction!(clear_gradient_to_zero, py)?.into_any().unbind());
+    Ok(FUNCTION.get_or_try_init(py, make)?.bind(py))
 }
 
 /// Returns the value that `args[0]` has after the call, which is a new one. To be called in static mode.
@@ -237,6 +254,11 @@ fn changed<'py>(
             return refuse("it is given another shape or element type");
         }
         return cpython::import(py, "paddle")?.call_method1("assign", (value,));
+    }
+    if callee.is(clearing(py)?) {
+        let zeros = cpython::import(py, "paddle")?.call_method1("zeros_like", (changed,))?;
+        zeros.setattr(intern!(py, "stop_gradient"), true)?;
+        return Ok(zeros);
     }
     let rest = args.get_slice(1, args.len());
     let Ok(method) = callee.cast::<PyString>() else {

@@ -147,7 +147,9 @@ impl AddressRange {
     fn of(tensor: &Bound<'_, PyAny>) -> PyResult<AddressRange> {
         let py = tensor.py();
         let start: usize = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
-        let items: usize = tensor.getattr(intern!(py, "size"))?.extract()?;
+        // The attribute `size` calls an operation, which takes many times as long.
+        let shape: Vec<usize> = tensor.getattr(intern!(py, "shape"))?.extract()?;
+        let items: usize = shape.iter().product();
         let size: usize = tensor.call_method0(intern!(py, "element_size"))?.extract()?;
         Ok(AddressRange { start, end: start + items * size })
     }

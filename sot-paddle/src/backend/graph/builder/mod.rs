@@ -22,6 +22,7 @@ use crate::backend::graph::arrays::{self, ArrayValues};
 use crate::backend::graph::distributed::DistributedValues;
 use crate::backend::graph::gradient::CorrectedFlags;
 use crate::backend::graph::infer_meta::CheckedOperations;
+use crate::backend::graph::may_raise;
 use crate::backend::graph::random_operations;
 use crate::backend::graph::weight;
 use crate::backend::memory::in_place::{self, OwnGradients, Versions};
@@ -302,6 +303,15 @@ impl GraphBuilder for PaddleBuilder {
 
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
         weight::weight(&self.paddle, kind, callee)
+    }
+
+    fn may_raise(
+        &self,
+        kind: CallKind,
+        callee: &Bound<'_, PyAny>,
+        given: (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
+    ) -> PyResult<bool> {
+        may_raise::may_raise(&self.paddle, kind, callee, given)
     }
 
     fn draws_random_numbers(&self, py: Python<'_>) -> PyResult<bool> {

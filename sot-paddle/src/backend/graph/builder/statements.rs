@@ -33,6 +33,12 @@ use crate::backend::paddle::Paddle;
 
 use super::{node, PaddleBuilder};
 
+/// What a twin has of a statement.
+struct TwinResult<'py> {
+    operations: Vec<Bound<'py, PyAny>>,
+    result: Bound<'py, PyAny>,
+}
+
 impl PaddleBuilder {
     /// Appends the statement of a call.
     pub(super) fn append_call<'py>(
@@ -144,12 +150,17 @@ impl PaddleBuilder {
         let Some(here) = self.append_to_twin(twin, kind, callee, (args, kwargs))? else {
             return self.append(target, kind, callee, args, kwargs);
         };
-        twin.refuse_dangerous(&here)?;
+        twin.refuse_dangerous(&here.operations)?;
         let before = Twin::operations(py, target)?.len();
         let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
         let made = self.append(target, kind, callee, args, kwargs).map_err(matter);
         let there = Twin::operations(py, target)?.split_off(before);
-        let result = match made.and_then(|result| twin.compare(&here, &there).map(|()| result)) {
+        let agrees = |result: Bound<'py, PyAny>| {
+            twin.compare(&here.operations, &there)?;
+            twin.compare_objects(&here.result, &result)?;
+            Ok(result)
+        };
+        let result = match made.and_then(agrees) {
             Ok(result) => result,
             Err(refusal) => {
                 // What is left in the program would run, and may raise. The result of a write is the present value of
@@ -160,17 +171,19 @@ impl PaddleBuilder {
                 return Err(refusal);
             }
         };
+        self.find_shape(twin, kind, callee, (args, kwargs), &result)?;
         twin.note(TwinStatement {
             kind,
             callee: callee.clone().unbind(),
             args: args.clone().unbind(),
             kwargs: kwargs.map(|kwargs| kwargs.clone().unbind()),
+            result: result.clone().unbind(),
             operations: there.into_iter().map(Bound::unbind).collect(),
         });
         Ok(result)
     }
 
-    /// Appends a statement to a twin. Returns the twin's new operations; `None` if the statement has operands with
+    /// Appends a statement to a twin. Returns what the twin has of it; `None` if the statement has operands with
     /// invented sizes, and cannot be built with them. It may be right for the sizes of a run.
     fn append_to_twin<'py>(
         &mut self,
@@ -178,7 +191,7 @@ impl PaddleBuilder {
         kind: CallKind,
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
-    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    ) -> PyResult<Option<TwinResult<'py>>> {
         let py = callee.py();
         let given = twin.arguments(args, kwargs)?;
         self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
@@ -191,15 +204,19 @@ impl PaddleBuilder {
         // If this fails with open numbers, it may succeed with the numbers themselves.
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
         let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
-        let made = self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).map(drop);
-        if let Err(error) = made {
-            let Some(given) = twin.other_arguments(args, kwargs)? else { return Err(matter(error)) };
-            before = Twin::operations(py, &target)?.len();
-            if self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()).is_err() {
-                return Ok(None);
+        let made = self.append(&target, kind, callee, &given.positional, given.keywords.as_ref());
+        let result = match made {
+            Ok(result) => result,
+            Err(error) => {
+                let Some(given) = twin.other_arguments(args, kwargs)? else { return Err(matter(error)) };
+                before = Twin::operations(py, &target)?.len();
+                match self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()) {
+                    Ok(result) => result,
+                    Err(_) => return Ok(None),
+                }
             }
-        }
-        Ok(Some(Twin::operations(py, &target)?.split_off(before)))
+        };
+        Ok(Some(TwinResult { operations: Twin::operations(py, &target)?.split_off(before), result }))
     }
 
     /// Returns the formula of a size, found with the sizes of other twins.
@@ -233,7 +250,31 @@ impl PaddleBuilder {
             self.with_own_code(callee, |builder| builder.append_to_twin(twin, statement.kind, callee, (args, kwargs)))?;
         let Some(here) = made else { return Ok(()) };
         let there: Vec<_> = statement.operations.iter().map(|operation| operation.bind(py).clone()).collect();
-        twin.compare(&here, &there)
+        twin.compare(&here.operations, &there)?;
+        twin.compare_objects(&here.result, statement.result.bind(py))?;
+        self.find_shape(twin, statement.kind, callee, (args, kwargs), statement.result.bind(py))
+    }
+
+    /// Lets the twin know the shape of a statement's result, if the statement is given sizes as values of the graph.
+    /// The shape stays unknown where the statement cannot be built with the numbers.
+    fn find_shape<'py>(
+        &mut self,
+        twin: &mut Twin,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        twin.note_number(kind, callee, args, result)?;
+        if kind == CallKind::InPlace || !self.numbers.are_in(&self.paddle, args, kwargs)? {
+            return Ok(());
+        }
+        let Some(given) = twin.with_numbers(args, kwargs, result)? else { return Ok(()) };
+        let target = twin.target(callee.py());
+        match self.append(&target, kind, callee, &given.positional, given.keywords.as_ref()) {
+            Ok(known) if self.paddle.is_value(&known) => twin.replace_result(result, &known),
+            _ => Ok(()),
+        }
     }
 
     fn append<'py>(

@@ -2,7 +2,8 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use sot_core::cpython;
 
 use super::selections::Selection;
 use super::shape_arguments::{self, ShapeArgument};
@@ -12,6 +13,8 @@ use crate::backend::paddle::meta;
 
 /// Attributes that only describe how an operation was made, or that the builder corrects.
 const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
+/// Attributes, by operation, that say what the shape of an operand says at run time.
+const OF_OPERANDS: &[(&str, &str)] = &[("pd_op.expand_as", "target_shape")];
 
 impl Twin {
     /// The twin's value for a value of the program, as the present statement takes it.
@@ -39,7 +42,9 @@ impl Twin {
             if name_of(twin)? != name || has_blocks(next)? {
                 return Err(refused(&format!("{name} is another operation")));
             }
-            if !same_attributes(twin, next)? {
+            let of_operands =
+                OF_OPERANDS.iter().find(|(operation, _)| *operation == name).map(|(_, attribute)| *attribute);
+            if text_without(twin, of_operands)? != text_without(next, of_operands)? {
                 return Err(refused(&format!("{name} has other attributes")));
             }
             self.compare_operands(twin, next)?;
@@ -51,6 +56,25 @@ impl Twin {
         } else {
             Err(refused("another number of operations"))
         }
+    }
+
+    /// Refuses the statement if it returns other objects than values of the graph, such as sizes, and these differ in
+    /// the twin.
+    pub(crate) fn compare_objects(&self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.paddle.is_value(there) && self.paddle.is_value(here) {
+            return Ok(());
+        }
+        if !here.get_type().is(there.get_type()) {
+            return Err(refused("it returns another object"));
+        }
+        if cpython::is_atom(there) && !here.eq(there)? {
+            return Err(refused("it returns a size"));
+        }
+        let (own, parts) = (items(here)?, items(there)?);
+        if own.len() != parts.len() {
+            return Err(refused("it returns another number of objects"));
+        }
+        own.iter().zip(&parts).try_for_each(|(here, there)| self.compare_objects(here, there))
     }
 
     /// Compares an expansion or reshape of the twin with that of the program.
@@ -165,23 +189,35 @@ impl Twin {
     }
 }
 
-fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(operation.call_method0(intern!(operation.py(), "blocks"))?.try_iter()?.next().is_some())
+/// Returns the items of a list, tuple or dict, also of a subclass.
+fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if let Ok(dict) = object.cast::<PyDict>() {
+        return Ok(dict.values().iter().collect());
+    }
+    let is_sequence = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    if is_sequence {
+        object.try_iter()?.collect()
+    } else {
+        Ok(Vec::new())
+    }
 }
 
-/// True if two operations have the same relevant attributes.
-fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(attributes_text(here)? == attributes_text(there)?)
+fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(operation.call_method0(intern!(operation.py(), "blocks"))?.try_iter()?.next().is_some())
 }
 
 /// Returns the attributes of an operation, without its operands, as text. It is a text because Paddle 3.0 cannot
 /// compare places. The text distinguishes any two floats, and `nan` equals itself in it.
 pub(crate) fn attributes_text(operation: &Bound<'_, PyAny>) -> PyResult<String> {
+    text_without(operation, None)
+}
+
+fn text_without(operation: &Bound<'_, PyAny>, left_out: Option<&str>) -> PyResult<String> {
     let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
     let mut texts = Vec::with_capacity(attributes.len());
     for (name, value) in attributes {
         let name: String = name.extract()?;
-        if !IRRELEVANT.contains(&name.as_str()) {
+        if !IRRELEVANT.contains(&name.as_str()) && left_out != Some(name.as_str()) {
             texts.push(format!("{name}={}", value.repr()?));
         }
     }

@@ -10,6 +10,7 @@
 mod compare;
 mod selections;
 mod shape_arguments;
+mod size_numbers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 pub(crate) use compare::attributes_text;
+use size_numbers::SizeNumbers;
 
 /// Operations with one result for each index of a dimension. If the dimension is open, Paddle ends the process.
 const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
@@ -58,6 +60,8 @@ pub(crate) struct Twin {
     stand_ins: HashMap<u64, Py<PyAny>>,
     /// The program's values, by identity of the twin's.
     originals: HashMap<u64, Py<PyAny>>,
+    /// The numbers of values that stand for sizes.
+    numbers: SizeNumbers,
     inputs: Vec<TwinInput>,
     /// The statements that are in both programs.
     statements: Vec<TwinStatement>,
@@ -76,6 +80,8 @@ pub(crate) struct TwinStatement {
     pub(crate) callee: Py<PyAny>,
     pub(crate) args: Py<PyTuple>,
     pub(crate) kwargs: Option<Py<PyDict>>,
+    /// The program's result.
+    pub(crate) result: Py<PyAny>,
     /// The program's operations.
     pub(crate) operations: Vec<Py<PyAny>>,
 }
@@ -98,6 +104,7 @@ impl Twin {
             given: 0,
             stand_ins: HashMap::new(),
             originals: HashMap::new(),
+            numbers: SizeNumbers::default(),
             inputs: Vec::new(),
             statements: Vec::new(),
         })
