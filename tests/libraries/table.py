@@ -71,7 +71,8 @@ def total(numbers):
 def more(measured):
     """Yield a line with the models for which sot makes more graphs."""
     names = [f"{name} ({library})" for library, models in measured.items() for name, it in models.items() if is_more(it)]
-    yield f"Models with more graphs under sot than under Paddle's own tracer: {'; '.join(names) or 'none'}."
+    text = f"Models with more graphs under sot than under Paddle's own tracer: {'; '.join(names) or 'none'}."
+    yield textwrap.fill(text, 120, break_long_words=False)
     yield ""
 
 

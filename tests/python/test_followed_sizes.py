@@ -92,8 +92,9 @@ def test_sizes_stay_open(function):
         wanted = leaves(function(x))
         paddle.seed(size)
         got = leaves(translated(x))
+        # Programs may use other kernels than eager mode, which round differently.
         assert [one.shape for one in got] == [one.shape for one in wanted]
-        assert [one.numpy().tobytes() for one in got] == [one.numpy().tobytes() for one in wanted]
+        assert all(paddle.allclose(one, other, rtol=1e-5) for one, other in zip(got, wanted))
     stats = sot.stats()
     assert (sum(stats.breaks.values()), sum(stats.fallbacks.values())) == (0, 0)
     assert stats.translations <= 4

@@ -87,7 +87,36 @@ def of_a_tensor_of_a_number(x):
     return y * y.shape[0] + int(n) + z.shape[0] if c > 2 else y - z.shape[1]
 
 
+def of_a_padding(x):
+    h = paddle.shape(x)[1]
+    pad = paddle.cast(paddle.ceil(h / 7) * 7 - h, "int32").reshape([-1])
+    if pad > 0:
+        x = F.pad(x, paddle.concat([pad // 2, pad - pad // 2]), data_format="NLC")
+    return x * 2
+
+
+def of_a_quotient(x):
+    sizes = paddle.shape(x)
+    ratio = sizes[0].astype("float32") / sizes[1]
+    return x * 2 if ratio > 0.6 else x - float(ratio)
+
+
+def of_the_largest(x):
+    sizes = paddle.shape(x)
+    if sizes.max() > 4 and (sizes >= 2).all():
+        return x * int(sizes.sum())
+    return x + paddle.maximum(sizes[0], sizes[1]).item()
+
+
+def of_a_permutation(x):
+    return x[paddle.randperm(paddle.shape(x)[0])].sum(0) * 0 + x.sum()
+
+
 OF_SHAPES = [
+    of_a_padding,
+    of_a_permutation,
+    of_a_quotient,
+    of_the_largest,
     of_a_tensor_of_a_number,
     of_a_reshape,
     of_unpacked_sizes,

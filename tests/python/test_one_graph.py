@@ -1,5 +1,6 @@
 """Programs of one graph: no call breaks it, and results and side effects are those of eager mode."""
 
+import collections
 import contextlib
 import functools
 import os
@@ -660,3 +661,30 @@ def test_placements_are_values():
         return call, given(X), nothing
 
     compare(make)
+
+
+def test_deformable_convolution():
+    conv = paddle.vision.ops.DeformConv2D(3, 4, 3, padding=1)
+
+    def function(x):
+        offset, mask = paddle.split(x.mean() + paddle.zeros([2, 27, 8, 8]), [18, 9], axis=1)
+        return conv(x, offset, mask=mask) * 2
+
+    x = paddle.ones([2, 3, 8, 8])
+    assert sot.symbolic_translate(function)(x).numpy().tobytes() == function(x).numpy().tobytes()
+    assert (sot.stats().graphs, dict(sot.stats().breaks)) == (1, {})
+
+
+def test_is_tensor_of_a_container():
+    class Output(collections.OrderedDict):
+        pass
+
+    def function(x):
+        out = Output(a=x + 1)
+        if paddle.is_tensor(out) or not paddle.is_tensor(out["a"]):
+            return out
+        return out["a"] * 2
+
+    x = paddle.ones([2])
+    assert sot.symbolic_translate(function)(x).tolist() == function(x).tolist()
+    assert (sot.stats().graphs, dict(sot.stats().breaks)) == (1, {})

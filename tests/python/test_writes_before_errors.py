@@ -125,7 +125,7 @@ def test_calls_that_take_all_numbers(name):
         for number in (1.0, 0.0, math.nan, math.inf, -math.inf, -1.0, 1e-45, 3e38):
             x, y = paddle.to_tensor([number, 2.0]), paddle.to_tensor([0.0, number])
             result = call(x, y)
-            seen.append((str(result.tolist()), str(x.tolist())))
+            seen.append((result is not None and str(result.tolist()), str(x.tolist())))
         return seen
 
     with sot.config.patch(min_graph_size=100):

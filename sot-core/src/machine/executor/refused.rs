@@ -2,13 +2,13 @@
 //! in it may become statements. If that breaks the graph, too, the next attempt breaks before the outer call.
 
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::registered::AssumedResults;
 use super::{with_location, CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
-use crate::machine::variable::VarId;
+use crate::machine::variable::{Form, VarId};
 
 /// Facts about refused calls from the attempts to translate a frame.
 #[derive(Default)]
@@ -78,7 +78,9 @@ impl<'py> OpcodeExecutor<'py> {
             Ok(result) => return Ok(result),
             Err(refused) => refused,
         };
-        if !refused.by_callee && !refused.for_sizes {
+        // Code that is given an open number mostly needs it as a number.
+        let follows = refused.by_callee || refused.for_sizes && !holds_open_number(self, args)?;
+        if !follows {
             return Err(refused.unwind(self));
         }
         if !refused.leaves_operations {
@@ -145,4 +147,21 @@ fn follow_refused<'py>(
         (Unwind::BreakGraph(_), None) => outcome,
         (settled, _) => Err(settled),
     }
+}
+
+/// True if an argument is an open number, or a container that holds one.
+fn holds_open_number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool> {
+    let (mut left, mut seen) = (args.all().collect::<Vec<_>>(), FxHashSet::default());
+    while let Some(value) = left.pop() {
+        if cx.is_open_operand(value) {
+            return Ok(true);
+        }
+        let payload = cx.vars.get(value);
+        // The items of a tensor are operations, and those of a text are texts.
+        let is_container = payload.form() != Form::Tensor && payload.constant().is_none();
+        if is_container && seen.insert(value) {
+            left.extend(payload.items(cx, value)?.into_iter().flatten());
+        }
+    }
+    Ok(false)
 }

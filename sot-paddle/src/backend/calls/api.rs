@@ -101,7 +101,7 @@ const CONSTANT: &[(&str, &[&str])] = &[
         ],
     ),
     ("paddle.tensor.manipulation", &["broadcast_shape"]),
-    ("paddle.tensor.math", &["broadcast_shape"]),
+    ("paddle.tensor.math", &["broadcast_shape", "broadcast_shapes"]),
 ];
 
 /// Functions that make context managers for the global state, by module and name.
@@ -125,7 +125,9 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
     ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
-    ("paddle.tensor.creation", &["cauchy_"]),
+    // In static mode, the C++ function that it calls ends the process with Paddle 3.0.
+    ("paddle.tensor.creation", &["_to_tensor_non_static", "cauchy_"]),
+    ("paddle.tensor.logic", &["is_tensor"]),
     ("paddle.tensor.manipulation", &["atleast_1d", "atleast_2d", "atleast_3d"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),

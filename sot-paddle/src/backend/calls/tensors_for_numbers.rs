@@ -234,6 +234,10 @@ fn takes(name: &str, annotation: Option<&str>) -> Takes {
     if annotation == "float" {
         return Takes::Float;
     }
+    // Such as the offsets of a deformable convolution.
+    if annotation == "Tensor" {
+        return Takes::Anything;
+    }
     let mut words =
         annotation.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
     // Bounds such as those of `clip`, which are no integers, take tensors, too.
@@ -260,5 +264,6 @@ mod tests {
         assert_eq!(takes("min", Some("float | None")), Takes::Anything);
         assert_eq!(takes("value", Some("float")), Takes::Float);
         assert_eq!(takes("y", Some("paddle.Tensor")), Takes::Anything);
+        assert_eq!(takes("offset", Some("Tensor")), Takes::Anything);
     }
 }

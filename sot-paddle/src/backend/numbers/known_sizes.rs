@@ -1,5 +1,5 @@
 //! Sizes that a program has as a tensor (by `paddle.shape`, or made of Python integers), and what it computes from
-//! them. If no size is open, their numbers are known. Shapes are then built with the numbers, so that the shapes of
+//! them, of integers or floats. If no size is open, their numbers are known. Shapes are then built with the numbers, so that the shapes of
 //! results are known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 use sot_core::backend::CallKind;
+use sot_core::cpython;
 
 use crate::backend::graph::builder::identity;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes;
+use crate::backend::numbers::twin::with_values;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -29,8 +31,10 @@ const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("interpolate", 1, 2, &["size"]),
     ("one_hot", 1, 2, &["num_classes"]),
     ("ones", 0, 1, &["shape"]),
+    ("pad", 1, 2, &["pad"]),
     ("rand", 0, 1, &["shape"]),
     ("randn", 0, 1, &["shape"]),
+    ("randperm", 0, 1, &["n"]),
     ("reshape", 1, 2, &["shape"]),
     ("slice", 2, 4, &["starts", "ends"]),
     ("split", 1, 2, &["num_or_sections"]),
@@ -39,9 +43,65 @@ const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("zeros", 0, 1, &["shape"]),
 ];
 
-/// The known numbers of values, by identity: an `int`, a `bool`, or a list of these.
+/// Functions and methods that are called in eager mode on known values, so that the result is known, too.
+const FOLDED: &[&str] = &[
+    "__abs__",
+    "__getitem__",
+    "__neg__",
+    "__pow__",
+    "__rfloordiv__",
+    "__rmod__",
+    "__rtruediv__",
+    "abs",
+    "add",
+    "all",
+    "any",
+    "astype",
+    "cast",
+    "ceil",
+    "clip",
+    "concat",
+    "divide",
+    "equal",
+    "flatten",
+    "floor",
+    "floor_divide",
+    "greater_equal",
+    "greater_than",
+    "less_equal",
+    "less_than",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "mod",
+    "multiply",
+    "not_equal",
+    "prod",
+    "remainder",
+    "reshape",
+    "round",
+    "squeeze",
+    "stack",
+    "subtract",
+    "sum",
+    "unsqueeze",
+];
+
+/// Number of elements up to which values are computed while tracing.
+const MOST_ELEMENTS: i64 = 64;
+
+/// The known values of a program.
 #[derive(Default)]
-pub(crate) struct KnownSizes(HashMap<u64, Py<PyAny>>);
+pub(crate) struct KnownSizes {
+    /// The numbers of values, by identity: an `int`, a `bool`, or a list of these.
+    numbers: HashMap<u64, Py<PyAny>>,
+    /// Eager tensors that equal values, by identity. What has numbers may have none.
+    tensors: HashMap<u64, Py<PyAny>>,
+}
 
 impl KnownSizes {
     /// Notes the numbers of a statement's result, if they are known.
@@ -50,10 +110,13 @@ impl KnownSizes {
         paddle: &Paddle,
         kind: CallKind,
         callee: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
+        (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let Some(name) = scalar::name(callee)? else { return Ok(()) };
+        if !paddle.is_value(result) {
+            return Ok(());
+        }
         let known = match (kind, &*name) {
             (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
             (_, "numel") if !args.is_empty() => elements_of(paddle, &args.get_item(0)?)?,
@@ -63,10 +126,75 @@ impl KnownSizes {
             }
             _ => None,
         };
-        if let (Some(known), true) = (known, paddle.is_value(result)) {
-            self.0.insert(identity(paddle, result)?, known.unbind());
+        let id = identity(paddle, result)?;
+        if let Some(known) = known {
+            self.numbers.insert(id, known.unbind());
+        } else if let Some(tensor) = self.computed(paddle, (kind, callee, &name), (args, kwargs), result)? {
+            let meta = meta::of_tensor(paddle, &tensor)?;
+            if meta.shape.len() < 2 && matches!(&*meta.dtype, "bool" | "int32" | "int64") {
+                self.numbers.insert(id, tensor.call_method0("tolist")?.unbind());
+            }
+            self.tensors.insert(id, tensor.unbind());
         }
         Ok(())
+    }
+
+    /// Returns the result of a statement as an eager tensor, computed from known values; `None` if it is not known.
+    fn computed<'py>(
+        &self,
+        paddle: &Paddle,
+        (kind, callee, name): (CallKind, &Bound<'py, PyAny>, &str),
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        // Some functions are defined with an underscore before their name.
+        let is_folded = FOLDED.contains(&name.strip_prefix('_').unwrap_or(name))
+            || FOLDED.contains(&name)
+            || sizes::OPERATORS.contains(&name)
+            || sizes::COMPARISONS.contains(&name);
+        if self.numbers.is_empty() || !is_folded || !matches!(kind, CallKind::Api | CallKind::Method) {
+            return Ok(None);
+        }
+        let mut all_known = true;
+        let mut known = |object: &Bound<'py, PyAny>| {
+            with_values(paddle, object, &mut |value| {
+                let tensor = self.tensor(paddle, value)?;
+                all_known &= tensor.is_some();
+                Ok(tensor.unwrap_or_else(|| value.clone()))
+            })
+        };
+        let args = known(args.as_any())?.cast_into::<PyTuple>()?;
+        let kwargs = kwargs.map(|kwargs| known(kwargs.as_any())).transpose()?;
+        let kwargs = kwargs.map(Bound::cast_into::<PyDict>).transpose()?;
+        if !all_known || args.is_empty() {
+            return Ok(None);
+        }
+        let called = paddle.without_grad(callee.py(), || match callee.cast::<PyString>() {
+            Ok(method) => {
+                let rest = args.get_slice(1, args.len());
+                args.get_item(0)?.getattr(method)?.call(rest, kwargs.as_ref())
+            }
+            Err(_) => callee.call(&args, kwargs.as_ref()),
+        });
+        // Where eager mode raises, the program is built as it is.
+        let Some(tensor) = called.ok().filter(|tensor| paddle.is_tensor(tensor)) else { return Ok(None) };
+        let (here, there) = (meta::of_tensor(paddle, &tensor)?, meta::of_value(paddle, result)?);
+        let elements: i64 = here.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
+        let agrees = there.is_some_and(|there| there.shape == here.shape && there.dtype == here.dtype);
+        Ok(Some(tensor).filter(|_| agrees && elements <= MOST_ELEMENTS))
+    }
+
+    /// Returns a known value as an eager tensor.
+    fn tensor<'py>(&self, paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = value.py();
+        if let Some(tensor) = self.tensors.get(&identity(paddle, value)?) {
+            return Ok(Some(tensor.bind(py).clone()));
+        }
+        let (Some(numbers), Some(meta)) = (self.known(paddle, value)?, meta::of_value(paddle, value)?) else {
+            return Ok(None);
+        };
+        let made = cpython::import(py, "paddle")?.call_method1("to_tensor", (numbers, &*meta.dtype))?;
+        Ok(Some(made).filter(|made| meta::of_tensor(paddle, made).is_ok_and(|made| made.shape == meta.shape)))
     }
 
     /// Notes the integers that a tensor was made of, which are given as an array.
@@ -81,7 +209,7 @@ impl KnownSizes {
             return Ok(());
         }
         let numbers = data.call_method0("tolist")?;
-        self.0.insert(identity(paddle, result)?, numbers.unbind());
+        self.numbers.insert(identity(paddle, result)?, numbers.unbind());
         Ok(())
     }
 
@@ -93,7 +221,7 @@ impl KnownSizes {
         callee: &Bound<'py, PyAny>,
         (args, keywords): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Option<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)>> {
-        if self.0.is_empty() {
+        if self.numbers.is_empty() {
             return Ok(None);
         }
         let name = scalar::name(callee)?;
@@ -120,8 +248,12 @@ impl KnownSizes {
         value: &Bound<'py, PyAny>,
         method: &str,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(number) = self.known(paddle, value)?.filter(PyAnyMethods::is_instance_of::<PyInt>) else {
+        if self.numbers.is_empty() || !paddle.is_value(value) {
             return Ok(None);
+        }
+        let is_number = |known: &Bound<'_, PyAny>| known.is_instance_of::<PyInt>();
+        let Some(number) = self.known(paddle, value)?.filter(is_number) else {
+            return self.answer_of_tensor(paddle, value, method);
         };
         // Only some releases of numpy convert an array with a dimension (`size // 2`) to a number, so these methods
         // need a value without dimensions.
@@ -132,6 +264,28 @@ impl KnownSizes {
             "__int__" | "__float__" if is_bare => number.call_method0(method).map(Some),
             "__index__" if is_bare && number.is_exact_instance_of::<PyInt>() => Ok(Some(number)),
             _ => Ok(None),
+        }
+    }
+
+    /// Returns the result of a method of a value of one element that is known as a tensor.
+    fn answer_of_tensor<'py>(
+        &self,
+        paddle: &Paddle,
+        value: &Bound<'py, PyAny>,
+        method: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(tensor) = self.tensors.get(&identity(paddle, value)?) else { return Ok(None) };
+        let tensor = tensor.bind(value.py());
+        let shape = meta::of_tensor(paddle, tensor)?.shape;
+        let answers = match method {
+            "item" | "__bool__" => shape.iter().all(|size| *size == Some(1)),
+            "__int__" | "__float__" => shape.is_empty(),
+            _ => false,
+        };
+        if answers {
+            tensor.call_method0(method).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -155,10 +309,10 @@ impl KnownSizes {
     }
 
     fn known<'py>(&self, paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.0.is_empty() || !paddle.is_value(object) {
+        if self.numbers.is_empty() || !paddle.is_value(object) {
             return Ok(None);
         }
-        Ok(self.0.get(&identity(paddle, object)?).map(|known| known.bind(object.py()).clone()))
+        Ok(self.numbers.get(&identity(paddle, object)?).map(|known| known.bind(object.py()).clone()))
     }
 
     fn item<'py>(&self, paddle: &Paddle, args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {

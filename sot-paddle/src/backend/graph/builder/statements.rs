@@ -134,7 +134,7 @@ impl PaddleBuilder {
         } else {
             self.append(target, kind, callee, given, keywords)?
         };
-        self.known_sizes.note(&self.paddle, kind, callee, args, &result)?;
+        self.known_sizes.note(&self.paddle, kind, callee, (args, kwargs), &result)?;
         Ok(result)
     }
 
