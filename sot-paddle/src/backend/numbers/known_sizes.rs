@@ -169,7 +169,7 @@ impl KnownSizes {
         if !all_known || args.is_empty() {
             return Ok(None);
         }
-        let called = paddle.without_grad(callee.py(), || match callee.cast::<PyString>() {
+        let outcome = paddle.without_grad(callee.py(), || match callee.cast::<PyString>() {
             Ok(method) => {
                 let rest = args.get_slice(1, args.len());
                 args.get_item(0)?.getattr(method)?.call(rest, kwargs.as_ref())
@@ -177,10 +177,10 @@ impl KnownSizes {
             Err(_) => callee.call(&args, kwargs.as_ref()),
         });
         // Where eager mode raises, the program is built as it is.
-        let Some(tensor) = called.ok().filter(|tensor| paddle.is_tensor(tensor)) else { return Ok(None) };
-        let (here, there) = (meta::of_tensor(paddle, &tensor)?, meta::of_value(paddle, result)?);
-        let elements: i64 = here.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
-        let agrees = there.is_some_and(|there| there.shape == here.shape && there.dtype == here.dtype);
+        let Some(tensor) = outcome.ok().filter(|tensor| paddle.is_tensor(tensor)) else { return Ok(None) };
+        let (computed, wanted) = (meta::of_tensor(paddle, &tensor)?, meta::of_value(paddle, result)?);
+        let elements: i64 = computed.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
+        let agrees = wanted.is_some_and(|wanted| wanted.shape == computed.shape && wanted.dtype == computed.dtype);
         Ok(Some(tensor).filter(|_| agrees && elements <= MOST_ELEMENTS))
     }
 
