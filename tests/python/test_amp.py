@@ -5,7 +5,6 @@ device, so that programs show which values would be cast.
 """
 
 import contextlib
-import pathlib
 import sys
 import warnings
 
@@ -18,6 +17,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 import sot
+from conftest import has_avx512
 
 AUTO_CAST = sys.modules["paddle.amp.auto_cast"]
 
@@ -48,15 +48,10 @@ class OtherTracer:
         setattr(self.tracer, name, value)
 
 
-def has_bfloat16_kernels():
-    """Tell whether the processor has the instructions that oneDNN needs for numbers of type bfloat16."""
-    return "avx512bw" in pathlib.Path("/proc/cpuinfo").read_text()
-
-
 @pytest.fixture
 def casting(monkeypatch, request):
-    if not has_bfloat16_kernels():
-        pytest.skip("for this processor oneDNN has no bfloat16 kernels: Paddle's program ends the process")
+    if not has_avx512():
+        pytest.skip("without AVX-512 oneDNN has no bfloat16 kernels, and Paddle's program ends the process")
     # The program's own run casts nothing, so verify mode rightly reports a difference.
     request.node.add_marker(pytest.mark.differs)
     monkeypatch.setattr(AUTO_CAST, "real_tracer", AUTO_CAST._dygraph_tracer, raising=False)
