@@ -27,10 +27,15 @@ builtin! { PROD = "math:prod" => |cx, args| {
     Ok(product)
 } }
 
-/// True if a container has items that are open sizes, or integers computed from them.
-fn has_open_items(cx: &mut OpcodeExecutor<'_>, container: Option<VarId>) -> Flow<bool> {
-    let Some(container) = container else { return Ok(false) };
-    let items = cx.see(container)?.items(cx, container)?;
+/// True if the value is a container of items some of which are open sizes, or integers computed from them.
+fn has_open_items(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<bool> {
+    let Some(value) = value else { return Ok(false) };
+    let payload = cx.vars.get(value);
+    // A number is no container, and an open one must not be looked at.
+    if payload.constant().is_some() || cx.is_open_operand(value) {
+        return Ok(false);
+    }
+    let items = payload.items(cx, value)?;
     Ok(items.is_some_and(|items| items.iter().any(|&item| cx.is_open(item))))
 }
 
