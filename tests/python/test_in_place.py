@@ -768,3 +768,27 @@ def test_names_of_parameters_after_a_write():
         for old, parameter in zip(before, layer.parameters()):
             assert parameter.tolist() == (old * 0.5 + 1).tolist()
     assert dict(sot.stats().breaks) == {}
+
+
+@pytest.mark.parametrize("min_size", [0, 100])
+def test_a_gradient_is_written_after_it_was_cleared(min_size):
+    def train(wrap):
+        parameter, seen = paddle.create_parameter([2], "float32"), []
+
+        @paddle.no_grad()
+        def step():
+            parameter.clear_gradient()
+            parameter.clear_gradient()
+            parameter.grad.add_(paddle.ones([2]))
+
+        call = wrap(step)
+        for _ in range(3):
+            (parameter * 2).sum().backward()
+            seen.append(parameter.grad.tolist())
+            call()
+            seen.append(parameter.grad.tolist())
+        return seen
+
+    with sot.config.patch(min_graph_size=min_size):
+        assert train(sot.symbolic_translate) == train(lambda step: step)
+    assert sot.stats().graphs

@@ -27,8 +27,10 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         return Ok(cx.none());
     }
     let clearing = clearing(cx.py)?.clone();
+    cx.graph.writes_at_end = false;
     cx.call_in_place(&clearing, "clear_gradient", &CallArgs::positional(vec![gradient, tensor]))?;
-    // Besides, the next backward pass is to write over the gradient.
+    // Besides, the next backward pass is to write over the gradient. This writes zeros once more.
+    cx.graph.writes_at_end = true;
     let method = cpython::class_attr(&cx.see(tensor)?.python_type(cx), "clear_gradient")?;
     let tracker = cx.trackers.constant(method.clone().unbind());
     let callable = cx.wrap(&method, tracker);

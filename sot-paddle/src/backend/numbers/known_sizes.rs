@@ -1,6 +1,6 @@
 //! Sizes that a program has as a tensor (by `paddle.shape`, or made of Python integers), and what it computes from
-//! them, of integers or floats. If no size is open, their numbers are known. Shapes are then built with the numbers, so that the shapes of
-//! results are known, too, and branches and `int()` need no break.
+//! them, of integers or floats. If no size is open, their numbers are known. Shapes are then built with the numbers, so
+//! that the shapes of results are known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
 
