@@ -52,9 +52,6 @@ pub struct FunctionGraph<'py> {
     recording: Recording,
     /// Writes in place to tensors from outside.
     pub(crate) writes: Vec<Write>,
-    /// True if a side effect writes to a tensor once more when the graph has run: no later statement may change a
-    /// tensor from outside, since it may share that memory.
-    pub writes_at_end: bool,
     /// True if making a statement changed an object that the trace had looked at. The trace is then repeated when it
     /// ends.
     pub is_stale: bool,
@@ -107,7 +104,6 @@ impl<'py> FunctionGraph<'py> {
             units: Vec::new(),
             recording: Recording::new(),
             writes: Vec::new(),
-            writes_at_end: false,
             is_stale: false,
             exporting: Exporting::new(),
             drawing: Drawing::default(),

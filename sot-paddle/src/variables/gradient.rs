@@ -3,10 +3,8 @@
 
 use pyo3::prelude::*;
 use sot_core::builtin;
-use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::side_effects::Effect;
 use sot_core::variable::{Form, VarId};
 
 use crate::backend::memory::in_place::clearing;
@@ -27,13 +25,6 @@ fn clear_gradient(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         return Ok(cx.none());
     }
     let clearing = clearing(cx.py)?.clone();
-    cx.graph.writes_at_end = false;
     cx.call_in_place(&clearing, "clear_gradient", &CallArgs::positional(vec![gradient, tensor]))?;
-    // Besides, the next backward pass is to write over the gradient. This writes zeros once more.
-    cx.graph.writes_at_end = true;
-    let method = cpython::class_attr(&cx.see(tensor)?.python_type(cx), "clear_gradient")?;
-    let tracker = cx.trackers.constant(method.clone().unbind());
-    let callable = cx.wrap(&method, tracker);
-    cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
     Ok(cx.none())
 }

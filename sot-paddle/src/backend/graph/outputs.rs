@@ -55,6 +55,22 @@ pub(crate) enum Origin {
     Parameter(usize),
 }
 
+impl Origin {
+    /// Returns the tensor there, after a run with these results, inputs and parameters.
+    pub(crate) fn find<'py>(
+        self,
+        results: &Bound<'py, PyAny>,
+        inputs: &[Bound<'py, PyAny>],
+        parameters: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Origin::Result(index) => results.get_item(index),
+            Origin::Input(index) => Ok(inputs[index].clone()),
+            Origin::Parameter(index) => parameters.get_item(index),
+        }
+    }
+}
+
 /// For each step, the numbers that it takes.
 pub(crate) type StepNumbers = Vec<Vec<Py<PyAny>>>;
 
@@ -67,11 +83,7 @@ impl Output {
         inputs: &[Bound<'_, PyAny>],
         parameters: &Bound<'_, PyTuple>,
     ) -> PyResult<StepNumbers> {
-        let find = |origin: &Origin| match *origin {
-            Origin::Result(index) => step_argument(results.get_item(index)?).map(Bound::unbind),
-            Origin::Input(index) => step_argument(inputs[index].clone()).map(Bound::unbind),
-            Origin::Parameter(index) => step_argument(parameters.get_item(index)?).map(Bound::unbind),
-        };
+        let find = |origin: &Origin| step_argument(origin.find(results, inputs, parameters)?).map(Bound::unbind);
         self.steps.iter().map(|step| step.numbers.iter().map(find).collect()).collect()
     }
 }
@@ -175,11 +187,7 @@ pub(crate) fn pick<'py>(
     inputs: &[Bound<'py, PyAny>],
     parameters: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let find = |origin| match origin {
-        Origin::Result(index) => results.get_item(index),
-        Origin::Input(index) => Ok(inputs[index].clone()),
-        Origin::Parameter(index) => parameters.get_item(index),
-    };
+    let find = |origin: Origin| origin.find(results, inputs, parameters);
     let mut views = MadeViews::default();
     let outputs = plan.iter().map(|output| {
         let mut tensor = find(output.origin)?;

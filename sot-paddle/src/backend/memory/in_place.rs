@@ -1,8 +1,6 @@
 //! Operations that write to a tensor in place. In a program they become operations that make a new value. Also decides
 //! which values share memory in eager mode.
 
-use std::collections::{HashMap, HashSet};
-
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use crate::backend::calls::ignored_arguments;
 use crate::backend::graph::builder::identity;
 use crate::backend::memory::views::{Views, VIEWS};
-use crate::backend::numbers::scalar;
+use crate::backend::memory::write_histories::WriteHistories;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -75,97 +73,6 @@ pub(crate) fn asked_by(
         return Ok(None);
     }
     Ok(ignored_arguments::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
-}
-
-/// Number of writes to a tensor, as autograd counts them, by the identity of the value that the tensor has.
-#[derive(Default)]
-pub(crate) struct Versions(HashMap<u64, usize>);
-
-impl Versions {
-    /// Notes that a call has given the tensor, its first argument, a new value.
-    pub(crate) fn note(
-        &mut self,
-        paddle: &Paddle,
-        callee: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        result: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let before = self.of(identity(paddle, &args.get_item(0)?)?);
-        // Paddle does not count a write by `exponential_`.
-        let is_exponential = scalar::name(callee)?.as_deref() == Some("exponential_");
-        let counts = !is_set_value(callee)? && !is_exponential;
-        self.0.insert(identity(paddle, result)?, before + usize::from(counts));
-        Ok(())
-    }
-
-    /// Returns the version of the tensor that has this value.
-    pub(crate) fn of(&self, value: u64) -> usize {
-        self.0.get(&value).copied().unwrap_or(0)
-    }
-}
-
-/// Tensors that have a gradient of their own and keep it when they are changed while no gradient is recorded, such as
-/// a parameter changed under `no_grad`. No gradient flows through their new value in the program. In eager mode a
-/// gradient would begin at the tensor.
-#[derive(Default)]
-pub(crate) struct OwnGradients {
-    /// The new values of these tensors.
-    changed: HashSet<u64>,
-    /// Values that gradients flow to.
-    reached: HashSet<u64>,
-}
-
-impl OwnGradients {
-    /// Checks the arguments of a call: no gradient may flow to the new value of a tensor that has a gradient of its
-    /// own.
-    pub(crate) fn check(
-        &mut self,
-        paddle: &Paddle,
-        callee: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
-        if is_set_value(callee)? || !paddle.grad_enabled(args.py())? {
-            return Ok(());
-        }
-        let mut given = meta::values_in(paddle, args)?;
-        if let Some(kwargs) = kwargs {
-            given.extend(meta::values_in(paddle, kwargs)?);
-        }
-        for value in given {
-            let id = identity(paddle, &value)?;
-            if self.changed.contains(&id) {
-                return refuse("a gradient begins at a tensor that was changed where none is recorded");
-            }
-            if !stops(&value)? {
-                self.reached.insert(id);
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes the new value that a call has given the tensor, its first argument.
-    pub(crate) fn note(
-        &mut self,
-        paddle: &Paddle,
-        callee: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        result: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let tensor = args.get_item(0)?;
-        let id = identity(paddle, &tensor)?;
-        let has_one = self.changed.contains(&id) || !stops(&tensor)?;
-        let unrecorded = is_set_value(callee)? || !paddle.grad_enabled(callee.py())?;
-        if has_one && unrecorded && stops(result)? && !self.reached.contains(&id) {
-            self.changed.insert(identity(paddle, result)?);
-        }
-        Ok(())
-    }
-
-    /// True if the tensor with this value has a gradient of its own.
-    pub(crate) fn has(&self, value: u64) -> bool {
-        self.changed.contains(&value)
-    }
 }
 
 /// True if no gradient flows to a value.
@@ -441,7 +348,7 @@ fn refuse_late_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-fn refuse<T>(why: &str) -> PyResult<T> {
+pub(super) fn refuse<T>(why: &str) -> PyResult<T> {
     Err(PyNotImplementedError::new_err(why.to_owned()))
 }
 
@@ -478,13 +385,13 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
 pub(crate) fn is_contiguous_in_eager_mode(
     paddle: &Paddle,
     views: &Views,
-    versions: &Versions,
+    histories: &WriteHistories,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<bool> {
     let py = value.py();
     let (id, operation) = (identity(paddle, value)?, value.call_method0(intern!(py, "get_defining_op"))?);
     // A tensor keeps its layout when it is changed in place.
-    if operation.is_none() || versions.0.contains_key(&id) || memory(paddle, views, value)? != id {
+    if operation.is_none() || histories.is_written(id) || memory(paddle, views, value)? != id {
         return Ok(false);
     }
     Ok(!matches!(operation.call_method0(intern!(py, "name"))?.extract::<&str>()?, "pd_op.data" | "builtin.parameter"))

@@ -4,3 +4,4 @@ pub(crate) mod in_place;
 pub(crate) mod saved;
 pub(crate) mod views;
 pub(crate) mod write_back;
+pub(crate) mod write_histories;

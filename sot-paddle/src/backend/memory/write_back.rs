@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::backend::graph::outputs::Origin;
 use crate::backend::paddle::Paddle;
 
 /// The writes of a graph to its inputs.
@@ -23,6 +24,9 @@ pub(crate) struct Write {
     pub(crate) versions: usize,
     /// True if the tensor has a gradient of its own, and the write is not recorded for it.
     pub(crate) keeps_gradient: bool,
+    /// The tensors whose `clear_gradient` wrote to this one. It also notes that the next backward pass may write over
+    /// the gradient, so it is called again before the write.
+    pub(crate) cleared_for: Vec<Origin>,
 }
 
 impl GraphWrites {
@@ -54,23 +58,27 @@ impl GraphWrites {
         Ok(())
     }
 
-    /// Writes the results to the inputs. Returns the results, copied where they are in the memory that is written to.
+    /// Writes the program's results to the inputs. Returns the results, copied where they are in the memory that is written to.
     pub(crate) fn write<'py>(
         &self,
         paddle: &Paddle,
         places: &TensorsMemory,
-        results: &Bound<'py, PyAny>,
-        inputs: &[Bound<'py, PyAny>],
+        computed: &Bound<'py, PyAny>,
+        (inputs, parameters): (&[Bound<'py, PyAny>], &Bound<'py, PyTuple>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = results.py();
+        let py = computed.py();
         let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
-        let mut results = results.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut results = computed.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         for result in &mut results {
             if places.share_memory_with(result, &written)? {
                 *result = result.call_method0(intern!(py, "clone"))?;
             }
         }
         for write in &self.each {
+            for origin in &write.cleared_for {
+                let tensor = origin.find(computed, inputs, parameters)?;
+                tensor.call_method0(intern!(py, "clear_gradient"))?;
+            }
             let written = &inputs[write.input];
             let copy = || written.call_method1(intern!(py, "copy_"), (&results[write.result], false));
             if write.keeps_gradient {

@@ -179,7 +179,7 @@ impl Graph {
         };
         let results = match &writes {
             Some((writes, places)) => {
-                let results = writes.write(&self.paddle, places, &computed, inputs)?;
+                let results = writes.write(&self.paddle, places, &computed, (inputs, &parameters))?;
                 if let Some(past) = &past {
                     let written = writes.each.iter().map(|write| &inputs[write.input]);
                     past.note_own_writes(&written.collect::<Vec<_>>(), py)?;

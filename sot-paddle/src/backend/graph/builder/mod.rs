@@ -25,8 +25,9 @@ use crate::backend::graph::infer_meta::CheckedOperations;
 use crate::backend::graph::may_raise;
 use crate::backend::graph::random_operations;
 use crate::backend::graph::weight;
-use crate::backend::memory::in_place::{self, OwnGradients, Versions};
+use crate::backend::memory::in_place;
 use crate::backend::memory::views::Views;
+use crate::backend::memory::write_histories::{OwnGradients, WriteHistories};
 use crate::backend::numbers::known_sizes::KnownSizes;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::SizeProbes;
@@ -56,7 +57,7 @@ pub(crate) struct PaddleBuilder {
     states: Vec<Arc<GlobalState>>,
     /// Inputs that are written to, with the values that they have at the end.
     writes: Vec<(Py<PyAny>, Py<PyAny>)>,
-    versions: Versions,
+    histories: WriteHistories,
     own_gradients: OwnGradients,
     /// Built beside the program if sizes are left open.
     twin: Option<Twin>,
@@ -87,7 +88,7 @@ impl PaddleBuilder {
             states: vec![Arc::clone(&state)],
             state,
             writes: Vec::new(),
-            versions: Versions::default(),
+            histories: WriteHistories::default(),
             own_gradients: OwnGradients::default(),
             copy: None,
             twin: None,

@@ -79,8 +79,17 @@ impl PaddleBuilder {
             let id = identity(&self.paddle, value)?;
             known.insert(id, Origin::Input(input));
             results.append(value)?;
-            let keeps_gradient = self.own_gradients.has(id);
-            writes.push(Write { input, result: results.len() - 1, versions: self.versions.of(id), keeps_gradient });
+            let cleared_for = self.histories.cleared_for(id).into_iter().map(|tensor| known.get(&tensor).copied());
+            let Some(cleared_for) = cleared_for.collect() else {
+                return Err(PyTypeError::new_err("the tensor whose gradient is cleared is no input of the graph"));
+            };
+            writes.push(Write {
+                input,
+                result: results.len() - 1,
+                versions: self.histories.versions(id),
+                keeps_gradient: self.own_gradients.has(id),
+                cleared_for,
+            });
         }
         Ok(writes)
     }

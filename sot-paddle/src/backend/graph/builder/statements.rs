@@ -81,7 +81,7 @@ impl PaddleBuilder {
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };
         if kind == CallKind::InPlace {
-            self.versions.note(&self.paddle, callee, args, &result)?;
+            self.histories.note(&self.paddle, callee, args, &result)?;
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
         self.checked.check(&self.paddle, &target, &given, &result)?;
@@ -361,12 +361,12 @@ impl PaddleBuilder {
         let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
         if bare
             && method == "contiguous"
-            && in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.versions, receiver)?
+            && in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.histories, receiver)?
         {
             return Ok(receiver.clone());
         }
         if method == "as_strided"
-            && !in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.versions, receiver)?
+            && !in_place::is_contiguous_in_eager_mode(&self.paddle, &self.views, &self.histories, receiver)?
         {
             return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
