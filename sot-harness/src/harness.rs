@@ -67,14 +67,19 @@ pub fn support(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// Runs a file of Python source as a new module, which is not added to `sys.modules`.
+/// Runs a file of Python source as a new module, which is in `sys.modules` only while it runs. Each module has code
+/// objects of its own.
 pub fn load_module<'py>(py: Python<'py>, source: &str, path: &Path) -> PyResult<Bound<'py, PyModule>> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let file = CString::new(path.display().to_string())?;
-    let module = PyModule::from_code(py, &CString::new(source)?, &file, &CString::new(&*name)?);
-    // Otherwise CPython would run the next source of this name in the same module.
-    py.import("sys")?.getattr("modules")?.call_method1("pop", (name, py.None()))?;
-    module
+    let module = PyModule::new(py, &name)?;
+    let (builtins, modules) = (py.import("builtins")?, py.import("sys")?.getattr("modules")?);
+    module.setattr("__builtins__", &builtins)?;
+    module.setattr("__file__", path.display().to_string())?;
+    modules.set_item(&name, &module)?;
+    let code = support(py)?.call_method1("compiled", (source, path.display().to_string()));
+    let done = code.and_then(|code| builtins.call_method1("exec", (code, module.dict())));
+    modules.call_method1("pop", (name, py.None()))?;
+    done.map(|_| module)
 }
 
 /// Marks a function for translation, as the user does. For a bound method, its function is marked.

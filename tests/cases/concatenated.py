@@ -5,7 +5,7 @@ import collections
 import enum
 
 import toy
-from cases import given
+from cases import compiled, given
 
 
 class Reflected:
@@ -85,4 +85,4 @@ def one():
 
 for NAME, MAKE in LEFT.items():
     PARTS = [PART.format(make=MAKE, way=WAY) for WAY in WAYS]
-    exec(TEMPLATE.format(name=NAME) + "".join(PARTS) + "    return log, x * 2\n")
+    exec(compiled(TEMPLATE.format(name=NAME) + "".join(PARTS) + "    return log, x * 2\n"))

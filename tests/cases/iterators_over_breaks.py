@@ -9,7 +9,7 @@ import re
 import types
 
 import toy
-from cases import given
+from cases import compiled, given
 
 
 class Text(str):
@@ -155,4 +155,4 @@ def one():
 
 for NAME, MAKE in iterators().items():
     for TAKEN in (0, 1, 5):
-        exec(TEMPLATE.format(name=NAME, make=MAKE, taken=TAKEN))
+        exec(compiled(TEMPLATE.format(name=NAME, make=MAKE, taken=TAKEN)))

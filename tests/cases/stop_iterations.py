@@ -6,7 +6,7 @@ import itertools
 import operator
 
 import toy
-from cases import given
+from cases import compiled, given
 
 
 class Stop(StopIteration):
@@ -155,4 +155,4 @@ def one():
 
 for NAME, MAKE in SOURCES.items():
     PARTS = [PART.format(make=MAKE, reader=READER) for READER in READERS]
-    exec(TEMPLATE.format(name=NAME) + "".join(PARTS) + "    return log, x * 2\n")
+    exec(compiled(TEMPLATE.format(name=NAME) + "".join(PARTS) + "    return log, x * 2\n"))

@@ -16,6 +16,9 @@ import pytest
 
 import sot
 
+
+pytestmark = pytest.mark.divided
+
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "signals_program.py")
 SEED = os.environ.get("SIGNALS_SEED", "1")
 SINK = os.open(os.devnull, os.O_WRONLY)

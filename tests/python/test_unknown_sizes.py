@@ -8,6 +8,9 @@ from paddle.nn import functional as F
 import sot
 
 
+pytestmark = pytest.mark.divided
+
+
 def moments(x):
     return paddle.linalg.cov(x, rowvar=False), paddle.linalg.corrcoef(x.t()).detach()
 

@@ -11,11 +11,16 @@ use crate::{workspace, Failure};
 /// The file of the packages that are installed in addition to the project itself.
 const REQUIREMENTS: &str = "tests/requirements.txt";
 
+/// The folder in `target` where cargo builds for one Python after the other.
+const SHARED_BUILD: &str = "py";
+
 /// A virtual environment below `target/venv`.
 pub(crate) struct Venv {
     /// The interpreter that the environment was made from.
     pub(crate) base: Interpreter,
     dir: PathBuf,
+    /// True if cargo builds in the directory that is shared by all Pythons.
+    shares_build: bool,
 }
 
 impl Venv {
@@ -48,8 +53,19 @@ impl Venv {
         }
     }
 
+    /// Makes cargo build in the directory that is shared by all Pythons.
+    pub(crate) fn with_shared_build(self) -> Venv {
+        Venv { shares_build: true, ..self }
+    }
+
+    /// Deletes what was built for several Pythons. Errors are ignored, as in [`Venv::remove`].
+    pub(crate) fn remove_shared_build() {
+        let _ = fs::remove_dir_all(workspace::target().join(SHARED_BUILD));
+    }
+
     fn of(base: &Interpreter) -> Venv {
-        Venv { base: base.clone(), dir: workspace::target().join("venv").join(base.minor.to_string()) }
+        let dir = workspace::target().join("venv").join(base.minor.to_string());
+        Venv { base: base.clone(), dir, shares_build: false }
     }
 
     /// Returns the path of the environment's interpreter.
@@ -83,8 +99,12 @@ impl Venv {
     }
 
     /// Returns cargo's target directory for this Python. Each Python has its own, because with a shared directory each
-    /// switch between Pythons would rebuild everything.
+    /// switch between Pythons rebuilds all that depends on Python. If each Python is used once, a shared directory
+    /// saves building the rest again.
     pub(crate) fn cargo_target(&self) -> PathBuf {
+        if self.shares_build {
+            return workspace::target().join(SHARED_BUILD);
+        }
         workspace::target().join(format!("py{}", self.base.minor))
     }
 

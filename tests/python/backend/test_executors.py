@@ -15,6 +15,9 @@ import pytest
 
 import sot
 
+
+pytestmark = pytest.mark.divided
+
 IS_ALONE = "SOT_EXECUTORS_ALONE" in os.environ
 alone = pytest.mark.skipif(not IS_ALONE, reason="runs in a process of its own, started by `test_in_a_process_of_its_own`")
 

@@ -16,6 +16,9 @@ import pytest
 from sot import _sot
 
 
+pytestmark = pytest.mark.divided
+
+
 def build(function, inputs, parameters=()):
     """The graph of `function(call, *values)`, where `call(callee, ...)` appends a statement."""
     builder = _sot._GraphBuilder()
