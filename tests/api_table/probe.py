@@ -2,13 +2,15 @@
 
     python tests/api_table/probe.py [--only NAME] [--write docs/paddle-api.md | --check docs/paddle-api.md] [--dtype TYPE]
     python tests/api_table/probe.py --options [--only NAME] [--part 3/8] [--dtype TYPE]
+    python tests/api_table/probe.py --sizes [--only NAME] [--part 3/8] [--dtype TYPE]
 
 Each is called in a small function with the arguments of `arguments.py`, tensors of floating numbers brought to another type
 with `--dtype`. Results, what the function sees of them, arguments afterwards, what shares memory with what, and gradients
 must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
 
 With `--options`, each is also called with each of its optional arguments at other values, and with gradients of each tensor
-alone; `--part 3/8` takes every eighth function, from the third on.
+alone. With `--sizes`, each is called with tensors of several sizes one after the other, so that sizes open. `--part 3/8`
+takes every eighth function, from the third on.
 """
 
 import argparse
@@ -345,6 +347,50 @@ def probe_options(area, owner, name, method, dtype=None):
                     break
 
 
+# How often a tensor is repeated along an axis, in the calls that follow each other.
+GROWTHS = (1, 2, 3, 5, 4)
+
+
+def grown(value, axis, times):
+    """Return the value with its tensors repeated along an axis."""
+    if isinstance(value, paddle.Tensor) and value.ndim > axis and value.is_dense():
+        return value.tile([times if at == axis else 1 for at in range(value.ndim)])
+    if isinstance(value, (list, tuple)):
+        return type(value)(grown(item, axis, times) for item in value)
+    if isinstance(value, dict):
+        return {key: grown(item, axis, times) for key, item in value.items()}
+    return value
+
+
+def probe_sizes(area, owner, name, method, dtype=None):
+    """Yield what differs from eager mode in calls with tensors of several sizes."""
+    function = getattr(owner, name)
+    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *(INCOMPARABLE_INTEGERS if dtype else ())}
+    if name in left_out or isinstance(function, type):
+        return
+    call = wrapper(owner, name, method)
+    for make in arguments(area, name, function, method, dtype):
+        eager = attempt(call, make, False)
+        if eager is not None:
+            break
+    else:
+        return
+    if not eager.inputs:
+        return
+    for axis in (0, 1):
+        for with_gradient in (False, True):
+            sot.reset()
+            translated = sot.symbolic_translate(call)
+            for times in GROWTHS:
+                made = lambda times=times: grown(make(), axis, times)
+                eager = attempt(call, made, with_gradient)
+                wrong = eager and eager.differs(Run(translated, made, with_gradient))
+                wrong = wrong or next((text for text in sot.stats().fallbacks if text.startswith("internal-error")), None)
+                if wrong:
+                    yield f"{area}.{name}, axis {axis} {times} times, gradients: {with_gradient}: {wrong}"
+                    break
+
+
 def attempt(call, make, *want):
     """A run in eager mode; `None` if it raises."""
     try:
@@ -430,8 +476,8 @@ def page(areas):
     return INTRODUCTION + "".join(rows) + "".join(sections)
 
 
-def sweep_options(options):
-    """Probe the options of functions, print what is wrong, and return the exit status."""
+def sweep(probing, options):
+    """Probe functions, print what is wrong, and return the exit status."""
     warnings.simplefilter("ignore")
     first, step = map(int, options.part.split("/"))
     names = [(area, owner, name, method) for area, owner, method in AREAS for name in public(owner)]
@@ -441,7 +487,7 @@ def sweep_options(options):
         print(f"\r\033[K{area}.{name}", end="", file=sys.stderr, flush=True)
         stdout, sys.stdout = sys.stdout, io.StringIO()
         try:
-            found = list(probe_options(area, owner, name, method, options.dtype))
+            found = list(probing(area, owner, name, method, options.dtype))
         finally:
             sys.stdout = stdout
         for one in found:
@@ -458,10 +504,13 @@ def main():
     parser.add_argument("--check", type=Path, help="compare with the page")
     parser.add_argument("--dtype", help="the element type of tensors that are float32 otherwise")
     parser.add_argument("--options", action="store_true", help="vary optional arguments, and which tensors want a gradient")
-    parser.add_argument("--part", help="with --options, a part of the functions: 3/8", default="1/1")
+    parser.add_argument("--sizes", action="store_true", help="call with tensors of several sizes")
+    parser.add_argument("--part", help="with --options and --sizes, a part of the functions: 3/8", default="1/1")
     options = parser.parse_args()
     if options.options:
-        sys.exit(sweep_options(options))
+        sys.exit(sweep(probe_options, options))
+    if options.sizes:
+        sys.exit(sweep(probe_sizes, options))
     if options.dtype and (options.write or options.check):
         parser.error("the page is about float32")
     warnings.simplefilter("ignore")

@@ -688,3 +688,40 @@ def test_is_tensor_of_a_container():
     x = paddle.ones([2])
     assert sot.symbolic_translate(function)(x).tolist() == function(x).tolist()
     assert (sot.stats().graphs, dict(sot.stats().breaks)) == (1, {})
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "float64"}, {"dtype": "int64"}, {"stop_gradient": False}], ids=str)
+@pytest.mark.parametrize("given", ["float32", "float64", "int32", "int64", "bool"])
+def test_tensors_are_copied_to_one(given, options):
+    """`to_tensor` of a list of tensors gives a tensor without a gradient, whose element type Paddle chooses."""
+
+    def function(x, weight):
+        losses = [(x * weight).sum(), x.mean()]
+        copied = paddle.to_tensor([loss.astype(given) for loss in losses], **options)
+        return losses[0] + copied.astype("float32").sum(), copied
+
+    found = []
+    for run in (function, sot.symbolic_translate(function)):
+        for at in range(2):
+            x, weight = paddle.arange(3, dtype="float32") + at, paddle.full([3], 2.0)
+            weight.stop_gradient = False
+            loss, copied = run(x, weight)
+            loss.backward()
+            found.append((loss.item(), copied.tolist(), copied.dtype, copied.stop_gradient, weight.grad.tolist()))
+    assert found[:2] == found[2:]
+    collects = options.get("stop_gradient") is False
+    assert (sot.stats().graphs, sum(sot.stats().breaks.values())) == ((2, 1) if collects else (1, 0))
+
+
+def test_tensors_of_several_shapes_are_not_copied():
+    def function(x, y):
+        try:
+            return paddle.to_tensor([x, y])
+        except ValueError:
+            return x * 2
+
+    expected = function(paddle.ones([2]), paddle.ones([3])).tolist()
+    fast = sot.symbolic_translate(function)
+    for _ in range(2):
+        assert fast(paddle.ones([2]), paddle.ones([3])).tolist() == expected
+    assert sum(sot.stats().breaks.values()) == 1

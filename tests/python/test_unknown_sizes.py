@@ -64,3 +64,13 @@ def test_they_do_not_become_minus_one(use, least, monkeypatch):
             for expected, result in zip(*outcomes):
                 np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
     assert sot.stats().graphs and not sot.stats().graph_errors
+
+
+@pytest.mark.parametrize("function", [paddle.column_stack, paddle.hstack, paddle.vstack], ids=lambda fn: fn.__name__)
+def test_functions_that_iterate_over_a_tensor_end(function):
+    """A value of a program has no length, so a function of Paddle that iterates over an open size would never end."""
+    fast = sot.symbolic_translate(lambda x: function(x) * 2)
+    for rows in (3, 6, 9, 12):
+        x = paddle.arange(rows * 4, dtype="float32").reshape([rows, 4])
+        assert fast(x).tolist() == (function(x) * 2).tolist()
+    assert sot.stats().graphs and not sot.stats().fallbacks

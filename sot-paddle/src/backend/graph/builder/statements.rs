@@ -25,7 +25,7 @@ use crate::backend::numbers::floats;
 use crate::backend::numbers::rounded::CallNumbers;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::size_probe::WAYS;
-use crate::backend::numbers::twin::{hold_unknown_sizes, Twin, TwinStatement};
+use crate::backend::numbers::twin::{hold_unknown_sizes, refusing_endless, Twin, TwinStatement};
 use crate::backend::numbers::where_op;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::static_mode::BuildTarget;
@@ -71,14 +71,22 @@ impl PaddleBuilder {
         let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
         let args = filled.as_ref().unwrap_or(args);
         let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
-        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
-        let result = match known {
-            Some(data) => {
+        let copied = data::copied_type(&paddle, &self.numbers, (kind, callee), args, kwargs)?;
+        let known = match &copied {
+            None if !is_array => data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)?,
+            _ => None,
+        };
+        let result = match (known, copied) {
+            (None, Some(dtype)) => {
+                let copy = || data::copy_of_tensors(&args.get_item(0)?, &dtype);
+                paddle.static_mode.within(callee.py(), &target, copy)?
+            }
+            (Some(data), _) => {
                 let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
                 self.known_sizes.note_data(&self.paddle, &data, &made)?;
                 made
             }
-            None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
+            (None, None) => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };
         if kind == CallKind::InPlace {
             self.histories.note(&self.paddle, callee, args, &result)?;
@@ -146,14 +154,14 @@ impl PaddleBuilder {
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = callee.py();
+        let (py, paddle) = (callee.py(), Arc::clone(&self.paddle));
         let Some(here) = self.append_to_twin(twin, kind, callee, (args, kwargs))? else {
-            return self.append(target, kind, callee, args, kwargs);
+            return refusing_endless(&paddle, py, || self.append(target, kind, callee, args, kwargs));
         };
         twin.refuse_dangerous(&here.operations)?;
         let before = Twin::operations(py, target)?.len();
         let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
-        let made = self.append(target, kind, callee, args, kwargs).map_err(matter);
+        let made = refusing_endless(&paddle, py, || self.append(target, kind, callee, args, kwargs)).map_err(matter);
         let there = Twin::operations(py, target)?.split_off(before);
         let agrees = |result: Bound<'py, PyAny>| {
             twin.compare(&here.operations, &there)?;

@@ -8,6 +8,7 @@
 //! the twin, they are invented.
 
 mod compare;
+mod iteration;
 mod selections;
 mod shape_arguments;
 mod size_numbers;
@@ -28,6 +29,7 @@ use crate::backend::paddle::static_mode::BuildTarget;
 use crate::backend::paddle::Paddle;
 
 pub(crate) use compare::attributes_text;
+pub(crate) use iteration::refusing_endless;
 use size_numbers::SizeNumbers;
 
 /// Operations with one result for each index of a dimension. If the dimension is open, Paddle ends the process.
