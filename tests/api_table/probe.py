@@ -262,7 +262,22 @@ def arguments(area, name, function, method, dtype):
         yield make if dtype is None else lambda make=make: of_type(dtype, make())
 
 
-def wrapper(owner, name, method):
+def measured(value):
+    """Return what a program computes with the sizes of the tensors in a result."""
+    if isinstance(value, paddle.Tensor):
+        if not value.ndim or value.is_sparse() or 0 in value.shape:
+            return value.ndim
+        rows, columns = value.shape[0], value.shape[-1]
+        scaled = value.astype("float32") * rows / (columns + 1)
+        return value.shape, rows * 2 + columns, scaled.reshape([rows, -1]), scaled.sum() + paddle.ones([columns]).sum()
+    if isinstance(value, (list, tuple)):
+        return [measured(item) for item in value]
+    if isinstance(value, dict):
+        return measured(list(value.values()))
+    return None
+
+
+def wrapper(owner, name, method, seen=seen):
     # A method that changes its tensor in place is called on a copy made in the function.
     changed = ".clone()" if name.endswith("_") and not name.endswith("__") and name != "set_" else ""
     arguments = f"x{changed}, *args, **kwargs" if changed and not method else "*args, **kwargs"
@@ -347,6 +362,9 @@ def probe_options(area, owner, name, method, dtype=None):
                     break
 
 
+# Eager mode gives one of several results if rows are repeated.
+NOT_UNIQUE = {"lstsq"}
+
 # How often a tensor is repeated along an axis, in the calls that follow each other.
 GROWTHS = (1, 2, 3, 5, 4)
 
@@ -365,10 +383,10 @@ def grown(value, axis, times):
 def probe_sizes(area, owner, name, method, dtype=None):
     """Yield what differs from eager mode in calls with tensors of several sizes."""
     function = getattr(owner, name)
-    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *(INCOMPARABLE_INTEGERS if dtype else ())}
+    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NOT_UNIQUE, *(INCOMPARABLE_INTEGERS if dtype else ())}
     if name in left_out or isinstance(function, type):
         return
-    call = wrapper(owner, name, method)
+    call = wrapper(owner, name, method, measured)
     for make in arguments(area, name, function, method, dtype):
         eager = attempt(call, make, False)
         if eager is not None:

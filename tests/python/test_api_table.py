@@ -42,10 +42,12 @@ def test_other_element_types(dtype):
     assert " captured" in probe("--dtype", dtype)
 
 
-# The sweep of options takes minutes, so each interpreter takes another twelfth of the functions: half of them in all.
+# The sweeps of options and of sizes take minutes, so each interpreter takes another twelfth of the functions: half of
+# them in all.
 PARTS = 12
 
 
-def test_options():
+@pytest.mark.parametrize("varied", ["options", "sizes"])
+def test_variations(varied):
     part = (sys.version_info[1] * 2) % PARTS + 1
-    assert " 0 differences" in probe("--options", "--part", f"{part}/{PARTS}")
+    assert " 0 differences" in probe(f"--{varied}", "--part", f"{part}/{PARTS}")

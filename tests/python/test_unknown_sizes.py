@@ -74,3 +74,38 @@ def test_functions_that_iterate_over_a_tensor_end(function):
         x = paddle.arange(rows * 4, dtype="float32").reshape([rows, 4])
         assert fast(x).tolist() == (function(x) * 2).tolist()
     assert sot.stats().graphs and not sot.stats().fallbacks
+
+
+def test_views_of_changing_sizes():
+    """The operation behind `view_as` only makes views, in eager mode: a program would lose the new shape."""
+
+    def function(x, other):
+        seen = x.view_as(other)
+        return seen, seen * 2
+
+    fast = sot.symbolic_translate(function)
+    for rows in (1, 2, 3):
+        x, other = paddle.arange(12 * rows, dtype="float32").reshape([3 * rows, 4]), paddle.ones([4 * rows, 3])
+        for _ in range(2):
+            assert [t.tolist() for t in fast(x, other)] == [t.tolist() for t in function(x, other)]
+    assert sot.stats().graphs and not sot.stats().breaks and not sot.stats().fallbacks
+
+
+VIEWS = {
+    "as_strided": lambda x: paddle._C_ops.as_strided(x, [2, 2], [4, 1], 0),
+    "view_dtype": lambda x: paddle._C_ops.view_dtype(x, paddle.int32),
+    "view_shape": lambda x: paddle._C_ops.view_shape(x, [4, 3]),
+    "tensor_unfold": lambda x: paddle._C_ops.tensor_unfold(x, 1, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_operations_that_only_make_views(name):
+    def function(x):
+        return VIEWS[name](x) + 1
+
+    x = paddle.arange(12, dtype="float32").reshape([3, 4])
+    fast = sot.symbolic_translate(function)
+    for _ in range(2):
+        assert fast(x).tolist() == function(x).tolist()
+    assert sum(sot.stats().breaks.values()) == (name != "view_shape")

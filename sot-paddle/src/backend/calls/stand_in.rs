@@ -41,17 +41,22 @@ const METHODS: &[(&str, MakeStandIn)] = &[
     ("unfold", unfold),
     ("view", view),
     ("view_as", view_as),
+    ("view_shape", view),
 ];
 
-/// Functions of `paddle.tensor.manipulation` that exist as methods, too.
-const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold", "view", "view_as"];
+/// Functions that have a stand-in, by module. Most of them exist as methods, too.
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    ("paddle.tensor.manipulation", &["as_strided", "narrow", "unfold", "view", "view_as"]),
+    ("paddle.base.libpaddle.pir.ops", &["view_shape"]),
+];
 
 /// True if the function has a stand-in.
 pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     let text = |attribute: &str| -> PyResult<String> {
         Ok(callee.getattr_opt(attribute)?.and_then(|text| text.extract().ok()).unwrap_or_default())
     };
-    Ok(FUNCTIONS.contains(&&*text("__name__")?) && text("__module__")? == "paddle.tensor.manipulation")
+    let (name, module) = (text("__name__")?, text("__module__")?);
+    Ok(FUNCTIONS.iter().any(|(of, names)| *of == module && names.contains(&&*name)))
 }
 
 /// True if the method has a stand-in.

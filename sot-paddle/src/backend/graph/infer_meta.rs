@@ -121,6 +121,7 @@ impl CheckedOperations {
             }
             let is_final = |result: &Bound<'_, PyAny>| Ok(finals.contains(&identity(replacer.paddle, result)?));
             wrong = wrong.and_then(|()| unknown_sizes::correct(&operation, name, &sources, is_final));
+            wrong = wrong.and_then(|()| kernels::refuse_view(py, name));
             wrong = wrong.and_then(|()| kernels::refuse_missing(replacer.paddle, name, &sources));
             wrong = wrong.and_then(|()| other_gradients::refuse_operation(replacer.paddle, &operation, name, &sources));
             wrong = wrong.and_then(|()| numbers.check(replacer, &operation, name));

@@ -1,7 +1,7 @@
 //! Refuses operations that a program has no kernel for, with the element type of their operands. Eager mode raises for
 //! them, or makes a view. A program would raise at each run, choose a kernel of another library, or end the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -17,8 +17,23 @@ use crate::backend::paddle::Paddle;
 /// The element types for which some operations have no kernel.
 const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128", "int8", "uint8", "int16"];
 
-/// The element types of each operation's kernels.
-type Kernels = HashMap<String, Vec<String>>;
+/// The kernels for the CPU.
+struct Kernels {
+    /// The element types of each operation's kernels that programs can use.
+    types: HashMap<String, Vec<String>>,
+    /// Operations that only make views, in eager mode: they, or their gradients, have kernels for no other layout.
+    views: HashSet<String>,
+}
+
+/// Refuses an operation that makes views in eager mode and that programs cannot run, such as `_C_ops.view_shape`.
+pub(crate) fn refuse_view(py: Python<'_>, name: &str) -> PyResult<()> {
+    let is_view =
+        name.strip_prefix("pd_op.").map_or(Ok(false), |name| PyResult::Ok(kernels(py)?.views.contains(name)))?;
+    if is_view {
+        return Err(PyNotImplementedError::new_err(format!("{name} makes views, in eager mode only")));
+    }
+    Ok(())
+}
 
 /// Refuses an operation on the CPU if it has kernels for `float32`, but not for the type of its operands. Operands of
 /// common integer types, such as positions, may be of another type.
@@ -43,7 +58,8 @@ pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, P
     {
         return Ok(());
     }
-    let Some(types) = name.strip_prefix("pd_op.").and_then(|name| kernels(py).ok()?.get(name.trim_end_matches('_')))
+    let Some(types) =
+        name.strip_prefix("pd_op.").and_then(|name| kernels(py).ok()?.types.get(name.trim_end_matches('_')))
     else {
         return Ok(());
     };
@@ -61,21 +77,24 @@ fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!operation.is_none() && operation.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full")
 }
 
-/// The kernels for the CPU.
 fn kernels(py: Python<'_>) -> PyResult<&Kernels> {
     static KERNELS: PyOnceLock<Kernels> = PyOnceLock::new();
     KERNELS.get_or_try_init(py, || {
         let core = cpython::import(py, "paddle.base.core")?;
         let registered = core.call_method1("_get_registered_phi_kernels", ("function",))?.cast_into::<PyDict>()?;
-        let mut kernels = Kernels::new();
+        let (mut types, mut views) = (HashMap::new(), HashSet::new());
         for (name, keys) in registered {
             // Each key is a text such as `(CPU, Undefined(AnyLayout), float32)`. Kernels for the layout `STRIDED` make
             // views, and are for eager mode only.
-            let of_cpu = keys.extract::<Vec<String>>()?.into_iter();
-            let of_cpu = of_cpu.filter(|key| key.starts_with("(CPU,") && !key.contains("STRIDED"));
-            let types = of_cpu.filter_map(|key| Some(key.rsplit(", ").next()?.trim_end_matches(')').to_owned()));
-            kernels.insert(name.extract()?, types.collect());
+            let of_cpu = keys.extract::<Vec<String>>()?.into_iter().filter(|key| key.starts_with("(CPU,"));
+            let (strided, others): (Vec<_>, Vec<_>) = of_cpu.partition(|key| key.contains("STRIDED"));
+            let name: String = name.extract()?;
+            if others.is_empty() && !strided.is_empty() {
+                views.insert(name.strip_suffix("_grad").unwrap_or(&name).to_owned());
+            }
+            let type_of = |key: String| Some(key.rsplit(", ").next()?.trim_end_matches(')').to_owned());
+            types.insert(name, others.into_iter().filter_map(type_of).collect());
         }
-        Ok(kernels)
+        Ok(Kernels { types, views })
     })
 }
