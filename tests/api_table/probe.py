@@ -9,13 +9,14 @@ with `--dtype`. Results, what the function sees of them, arguments afterwards, w
 must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
 
 With `--options`, each is also called with each of its optional arguments at other values, and with gradients of each tensor
-alone. With `--sizes`, each is called with tensors of several sizes one after the other, so that sizes open. `--part 3/8`
-takes every eighth function, from the third on.
+alone. With `--sizes`, each is called with tensors of several sizes one after the other, so that sizes open; with `--sizes --options`
+also with each option. `--part 3/8` takes every eighth function, from the third on.
 """
 
 import argparse
 import collections
 import difflib
+import functools
 import io
 import os
 import sys
@@ -380,8 +381,8 @@ def grown(value, axis, times):
     return value
 
 
-def probe_sizes(area, owner, name, method, dtype=None):
-    """Yield what differs from eager mode in calls with tensors of several sizes."""
+def probe_sizes(area, owner, name, method, dtype=None, varied=False):
+    """Yield what differs from eager mode in calls with tensors of several sizes; with each option if `varied`."""
     function = getattr(owner, name)
     left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NOT_UNIQUE, *(INCOMPARABLE_INTEGERS if dtype else ())}
     if name in left_out or isinstance(function, type):
@@ -397,16 +398,30 @@ def probe_sizes(area, owner, name, method, dtype=None):
         return
     for axis in (0, 1):
         for with_gradient in (False, True):
-            sot.reset()
-            translated = sot.symbolic_translate(call)
-            for times in GROWTHS:
-                made = lambda times=times: grown(make(), axis, times)
-                eager = attempt(call, made, with_gradient)
-                wrong = eager and eager.differs(Run(translated, made, with_gradient))
-                wrong = wrong or next((text for text in sot.stats().fallbacks if text.startswith("internal-error")), None)
-                if wrong:
-                    yield f"{area}.{name}, axis {axis} {times} times, gradients: {with_gradient}: {wrong}"
-                    break
+            if wrong := differs_for_sizes(call, make, axis, with_gradient):
+                yield f"{area}.{name}, axis {axis}, gradients: {with_gradient}: {wrong}"
+    if not varied or name in NO_OPTIONS:
+        return
+    for label, made in variations(function, make):
+        if (name, label.split("=")[0]) in UNDEFINED or attempt(call, made, False) is None:
+            continue
+        for axis in (0, 1):
+            if wrong := differs_for_sizes(call, made, axis, False):
+                yield f"{area}.{name}({label}), axis {axis}: {wrong}"
+
+
+def differs_for_sizes(call, make, axis, with_gradient):
+    """Return what differs from eager mode in calls with tensors repeated along an axis."""
+    sot.reset()
+    translated = sot.symbolic_translate(call)
+    for times in GROWTHS:
+        made = lambda times=times: grown(make(), axis, times)
+        eager = attempt(call, made, with_gradient)
+        wrong = eager and eager.differs(Run(translated, made, with_gradient))
+        wrong = wrong or next((text for text in sot.stats().fallbacks if text.startswith("internal-error")), None)
+        if wrong:
+            return f"{times} times: {wrong}"
+    return None
 
 
 def attempt(call, make, *want):
@@ -525,10 +540,10 @@ def main():
     parser.add_argument("--sizes", action="store_true", help="call with tensors of several sizes")
     parser.add_argument("--part", help="with --options and --sizes, a part of the functions: 3/8", default="1/1")
     options = parser.parse_args()
+    if options.sizes:
+        sys.exit(sweep(functools.partial(probe_sizes, varied=options.options), options))
     if options.options:
         sys.exit(sweep(probe_options, options))
-    if options.sizes:
-        sys.exit(sweep(probe_sizes, options))
     if options.dtype and (options.write or options.check):
         parser.error("the page is about float32")
     warnings.simplefilter("ignore")
