@@ -4,6 +4,7 @@
 
 mod answers;
 mod builder;
+mod program_size;
 mod protocols;
 mod python;
 mod size_formula;
@@ -17,6 +18,8 @@ pub use self::answers::{
     WrittenAttribute,
 };
 pub use self::builder::GraphBuilder;
+pub(crate) use self::program_size::TakenNumbers;
+pub use self::program_size::{min_size_setting, MinProgramSize};
 pub use self::protocols::{Constants, EagerTensors, Models, OpenValues, OwnCode, UserInterface, ValueMemory};
 pub use self::python::{MetaOf, MetaTest, PythonGraph};
 pub use self::size_formula::{InputSize, SizeFormula, SizeProduct};
@@ -88,6 +91,10 @@ pub trait Backend: Send + Sync {
 
     /// Begins a graph.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
+    /// Minimum size of a graph that becomes a program.
+    fn min_program_size(&self) -> MinProgramSize {
+        MinProgramSize::default()
+    }
 
     // Protocols that not every framework has.
 

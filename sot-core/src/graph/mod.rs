@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::backend::{Backend, CallKind, GraphBuilder};
+use crate::backend::{Backend, CallKind, GraphBuilder, MinProgramSize, TakenNumbers};
 use crate::compiler::{self, CheckResults};
 use crate::entity::VarId;
 use crate::fault;
@@ -33,7 +33,6 @@ pub(crate) use drawn::StatementPlace;
 pub use crate::entity::SymbolId;
 pub use crate::ir::{Exported, Statement, StatementIR, StatementKind};
 pub use export::folder as export_folder;
-pub use replay::min_size_setting;
 
 /// The tensor work of one translation.
 pub struct FunctionGraph<'py> {
@@ -102,7 +101,7 @@ impl<'py> FunctionGraph<'py> {
             inputs: GraphInputs::default(),
             ir: StatementIR::default(),
             units: Vec::new(),
-            recording: Recording::new(),
+            recording: Recording::default(),
             writes: Vec::new(),
             is_stale: false,
             exporting: Exporting::new(),
@@ -217,9 +216,8 @@ impl<'py> FunctionGraph<'py> {
         };
         let calls = replay.callable(self.py)?;
         let training = self.needs_grad(&*builder, outputs)?;
-        let min_size = self.recording.min_size();
-        let least = min_size.of(training, self.inputs.numbers(), writes, outputs.len());
-        if weight < least + min_size.of_sizes(self.inputs.sizes_taken()) {
+        let taken = TakenNumbers { numbers: self.inputs.numbers(), sizes: self.inputs.sizes_taken() };
+        if weight < MinProgramSize::now(self.building.backend()).of(training, &taken, writes, outputs.len()) {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok(CompiledGraph { callable: calls, ir, for_compiler });
         }

@@ -13,62 +13,14 @@ use super::{SymbolId, Symbols};
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
 
-/// Minimum weight of a graph that is made into a program. The weight of a graph is the sum of its statements' weights
-/// ([`GraphBuilder::weight`]).
-#[derive(Clone, Copy)]
-pub(super) struct MinSize {
-    inference: usize,
-    training: usize,
-    /// Added for each input that is a number, because a tensor is made of it.
-    number: usize,
-    /// Added for each tensor from outside that is written back.
-    write: usize,
-    /// Added for each result after the first.
-    result: usize,
-    /// Added for each size that is given to a statement, because a program computes with it in operations.
-    size: usize,
-}
-
-/// Returns the value of `MIN_GRAPH_SIZE`, if it is set to a number.
-pub fn min_size_setting() -> Option<usize> {
-    std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok())
-}
-
-impl MinSize {
-    /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 };
-
-    /// Returns the minimum sizes: `MIN_GRAPH_SIZE` for all graphs, or the measured ones.
-    pub(super) fn now() -> MinSize {
-        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0, size: 0 };
-        min_size_setting().map_or(MinSize::MEASURED, said)
-    }
-
-    /// Minimum weight, depending on whether a backward pass may follow, and on the number of inputs that are numbers,
-    /// of tensors written back, and of results.
-    pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
-        let size = if training { self.training } else { self.inference };
-        size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
-    }
-
-    /// Weight added for this many arguments that are open sizes.
-    pub(super) fn of_sizes(self, taken: usize) -> usize {
-        taken * self.size
-    }
-}
-
 /// The statements of a graph so far, kept for replay.
+#[derive(Default)]
 pub(super) struct Recording {
     /// For each statement the call that replays it; `None` for a statement that cannot be replayed.
     calls: Vec<Option<Call>>,
-    min_size: MinSize,
 }
 
 impl Recording {
-    pub(super) fn new() -> Self {
-        Recording { calls: Vec::new(), min_size: MinSize::now() }
-    }
-
     /// Keeps the call of the next statement; `None` if the statement cannot be replayed.
     pub(super) fn push(&mut self, call: Option<Call>) {
         self.calls.push(call);
@@ -97,11 +49,6 @@ impl Recording {
         let calls: Vec<Call> = std::mem::take(&mut self.calls).into_iter().collect::<Option<_>>()?;
         let weight = calls.iter().map(|call| call.weight).sum();
         Some((calls, weight))
-    }
-
-    /// Minimum weights of a graph that is made into a program.
-    pub(super) fn min_size(&self) -> MinSize {
-        self.min_size
     }
 }
 

@@ -18,8 +18,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, Constants, EagerTensors, GivenArguments, GraphBuilder, LayoutPolicy,
-    MarkedDimensions, Models, ObjectTest, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta, UserInterface,
-    WrittenAttribute,
+    MarkedDimensions, MinProgramSize, Models, ObjectTest, OpenValues, OwnCode, StateTest, TensorAttribute, TensorMeta,
+    UserInterface, WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -150,6 +150,11 @@ impl Backend for PaddleBackend {
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
         Ok(Box::new(PaddleBuilder::begin(py, Arc::clone(&self.paddle))?))
+    }
+
+    // Measured: `docs/decisions/11-small-graphs.md`.
+    fn min_program_size(&self) -> MinProgramSize {
+        MinProgramSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 }
     }
 
     fn eager_tensors(&self) -> &dyn EagerTensors {

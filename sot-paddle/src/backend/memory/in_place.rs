@@ -156,10 +156,7 @@ fn changed<'py>(
     let changed = args.get_item(0)?;
     if callee.is(assignment(py)?) {
         let value = args.get_item(1)?;
-        let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
-        if !same("shape")? || !same("dtype")? {
-            return refuse("it is given another shape or element type");
-        }
+        refuse_another_kind(&changed, &value)?;
         return cpython::import(py, "paddle")?.call_method1("assign", (value,));
     }
     if callee.is(clearing(py)?) {
@@ -167,47 +164,49 @@ fn changed<'py>(
         zeros.setattr(intern!(py, "stop_gradient"), true)?;
         return Ok(zeros);
     }
-    let rest = args.get_slice(1, args.len());
-    let Ok(method) = callee.cast::<PyString>() else {
-        let module = cpython::import(py, callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
-        let name: String = callee.getattr("__name__")?.extract()?;
-        if RANDOM.contains(&&*name) {
-            return draw(callee, args, kwargs);
-        }
-        if name == INCREMENT {
-            return increment(paddle, args, kwargs);
-        }
-        if let Some((argument, at)) = asked_by(paddle, callee, &name)? {
-            return unasked(paddle, callee, args, kwargs, (argument, at));
-        }
-        return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
-    };
+    match callee.cast::<PyString>() {
+        Ok(method) => changed_by_method(paddle, method.to_str()?, args, kwargs),
+        Err(_) => changed_by_function(paddle, callee, args, kwargs),
+    }
+}
+
+fn changed_by_function<'py>(
+    paddle: &Paddle,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let name: String = callee.getattr("__name__")?.extract()?;
+    if RANDOM.contains(&&*name) {
+        return draw(callee, args, kwargs);
+    }
+    if name == INCREMENT {
+        return increment(paddle, args, kwargs);
+    }
+    if let Some((argument, at)) = asked_by(paddle, callee, &name)? {
+        return unasked(paddle, callee, args, kwargs, (argument, at));
+    }
+    let module = cpython::import(callee.py(), callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
+    module.getattr(name.trim_end_matches('_'))?.call(args, kwargs)
+}
+
+fn changed_by_method<'py>(
+    paddle: &Paddle,
+    method: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, changed, rest) = (args.py(), args.get_item(0)?, args.get_slice(1, args.len()));
     let api = cpython::import(py, "paddle")?;
-    match method.to_str()? {
-        "__setitem__" => {
-            refuse_late_mask(paddle, &rest.get_item(0)?)?;
-            refuse_single_position(paddle, &rest.get_item(0)?)?;
-            refuse_gradient_of_value(paddle, &changed, &rest.get_item(1)?)?;
-            // The operation writes over its operand, which other operations may still read.
-            let copy = api.call_method1("assign", (changed,))?;
-            let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
-            let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
-            set.call1((copy, rest.get_item(0)?, value))
-        }
-        "copy_" => {
-            let value = rest.get_item(0)?;
-            let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
-            if !paddle.is_value(&value) || kwargs.is_some() || !same("shape")? || !same("dtype")? {
-                return refuse("it is given another shape or element type");
-            }
-            let copy = api.call_method1("assign", (value,))?;
-            copy.setattr(intern!(py, "stop_gradient"), true)?;
-            Ok(copy)
-        }
-        "set_value" => {
+    match method {
+        "__setitem__" => with_items(paddle, &changed, &rest.get_item(0)?, &rest.get_item(1)?),
+        "copy_" | "set_value" => {
             let value = rest.get_item(0)?;
             if !paddle.is_value(&value) || kwargs.is_some() {
                 return refuse("it is given what is no tensor");
+            }
+            if method == "copy_" {
+                refuse_another_kind(&changed, &value)?;
             }
             let copy = api.call_method1("assign", (value,))?;
             copy.setattr(intern!(py, "stop_gradient"), true)?;
@@ -228,6 +227,33 @@ fn changed<'py>(
         }
         name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
     }
+}
+
+/// Returns a tensor with other items at an index.
+fn with_items<'py>(
+    paddle: &Paddle,
+    tensor: &Bound<'py, PyAny>,
+    index: &Bound<'py, PyAny>,
+    items: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    refuse_late_mask(paddle, index)?;
+    refuse_single_position(paddle, index)?;
+    refuse_gradient_of_value(paddle, tensor, items)?;
+    let py = tensor.py();
+    // The operation writes over its operand, which other operations may still read.
+    let copy = cpython::import(py, "paddle")?.call_method1("assign", (tensor,))?;
+    let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
+    let items = as_tensor(paddle, &copy, items)?;
+    set.call1((copy, index, items))
+}
+
+/// Refuses a value of another shape or element type than the tensor that it is written to.
+fn refuse_another_kind(tensor: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let same = |name| value.getattr(name)?.eq(tensor.getattr(name)?);
+    if same("shape")? && same("dtype")? {
+        return Ok(());
+    }
+    refuse("it is given another shape or element type")
 }
 
 /// `increment(x, value=1.0)` as an addition: the operation itself writes over its operand.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use sot_core::{cpython, graph, log, translate};
+use sot_core::{backend, cpython, log, translate};
 
 use super::histories::Histories;
 use super::trial::Trial;
@@ -38,7 +38,7 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
     }
     let histories = Histories::new(py, &planned.paddle, &planned.flow.partial, &planned.parameters)?;
     // Without first runs, nothing shows which outputs passes reach.
-    let has_first_runs = graph::min_size_setting().is_none();
+    let has_first_runs = backend::min_size_setting().is_none();
     if !has_first_runs && planned.flow.may_make_nan(&planned.plan, &BTreeSet::new()) {
         return Ok(calls);
     }
