@@ -47,6 +47,7 @@ const METHODS: &[(&str, MakeStandIn)] = &[
 /// Functions that have a stand-in, by module. Most of them exist as methods, too.
 const FUNCTIONS: &[(&str, &[&str])] = &[
     ("paddle.tensor.manipulation", &["as_strided", "narrow", "unfold", "view", "view_as"]),
+    ("paddle.base.libpaddle.eager.ops", &["view_shape"]),
     ("paddle.base.libpaddle.pir.ops", &["view_shape"]),
 ];
 
