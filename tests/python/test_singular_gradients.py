@@ -75,6 +75,16 @@ def test_gradients_are_those_of_eager_mode(fn, size, monkeypatch):
     assert sot.stats().graphs and sot.stats().hits, sot.stats()
 
 
+@pytest.mark.parametrize("size", [None, 0])
+def test_the_log_says_why_the_graph_is_no_program(size, capfd):
+    linear, x = paddle.nn.Linear(2, 2), paddle.ones([3, 2])
+    fast = sot.symbolic_translate(norm)
+    with sot.config.patch(log_level=2, min_graph_size=size):
+        for _ in range(3):
+            gradient(fast, linear, x)
+    assert capfd.readouterr().err.count("[Graph]: called one by one: a backward pass that does not come from all") == 1
+
+
 def test_a_loss_with_such_operations_is_a_program():
     """Each pass reaches them, since it comes from the loss, as in the first step."""
 

@@ -34,12 +34,14 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
     }
     watch(py)?;
     if planned.flow.must_be_replayed(&planned.plan) {
+        called_one_by_one("backward passes from its results have no operation in common");
         return Ok(calls);
     }
     let histories = Histories::new(py, &planned.paddle, &planned.flow.partial, &planned.parameters)?;
     // Without first runs, nothing shows which outputs passes reach.
     let has_first_runs = backend::min_size_setting().is_none();
     if !has_first_runs && planned.flow.may_make_nan(&planned.plan, &BTreeSet::new()) {
+        called_one_by_one(MAY_MAKE_NAN);
         return Ok(calls);
     }
     let replay = Arc::new(Replay(calls));
@@ -63,6 +65,16 @@ pub(crate) fn callable(py: Python<'_>, planned: PlannedProgram, calls: Py<PyAny>
 
 fn callable_of(py: Python<'_>, strategy: impl Strategy) -> PyResult<Py<PyAny>> {
     cpython::graph_function(py, move |py, inputs| strategy.call(py, inputs).map(Bound::unbind))
+}
+
+/// Why a graph is no program although Paddle could compile it.
+const MAY_MAKE_NAN: &str =
+    "a backward pass that does not come from all results sends zeros through the others, which an \
+    infinite derivative would make NaN";
+
+/// Says in the log why a graph is no program.
+fn called_one_by_one(why: &str) {
+    log::write(log::GRAPHS, &format!("[Graph]: called one by one: {why}"));
 }
 
 /// Says in the log that Paddle cannot compile a graph, whose statements are therefore called one by one.
@@ -121,7 +133,15 @@ impl FirstRuns {
             let reached = trial.reached();
             undecided.as_ref().is_some_and(|it| reached.iter().any(|reached| makes_nan(it, reached)))
         };
-        if trial.is_gone_through_again() || programs_are_disabled() || may_make_nan() {
+        let why = if trial.is_gone_through_again() {
+            Some("second backward passes go through it")
+        } else if programs_are_disabled() {
+            Some("a second backward pass could not go through another program")
+        } else {
+            may_make_nan().then_some(MAY_MAKE_NAN)
+        };
+        if let Some(why) = why {
+            called_one_by_one(why);
             self.take();
             return;
         }
