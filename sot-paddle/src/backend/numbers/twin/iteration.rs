@@ -10,7 +10,8 @@ use pyo3::types::{PyInt, PyTuple};
 use super::refused;
 use crate::backend::paddle::Paddle;
 
-/// Integers from this one on are not taken as subscripts: no function of Paddle has such a subscript in its text.
+/// Integers from this one on are not taken as subscripts of an open dimension: no function of Paddle has such a subscript
+/// in its text.
 const LIMIT: i64 = 64;
 
 /// Runs `work`, in which functions of Paddle are called with values of open sizes. A function that iterates over a
@@ -58,7 +59,10 @@ impl BoundSubscript {
         };
         let is_beyond = index.cast_exact::<PyInt>().is_ok_and(|index| index.ge(LIMIT).unwrap_or(true));
         if is_beyond {
-            return Err(refused("it takes one item of a dimension after the other"));
+            let sizes: Vec<i64> = value.getattr(intern!(py, "shape"))?.extract()?;
+            if sizes.first().is_some_and(|size| *size < 0) {
+                return Err(refused("it takes one item of a dimension after the other"));
+            }
         }
         self.subscript.bind(py).call1((value, index))
     }
