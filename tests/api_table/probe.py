@@ -363,8 +363,8 @@ def probe_options(area, owner, name, method, dtype=None):
                     break
 
 
-# Eager mode gives one of several results if rows are repeated.
-NOT_UNIQUE = {"lstsq"}
+# With other sizes eager mode gives one of several results, or reads past the end of what it is given.
+NO_SIZES = {"as_strided", "class_center_sample", "lstsq"}
 
 # How often a tensor is repeated along an axis, in the calls that follow each other.
 GROWTHS = (1, 2, 3, 5, 4)
@@ -384,9 +384,10 @@ def grown(value, axis, times):
 def probe_sizes(area, owner, name, method, dtype=None, varied=False):
     """Yield what differs from eager mode in calls with tensors of several sizes; with each option if `varied`."""
     function = getattr(owner, name)
-    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NOT_UNIQUE, *(INCOMPARABLE_INTEGERS if dtype else ())}
+    left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NO_SIZES, *(INCOMPARABLE_INTEGERS if dtype else ())}
     if name in left_out or isinstance(function, type):
         return
+    yield from probe_size_arguments(area, owner, name, method, dtype)
     call = wrapper(owner, name, method, measured)
     for make in arguments(area, name, function, method, dtype):
         eager = attempt(call, make, False)
@@ -408,6 +409,62 @@ def probe_sizes(area, owner, name, method, dtype=None, varied=False):
         for axis in (0, 1):
             if wrong := differs_for_sizes(call, made, axis, False):
                 yield f"{area}.{name}({label}), axis {axis}: {wrong}"
+
+
+def integers(args, kwargs):
+    """Yield where integers are among the arguments, alone or in a list: a key, a position in the list or None, and the integer."""
+    for key, value in [*enumerate(args), *kwargs.items()]:
+        if type(value) is int:
+            yield key, None, value
+        elif type(value) in (list, tuple):
+            yield from ((key, at, item) for at, item in enumerate(value) if type(item) is int)
+
+
+def with_size(owner, name, key, at):
+    """Return a function of a tensor and arguments: it calls with the tensor's first size in the place of an integer."""
+
+    def call(sized, *args, **kwargs):
+        args, size = list(args), sized.shape[0]
+        given = kwargs if isinstance(key, str) else args
+        if at is None:
+            given[key] = size
+        else:
+            given[key] = given[key][:at] + type(given[key])([size]) + given[key][at + 1 :]
+        result = getattr(owner, name)(*args, **kwargs)
+        return result, measured(result)
+
+    return call
+
+
+def probe_size_arguments(area, owner, name, method, dtype):
+    """Yield what differs from eager mode where an integer argument is a size that changes."""
+    function = getattr(owner, name)
+    call = wrapper(owner, name, method)
+    first = next((made for made in arguments(area, name, function, method, dtype) if attempt(call, made, False)), None)
+    makers = [] if first is None else [first]
+    if makers and name not in NO_OPTIONS:
+        makers += [made for label, made in variations(function, first) if (name, label.split("=")[0]) not in UNDEFINED]
+    seen_places = set()
+    for make in makers:
+        args, kwargs = make()
+        for key, at, number in integers(args, kwargs):
+            if number < 1 or (key, at, number) in seen_places:
+                continue
+            seen_places.add((key, at, number))
+            sized = with_size(owner, name, key, at)
+            sot.reset()
+            translated = sot.symbolic_translate(sized)
+            for size in (number, number + 1, number + 2, 2 * number + 3, number):
+
+                def made(size=size):
+                    args, kwargs = make()
+                    return [paddle.zeros([size]), *args], kwargs
+
+                eager = attempt(sized, made, False)
+                wrong = eager and eager.differs(Run(translated, made, False))
+                if wrong:
+                    yield f"{area}.{name}, argument {key}{'' if at is None else f'[{at}]'} of size {size}: {wrong}"
+                    break
 
 
 def differs_for_sizes(call, make, axis, with_gradient):

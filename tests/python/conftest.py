@@ -77,6 +77,23 @@ def part(text):
     return int(number), int(parts)
 
 
+# Files whose tests take seconds each: every process takes one test at a time, not the file.
+LONG = ("test_api_table.py", "test_backward_matrix.py", "test_command_line.py", "test_signals.py", "test_zoo.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each process a whole file, as `--dist loadfile` does, except for files of long tests."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndLongTests(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return nodeid if file.endswith(LONG) else file
+
+    return FilesAndLongTests(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config, items):
     leave_out_other_parts(config, items)
     mark_tests_that_are_alone(items)

@@ -109,3 +109,11 @@ def test_operations_that_only_make_views(name):
     for _ in range(2):
         assert fast(x).tolist() == function(x).tolist()
     assert sum(sot.stats().breaks.values()) == (name != "view_shape")
+
+
+def test_many_items_of_a_dimension_of_known_size():
+    fast = sot.symbolic_translate(lambda x: paddle.column_stack(x) * 2)
+    for columns in (2, 3, 4, 5):
+        x = paddle.arange(100 * columns, dtype="float32").reshape([100, columns])
+        assert fast(x).tolist() == (paddle.column_stack(x) * 2).tolist()
+    assert sot.stats().translations == 2 and not sot.stats().breaks and not sot.stats().fallbacks
