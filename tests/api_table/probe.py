@@ -8,9 +8,10 @@ Each is called in a small function with the arguments of `arguments.py`, tensors
 with `--dtype`. Results, what the function sees of them, arguments afterwards, what shares memory with what, and gradients
 must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
 
-With `--options`, each is also called with each of its optional arguments at other values, and with gradients of each tensor
-alone. With `--sizes`, each is called with tensors of several sizes one after the other, so that sizes open; with `--sizes --options`
-also with each option. `--part 3/8` takes every eighth function, from the third on.
+With `--options`, each is also called with each of its optional arguments at other values, and with gradients of each
+tensor alone. With `--sizes`, each is called with tensors of several sizes one after the other, so that sizes open, and
+with such a size in the place of each integer argument; with `--sizes --options`, also with each option. `--part 3/8`
+takes every eighth function, from the third on.
 """
 
 import argparse
@@ -387,15 +388,14 @@ def probe_sizes(area, owner, name, method, dtype=None, varied=False):
     left_out = {*NEVER, *INCOMPARABLE, *NO_BACKWARD, *NO_SIZES, *(INCOMPARABLE_INTEGERS if dtype else ())}
     if name in left_out or isinstance(function, type):
         return
-    yield from probe_size_arguments(area, owner, name, method, dtype)
     call = wrapper(owner, name, method, measured)
     for make in arguments(area, name, function, method, dtype):
-        eager = attempt(call, make, False)
-        if eager is not None:
+        if attempt(call, make, False):
             break
     else:
         return
-    if not eager.inputs:
+    yield from probe_size_arguments(area, owner, name, make)
+    if not list(tensors(list(make()))):
         return
     for axis in (0, 1):
         for with_gradient in (False, True):
@@ -412,7 +412,7 @@ def probe_sizes(area, owner, name, method, dtype=None, varied=False):
 
 
 def integers(args, kwargs):
-    """Yield where integers are among the arguments, alone or in a list: a key, a position in the list or None, and the integer."""
+    """Yield where integers are among the arguments: a key, the position if it is in a list there, and the integer."""
     for key, value in [*enumerate(args), *kwargs.items()]:
         if type(value) is int:
             yield key, None, value
@@ -436,14 +436,12 @@ def with_size(owner, name, key, at):
     return call
 
 
-def probe_size_arguments(area, owner, name, method, dtype):
+def probe_size_arguments(area, owner, name, first):
     """Yield what differs from eager mode where an integer argument is a size that changes."""
-    function = getattr(owner, name)
-    call = wrapper(owner, name, method)
-    first = next((made for made in arguments(area, name, function, method, dtype) if attempt(call, made, False)), None)
-    makers = [] if first is None else [first]
-    if makers and name not in NO_OPTIONS:
-        makers += [made for label, made in variations(function, first) if (name, label.split("=")[0]) not in UNDEFINED]
+    makers = [first]
+    if name not in NO_OPTIONS:
+        varied = variations(getattr(owner, name), first)
+        makers += [made for label, made in varied if (name, label.split("=")[0]) not in UNDEFINED]
     seen_places = set()
     for make in makers:
         args, kwargs = make()
@@ -470,15 +468,18 @@ def probe_size_arguments(area, owner, name, method, dtype):
 def differs_for_sizes(call, make, axis, with_gradient):
     """Return what differs from eager mode in calls with tensors repeated along an axis."""
     sot.reset()
-    translated = sot.symbolic_translate(call)
+    translated, compared = sot.symbolic_translate(call), 0
     for times in GROWTHS:
         made = lambda times=times: grown(make(), axis, times)
         eager = attempt(call, made, with_gradient)
-        wrong = eager and eager.differs(Run(translated, made, with_gradient))
+        if eager is None:
+            continue
+        compared += 1
+        wrong = eager.differs(Run(translated, made, with_gradient))
         wrong = wrong or next((text for text in sot.stats().fallbacks if text.startswith("internal-error")), None)
         if wrong:
             return f"{times} times: {wrong}"
-    return None
+    return "nothing was translated" if compared and not sot.stats().translations else None
 
 
 def attempt(call, make, *want):

@@ -34,8 +34,8 @@ impl MinProgramSize {
         min_size_setting().map_or_else(|| backend.min_program_size(), of_user)
     }
 
-    /// Returns the minimum weight of a graph with these numbers of tensors written back and of results. `training` tells
-    /// whether a backward pass may follow.
+    /// Returns the minimum weight of a graph with these numbers of tensors written back and of results. `training` is
+    /// true if a backward pass may follow.
     pub(crate) fn of(self, training: bool, taken: &TakenNumbers, writes: usize, results: usize) -> usize {
         let least = if training { self.training } else { self.inference };
         least

@@ -81,12 +81,15 @@ pub(crate) fn of_numbers<'py>(
     Ok(Some(made))
 }
 
+fn is_row(data: &Bound<'_, PyAny>) -> bool {
+    data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>()
+}
+
 fn is_made_of_integers(paddle: &Paddle, numbers: &NumberValues, data: &Bound<'_, PyAny>) -> PyResult<bool> {
     if numbers.has(paddle, data) || data.is_exact_instance_of::<PyInt>() {
         return Ok(true);
     }
-    let is_row = data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
-    let mut parts = if is_row { parts(data)?.into_iter() } else { return Ok(false) };
+    let mut parts = if is_row(data) { parts(data)?.into_iter() } else { return Ok(false) };
     parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
 }
 
@@ -103,7 +106,7 @@ pub(crate) fn copied_type<'py>(
         return Ok(None);
     }
     let Ok(row) = args.get_item(0) else { return Ok(None) };
-    if !(row.is_exact_instance_of::<PyList>() || row.is_exact_instance_of::<PyTuple>()) {
+    if !is_row(&row) {
         return Ok(None);
     }
     let tensors = parts(&row)?;

@@ -58,7 +58,8 @@ impl GraphWrites {
         Ok(())
     }
 
-    /// Writes the program's results to the inputs. Returns the results, copied where they are in the memory that is written to.
+    /// Writes the program's results to the inputs. Returns the results, copied where they are in the memory that is
+    /// written to.
     pub(crate) fn write<'py>(
         &self,
         paddle: &Paddle,

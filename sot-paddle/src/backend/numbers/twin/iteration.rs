@@ -1,5 +1,5 @@
-//! Functions of Paddle that iterate over a tensor, such as `column_stack(x)`. A value of a program has no length: Python
-//! subscripts it with 0, 1, 2 and so on until an `IndexError`. Where the size is open there is none, and the function
+//! Functions of Paddle that iterate over a tensor, such as `column_stack(x)`. A value of a program has no length, so
+//! Python subscripts it with 0, 1, 2 and so on until an `IndexError`. An open dimension raises none, and the function
 //! would never return.
 
 use pyo3::exceptions::PyTypeError;
@@ -10,8 +10,8 @@ use pyo3::types::{PyInt, PyTuple};
 use super::refused;
 use crate::backend::paddle::Paddle;
 
-/// Integers from this one on are not taken as subscripts of an open dimension: no function of Paddle has such a subscript
-/// in its text.
+/// The first integer that is refused as a subscript of an open dimension. No function of Paddle has a constant subscript
+/// as large as this, so one that asks for it iterates.
 const LIMIT: i64 = 64;
 
 /// Runs `work`, in which functions of Paddle are called with values of open sizes. A function that iterates over a
