@@ -1,5 +1,5 @@
 //! Fetches that a plug-in defines for objects the core knows nothing of: an item of a container of a C extension, or
-//! the parts of an object that the program has told how to take apart.
+//! the parts of an object for which the program has registered a function that takes it apart.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

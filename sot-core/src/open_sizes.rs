@@ -65,8 +65,8 @@ pub struct Sizes {
     /// True if the graph breaks where an open value matters, because specialising on it again would not be the last
     /// time.
     breaks: bool,
-    /// True if some sizes are opened early, after having differed only once. A graph break then tells against opening
-    /// them.
+    /// True if some sizes are opened early, after having differed only once. If the graph breaks, the trace is thrown
+    /// away, and the next attempt specialises on these sizes.
     pub(crate) are_early: bool,
     /// Number of translations for which an integer must have had another value before it is left open; `None`: never.
     pub(crate) opens_after: Option<usize>,

@@ -103,8 +103,8 @@ pub fn least_open() -> i64 {
 pub enum SizePolicy {
     /// Every size that has differed is left open, because the user asked for that.
     AllOpen,
-    /// A size is left open after it has differed `early` times. Before it has differed `often` times, a graph break
-    /// tells against opening it.
+    /// A size is left open after it has differed `early` times. If the graph breaks in that translation, the size is
+    /// specialised on until it has differed `often` times.
     OpenAfter {
         /// Number of translations for which a size must have been another one.
         early: usize,

@@ -83,7 +83,7 @@ pub fn begin(function: &str) -> Option<Translating> {
 }
 
 impl Translating {
-    /// Ends the translation. Callbacks that were told of it are told of its end.
+    /// Ends the translation. Its end is reported to the callbacks if its progress was.
     pub fn end(self, py: Python<'_>) {
         let was_called = NOW.lock().as_ref().is_some_and(|now| now.was_called);
         if was_called {
@@ -128,7 +128,7 @@ fn note(phase: &'static str, statements: Option<usize>) {
     }
 }
 
-/// Registers a callable that is told of long translations. Returns the number to remove it by.
+/// Registers a callable that is called with the progress of long translations. Returns the number to remove it by.
 pub fn add_callback(callback: Py<PyAny>) -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ fn call_back(py: Python<'_>) {
     let told = NOW.lock().as_mut().map(|now| {
         let called = Instant::now();
         (now.called, now.was_called) = (called, true);
-        // The time that callbacks are told is the one that the next call waits from.
+        // The interval to the next call begins at the time that callbacks are given.
         (now.function.clone(), now.phase, now.statements, called.duration_since(now.start).as_secs_f64())
     });
     let Some(told) = told else { return };

@@ -70,8 +70,8 @@ pub(crate) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Returns a function that gives the cached result of a `functools.lru_cache` function for a key and the arguments it
-/// stands for.
+/// Returns a function that gives the cached result of a `functools.lru_cache` function for a key and the arguments that
+/// the key was made from.
 pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &CACHED, "__cached__", "What a cached function has.", |_, values| match values {

@@ -236,7 +236,7 @@ pub trait UserInterface: Send + Sync {
         let _ = reason;
         None
     }
-    /// True if the user has told the framework to leave frames of this file alone.
+    /// True if the user has set the framework to leave frames of this file alone.
     fn skips(&self, file: &str) -> bool {
         let _ = file;
         false

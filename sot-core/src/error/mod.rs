@@ -54,8 +54,8 @@ pub enum Unwind {
     BreakGraph(Box<Reason>),
     /// The frame is left to CPython. Functions that it calls are still translated.
     Fallback(Box<Reason>),
-    /// Tracing changed an object that the trace has looked at: simulate again, and see the object in its present
-    /// state. With a planned break, the new attempt breaks there.
+    /// The attempt is abandoned, and the frame is simulated again with the facts that this attempt has shown. With a
+    /// planned break, the new attempt breaks there.
     Restart(Option<Box<PlannedBreak>>),
     /// Python raised where the tracer expected no error. This is a bug of the tracer, never the user's.
     Internal(Box<PyErr>),
@@ -64,7 +64,8 @@ pub enum Unwind {
 /// A break whose place is known before the trace reaches it.
 #[derive(Debug, Clone)]
 pub struct PlannedBreak {
-    /// Number of instructions of the outermost frame that precede it.
+    /// Number of checkpoints that the attempt has taken when it reaches the place. Checkpoints are counted over all
+    /// frames.
     pub step: u64,
     /// The reason of the break.
     pub reason: Reason,

@@ -108,7 +108,7 @@ pub(crate) fn all() -> Vec<&'static ObserverRegistration> {
     all
 }
 
-/// Numbers of statements and guards of the present attempt that observers have been told of.
+/// Numbers of statements and guards of the present attempt that have been reported to observers.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ObserverProgress {
     statements: usize,

@@ -38,9 +38,9 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, s
     write(py, unit, key, line, stops, None)
 }
 
-/// Builds code for a frame of a resume function that raises instead of going on: where its function goes on, it calls
-/// `raises`, which raises an exception. If the resume function begins with a call, `raises` is called in place of that,
-/// with the function and its arguments.
+/// Builds code for a resume function that raises an exception where the original function would continue: it calls
+/// `raises` there. If the resume function begins with the call of its callee's resume function, it calls `raises`
+/// instead, with that function and its arguments.
 pub(super) fn build_raising(
     py: Python<'_>,
     unit: &CodeUnit,

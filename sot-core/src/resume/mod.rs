@@ -154,7 +154,7 @@ struct Continuation {
     values: Vec<Py<PyAny>>,
 }
 
-/// Returns a function that tells whether an iterator is exhausted, and gives its next item.
+/// Returns a function that advances an iterator. It returns whether the iterator is exhausted, and its next item.
 pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let advance = cpython::fastcall(py, "__advance__", "The next item of an iterator.", |py, values| {
         let iterator = values.first().ok_or_else(|| PyRuntimeError::new_err("no iterator was given"))?;
@@ -165,9 +165,9 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(advance.unbind())
 }
 
-/// Returns a function that gives an object whose own `__call__` calls the given object. A class is wrapped, because
-/// its `__call__` attribute would be the one of its instances. An object that is not callable becomes a function that
-/// raises CPython's error. Other objects stay as they are.
+/// Returns a function that makes a callable `c` of an object, such that `c.__call__(...)` calls the object. A callable
+/// is its own `c`. A class is wrapped in `functools.partial`, because the attribute `__call__` of a class is the method
+/// of its instances. For an object that is not callable, `c` is a function that raises CPython's error.
 pub fn own_callable(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let wrap =
         cpython::fastcall(py, "__callable__", "What is called by its own __call__.", |py, values| match values {

@@ -1,6 +1,6 @@
 //! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free
 //! variables, globals and builtins. One tracker is rendered in several ways that cannot drift apart: as native fetch
-//! (`guard::program`), as readable text (`way`) and as the bytecode that loads the value (`codegen::load`).
+//! (`guard::program`), as readable text (`path_and_text`) and as the bytecode that loads the value (`codegen::load`).
 
 mod key;
 mod object_text;

@@ -1,6 +1,6 @@
-//! Loops behind a break whose iterations ("rounds") need ever new translations, as where the shape of a tensor grows.
-//! After some translations CPython runs the rest of an iteration, and the next iteration begins in a resume function
-//! again.
+//! Loops behind a break in which each iteration ("round") would need a translation of its own, for example because a
+//! tensor's shape grows. After some translations CPython runs the rest of an iteration, and a resume function begins
+//! with the next iteration.
 
 use std::rc::Rc;
 

@@ -13,8 +13,8 @@ use crate::cpython::hook::tracing::is_profiled;
 use crate::cpython::layout::{running, Frame};
 
 /// Makes the caller of the running frame the running one. Returns the frame, which is passed to [`go_back`]. Does
-/// nothing while a profiler is active, because profilers of the program compare callers of frames with the calls they
-/// were told of.
+/// nothing while a profiler is active, because profilers of the program compare callers of frames with the calls that
+/// were reported to them.
 ///
 /// # Safety
 /// The thread is attached, and called from Python code. That code does not continue before [`go_back`].

@@ -34,7 +34,7 @@ struct IdleLimits {
     frames: u64,
 }
 
-/// Incremented when idle code may have come to call code that is to be translated. Counts of earlier epochs are void.
+/// Incremented when idle code may call code whose translation was requested since. Counts of earlier epochs are void.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the counts of all code objects begin anew. To be called when the translation of further code is requested,

@@ -39,8 +39,8 @@ pub(in crate::cpython) fn has_calls_to_begin() -> bool {
     true
 }
 
-/// Does work of the tracer's. A call too many in it is forgotten, if `is_over` says that the program is not told of
-/// it.
+/// Does work of the tracer. If the work makes a call too many, CPython's note of that is cleared, unless the program
+/// gets the error: `is_over` returns true if it does not.
 #[inline]
 pub(in crate::cpython) fn forgetting_overflow<T>(work: impl FnOnce() -> T, is_over: impl FnOnce(&T) -> bool) -> T {
     #[cfg(not(Py_3_10))]

@@ -27,8 +27,9 @@ pub(super) enum Hidden {
     Unsearched,
 }
 
-/// Returns what speaks against code that reaches other objects from this one. Of a module only the attributes count
-/// that the code names, and modules of libraries are not searched. Keeps the contents of what the search meets.
+/// Searches for a tensor that code can reach from the object and that the framework does not replace by a value of the
+/// graph. In a module, only the attributes that the code names are searched, and modules of libraries are not searched.
+/// Copies the contents of the containers that the search meets into `kept`.
 pub(super) fn find<'py>(
     runtime: &Runtime,
     object: &Bound<'py, PyAny>,

@@ -38,7 +38,7 @@ pub struct History {
     pub planned: Option<PlannedBreak>,
     /// How many instructions the trace may take without meeting a tensor.
     pub effort: Effort,
-    /// True if so many traces of the code were given up for signals that this one ignores them.
+    /// True if this trace ignores signals, because many traces of the code were given up for signals.
     pub gave_way: bool,
     /// True if the call may be left to CPython so that it fills the program's caches.
     pub awaits_filling: bool,

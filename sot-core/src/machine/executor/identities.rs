@@ -1,5 +1,5 @@
-//! Which Python object is which variable. One object is one variable, however it was reached. A variable made in the
-//! trace may have a real object that stands for it.
+//! The map from Python objects to variables. One object is one variable, however it was reached. A variable made in
+//! the trace may be represented by a real object.
 
 use std::rc::Rc;
 

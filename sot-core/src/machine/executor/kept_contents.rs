@@ -1,5 +1,6 @@
-//! The contents of containers and instances that a function reaches besides its arguments, from before a call while
-//! tracing. If the call has changed them, the contents are put back: the program itself makes the call, too.
+//! Copies of the contents of containers and instances that a function can reach other than through its arguments. They
+//! are taken before the function is called during tracing. If the call changes such contents, they are restored
+//! afterwards, because the program will make the same call and change them itself.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -105,7 +105,7 @@ pub enum Exit {
 pub struct Observed {
     /// The lines and places of the simulation for reports, if the user asked for details.
     pub(crate) source: Option<SourceRecord>,
-    /// How much observers have been told of.
+    /// The statements and guards that have been reported to observers.
     pub(crate) told: ObserverProgress,
 }
 

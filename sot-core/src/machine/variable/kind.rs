@@ -334,7 +334,7 @@ impl KindTable {
     }
 }
 
-/// Refuses a plug-in's payload that stands for another object, or whose type is not a base of the object's type. A
+/// Refuses a plug-in's payload that represents another object, or whose type is not a base of the object's type. A
 /// base is allowed because an object of a derived class may be wrapped as an object of the base.
 fn refuse_other(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, payload: &dyn Variable) -> Flow<()> {
     let (own, said) = (object.get_type(), payload.python_type(cx));

@@ -134,8 +134,8 @@ pub trait Variable: Any {
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx()))))
     }
 
-    /// The variables that [`restore_contents`](Variable::restore_contents) loads. Code in front of all writes makes
-    /// them.
+    /// The variables that [`restore_contents`](Variable::restore_contents) loads. New code makes their values before it
+    /// does the first write.
     fn restored(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Vec<VarId> {
         let _ = (cx, this);
         self.children()
