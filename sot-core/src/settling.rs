@@ -82,8 +82,8 @@ impl Settling {
         }
     }
 
-    /// Notes that the code keeps needing new translations. The cause may be in the code that was inlined, so the inlined
-    /// code gets fewer free translations, too.
+    /// Notes that the code keeps needing new translations. The cause may be in the code that was inlined, so the
+    /// inlined code gets fewer free translations, too.
     pub fn mark_inlined_as_unstable(&self) {
         let followed = self.followed.lock();
         for account in

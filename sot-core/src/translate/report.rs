@@ -25,8 +25,8 @@ pub(super) fn next_graph() -> String {
     format!("SIR_{}", GRAPHS.load(Ordering::Relaxed))
 }
 
-/// The facts about a translation that counters, logs, `explain` and reports show. Costly ones are computed when they are
-/// first read.
+/// The facts about a translation that counters, logs, `explain` and reports show. Costly ones are computed when they
+/// are first read.
 pub(super) struct TranslationFacts<'a> {
     pub(super) unit: &'a CodeUnit,
     pub(super) new_code: Option<&'a NewCode>,

@@ -259,8 +259,8 @@ impl OpcodeExecutor<'_> {
         BreakPoint { frames, reason }
     }
 
-    /// Runs `attempt`, and rolls back the frames and the stores of the trace (see `stores`). Returns its result. What the
-    /// attempt has added to the guards, the sizes left open, `met` and `learnt` stays, and its instructions count.
+    /// Runs `attempt`, and rolls back the frames and the stores of the trace (see `stores`). Returns its result. What
+    /// the attempt has added to the guards, the sizes left open, `met` and `learnt` stays; its instructions count.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
         let (marks, frames) = (self.marks(), self.stack.len());
         let outcome = attempt(self);
