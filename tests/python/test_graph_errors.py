@@ -207,3 +207,44 @@ def test_nothing_is_left_open_when_graphs_raise_where_programs_do_not(monkeypatc
             assert fn(paddle.ones([rows, 2])).tolist() == [[2.0, 2.0]] * rows
         after = sot.stats()
     assert after.graph_errors == 2 and after.translations == stats.translations + 3
+
+
+def test_statements_are_built_without_call_stacks(monkeypatch):
+    """Paddle asks for Python's call stack with each operation that it appends to a program: half of the time of it."""
+    asked = []
+    whole = traceback.extract_stack
+
+    def extract_stack(f=None, limit=None):
+        asked.append(f)
+        return whole(f, limit)
+
+    layer = paddle.nn.Linear(3, 3)
+
+    def f(x):
+        return paddle.nn.functional.relu(layer(x) * 2) + x.matmul(x).sum()
+
+    with paddle.no_grad(), monkeypatch.context() as patch:
+        patch.setattr(traceback, "extract_stack", extract_stack)
+        sot.reset()
+        x = paddle.ones([3, 3])
+        np.testing.assert_array_equal(sot.symbolic_translate(f)(x).numpy(), f(x).numpy())
+        assert (sot.stats().graphs, sot.stats().breaks, sot.stats().fallbacks) == (1, {}, {})
+        assert asked == []
+        assert traceback.extract_stack is extract_stack
+
+
+def test_code_of_the_program_gets_its_call_stack_while_a_statement_is_built():
+    names = []
+
+    @paddle.jit.not_to_static
+    def noting(x):
+        names.append(traceback.extract_stack()[-1].name)
+        return paddle.nn.functional.relu(x) * 2
+
+    def f(x):
+        return noting(x) + 1
+
+    sot.reset()
+    x = paddle.ones([3])
+    np.testing.assert_array_equal(sot.symbolic_translate(f)(x).numpy(), f(x).numpy())
+    assert set(names) == {"noting"}

@@ -1,6 +1,7 @@
 //! The installed Paddle: the objects of Paddle that the backend uses, looked up once at start, and the check that this
 //! Paddle is supported.
 
+pub(crate) mod call_stacks;
 pub(crate) mod layout;
 pub(crate) mod meta;
 pub(crate) mod native;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::cpython;
 
+use crate::backend::paddle::call_stacks::NoCallStacks;
 use crate::backend::paddle::static_warnings::{self, StatementScope};
 
 /// The functions and objects that switch static mode, looked up once.
@@ -110,7 +111,7 @@ impl StaticMode {
         let mut entered = StaticModeScope::new(self, py)?;
         entered.switch_tracer()?;
         entered.switch_target(target)?;
-        let building = StatementScope::begin();
+        let building = (StatementScope::begin(), NoCallStacks::begin(py)?);
         let result = work();
         drop(building);
         entered.leave()?;
@@ -133,7 +134,7 @@ impl StaticMode {
         }
         let mut entered = StaticModeScope::new(self, py)?;
         entered.switch_tracer()?;
-        let building = StatementScope::begin();
+        let building = (StatementScope::begin(), NoCallStacks::begin(py)?);
         let result = work();
         drop(building);
         entered.leave()?;

@@ -53,6 +53,11 @@ impl Drop for StatementScope {
     }
 }
 
+/// True while this thread builds a statement of a trace.
+pub(crate) fn is_building() -> bool {
+    BUILDING.get() > 0
+}
+
 /// Stands for the module `warnings` in the module that defines the methods of values.
 #[pyclass(frozen, module = "sot")]
 struct StaticWarnings {
@@ -63,7 +68,7 @@ struct StaticWarnings {
 impl StaticWarnings {
     #[pyo3(signature = (*args, **kwargs))]
     fn warn(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if BUILDING.get() > 0 {
+        if is_building() {
             return Ok(());
         }
         self.warnings.bind(args.py()).getattr("warn")?.call(args, kwargs).map(drop)
