@@ -916,3 +916,24 @@ def test_where_a_size_matters_the_graph_breaks_at_last(fn):
     after = sot.stats()
     assert (after.translations, after.fallbacks) == (before.translations, before.fallbacks)
     assert not any("too-many" in reason for reason in after.fallbacks), after
+
+
+FLOATS_AND_SIZES = {
+    # Each with the greatest number of translations.
+    "full": (lambda x, number: x.sum() + paddle.full([x.shape[0], 4], number), 4),
+    "clip": (lambda x, number: paddle.clip(x * 2, x.shape[0], number + 50), 9),
+    "scale": (lambda x, number: paddle.scale(x, x.shape[0], number), 9),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS_AND_SIZES)
+def test_a_float_beside_an_open_size(differing, name):
+    """The size is a statement of its own, made while the other arguments are collected."""
+    fn, translations = FLOATS_AND_SIZES[name]
+    sot.reset()
+    fast = sot.symbolic_translate(fn)
+    for number in [*(0.5 + i for i in range(8)), float("inf")]:
+        x = paddle.ones([3 + int(min(number, 9)), 4])
+        np.testing.assert_array_equal(fast(x, number).numpy(), fn(x, number).numpy())
+    stats = sot.stats()
+    assert stats.translations <= translations and not stats.fallbacks

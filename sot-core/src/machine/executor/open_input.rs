@@ -62,7 +62,6 @@ impl OpcodeExecutor<'_> {
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
         if self.statement.takes_sizes && self.is_open_argument(id) {
             let value = open_value(self, id)?;
-            self.statement.takes_sizes = true;
             return self.see(value)?.graph_argument(self, value);
         }
         if self.statement.takes_floats && is_open_float(self, id) {
@@ -122,26 +121,23 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
         return if changing::lazy_integer(cx, id).is_some() { number_value(cx, id) } else { Ok(id) };
     };
     cx.graph.inputs.note_size_taken();
-    let assumed_objects = std::mem::take(&mut cx.statement.assumed_objects);
-    let value = match &number.origin {
+    match &number.origin {
         OpenNumberOrigin::Size(tensor, axis) => {
             let of = cx.see(*tensor)?.graph_argument(cx, *tensor)?.text;
             if let Some(known) = cx.graph.inputs.known_size(&of, *axis) {
-                cx.statement.assumed_objects = assumed_objects;
                 return Ok(known);
             }
             let Some(size) = cx.runtime.backend.open_values().size_function(cx.py)? else { return Err(needs(cx, id)) };
             let at = cx.integer(*axis as i64)?;
             let value = cx.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
             cx.graph.inputs.note_size(of, *axis, value);
-            value
+            Ok(value)
         }
         OpenNumberOrigin::Binary(op, lhs, rhs) => {
             let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
                 || is_natural(cx, *lhs) && is_natural(cx, *rhs);
             let exact = |id| integer_in(cx, id).is_none_or(|number| number.abs() <= LARGEST_EXACT);
             if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
-                cx.statement.assumed_objects = assumed_objects;
                 let Some(number) = in_python(cx, id)? else { return Err(needs(cx, id)) };
                 return if cx.is_open_argument(number) { number_value(cx, number) } else { Ok(number) };
             }
@@ -149,12 +145,10 @@ fn open_value(cx: &mut OpcodeExecutor<'_>, id: VarId) -> Flow<VarId> {
             let name = if receiver == *lhs { op.method() } else { op.reflected() };
             let (receiver, other) = (open_value(cx, receiver)?, open_value(cx, other)?);
             let callee = PyString::intern(cx.py, name).into_any();
-            cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
+            cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))
         }
-        OpenNumberOrigin::Elements { product, .. } => open_value(cx, *product)?,
-    };
-    cx.statement.assumed_objects = assumed_objects;
-    Ok(value)
+        OpenNumberOrigin::Elements { product, .. } => open_value(cx, *product),
+    }
 }
 
 /// Makes an integer from outside, or one computed from such integers, an input of the graph.

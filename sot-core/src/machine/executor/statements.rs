@@ -41,14 +41,16 @@ pub(crate) struct StatementInProgress {
 }
 
 impl StatementInProgress {
-    /// Begins a statement, of which only the callee is known.
-    fn begin(&mut self, backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) {
-        self.assumed_objects.clear();
+    /// A statement of which only the callee is known.
+    fn of(backend: &dyn Backend, kind: CallKind, callee: &Bound<'_, PyAny>) -> Self {
         let open_values = backend.open_values();
-        self.takes_sizes = open_values.takes_sizes(kind, callee);
-        self.takes_floats = open_values.takes_floats(kind, callee);
-        self.takes_arrays = open_values.takes_arrays(kind, callee);
-        self.checks_floats = open_values.checks_floats(kind, callee);
+        StatementInProgress {
+            takes_sizes: open_values.takes_sizes(kind, callee),
+            takes_floats: open_values.takes_floats(kind, callee),
+            takes_arrays: open_values.takes_arrays(kind, callee),
+            checks_floats: open_values.checks_floats(kind, callee),
+            ..StatementInProgress::default()
+        }
     }
 }
 
@@ -140,7 +142,21 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
-        self.statement.begin(&*self.runtime.backend, kind, callee);
+        let reached = std::mem::take(&mut self.statement.reached);
+        let begun = StatementInProgress::of(&*self.runtime.backend, kind, callee);
+        // An argument can be a statement of its own, such as the size of a tensor.
+        let outer = std::mem::replace(&mut self.statement, begun);
+        let result = self.append_statement((kind, callee, name), args, reached);
+        self.statement = outer;
+        result
+    }
+
+    fn append_statement(
+        &mut self,
+        (kind, callee, name): (CallKind, &Bound<'py, PyAny>, &str),
+        args: &CallArgs,
+        reached: FxHashSet<usize>,
+    ) -> Flow<Result<VarId, Refused>> {
         let given = graph_arguments(self, args)?;
         let before = self.graph.building.builder()?.operations()?;
         let result = self.graph.building.make_statement(|builder| {
@@ -150,7 +166,6 @@ impl<'py> OpcodeExecutor<'py> {
             }
             Ok(result)
         });
-        let reached = std::mem::take(&mut self.statement.reached);
         let result = match result {
             Ok(result) => result,
             Err(error) => return refusal(self, name, &error, before).map(Err),
