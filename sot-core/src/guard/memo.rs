@@ -440,8 +440,8 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
     }
 }
 
-/// True if the value is immutable in depth, so that it equals the same constant for ever, and if it may be kept
-/// alive.
+/// True if the value and all its parts are immutable, so that it always equals the same constant, and if it may be
+/// kept alive.
 fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
     cpython::is_atom(value)
         || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))

@@ -65,7 +65,7 @@ struct Bytes {
     contents: Vec<u8>,
 }
 
-/// A part that differs: the way to it, what is there, and what was there.
+/// A part that differs: its path from the object, its present value, and its earlier value.
 struct Difference {
     /// The steps from the object, the last one first.
     path: Vec<String>,

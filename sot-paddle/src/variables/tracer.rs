@@ -1,4 +1,4 @@
-//! The tracer of Paddle's eager mode, which `Layer.train` and `Layer.eval` tell of the mode. Paddle keeps it in a
+//! The tracer of Paddle's eager mode. `Layer.train` and `Layer.eval` set the mode on it. Paddle keeps it in a
 //! thread-local object. It exists while eager mode is on, which holds for all translated code.
 
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! C's `errno`, as C code sees it that calls back into Python and looks at it afterwards.
+//! C's `errno`. C code that calls back into Python may read it after the call, so the tracer must leave it unchanged.
 
 use std::ffi::c_int;
 

@@ -1,6 +1,6 @@
 //! Refuses operations whose result static mode describes wrongly: with another element type or shape than the kernel
 //! gives, or because it runs the kernel of another type than eager mode does. Later operations of the program would
-//! rest on the wrong meta.
+//! be built from the wrong meta.
 
 use std::collections::HashSet;
 

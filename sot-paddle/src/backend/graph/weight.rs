@@ -1,4 +1,4 @@
-//! The cost of a call in eager mode, in units of a call of a C function. It decides if a graph is worth a program.
+//! The cost of a call in eager mode, in units of a call of a C function. It decides whether a graph becomes a program.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Native reads of an eager tensor's shape and element type, of grad mode, and of automatic mixed precision. Guards
 //! need these values at each call. Reading works if the installed Paddle keeps the values where they are expected. The
-//! values are compared with Paddle's attributes once at start; at the least doubt the attributes are used instead.
+//! values are compared with Paddle's attributes once at start; if they differ, the attributes are used instead.
 
 use std::ffi::{c_int, CStr};
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! `value.place`. To the user, the code that asks runs in eager mode. So these warnings are dropped while a statement
 //! of a trace is built.
 //!
-//! By a warning of this kind Paddle also says that a function in place does nothing in place in static mode. A
-//! statement that is a function of the program must not contain such a call.
+//! Paddle also gives such a warning if an in-place function is called in static mode, where it does not write in
+//! place. A function of the program that becomes one statement must not make such a call.
 
 use std::cell::{Cell, RefCell};
 

@@ -4,8 +4,8 @@
 //! the same operations, with equal attributes and results that agree, the sizes make no difference. Everything else is
 //! refused.
 //!
-//! Sizes that follow from the elements of a tensor, as those of `x[mask]`, are known only when the graph has run. In
-//! the twin, they are invented.
+//! Sizes that follow from the elements of a tensor, as those of `x[mask]`, are known only when the graph has run. The
+//! twin has invented sizes in their place.
 
 mod compare;
 mod iteration;

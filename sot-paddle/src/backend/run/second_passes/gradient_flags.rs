@@ -1,5 +1,5 @@
-//! Corrects `stop_gradient` of the gradients that `backward` leaves on leaves. Eager mode leaves the flag off. A
-//! program leaves the flag on, so that computations with the gradient would have no gradient.
+//! Corrects `stop_gradient` of the gradients that `backward` stores on leaves. In eager mode the flag is off. A program
+//! has the flag on, so that computations with the gradient would have no gradient.
 
 use pyo3::intern;
 use pyo3::prelude::*;

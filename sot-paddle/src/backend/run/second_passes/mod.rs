@@ -17,9 +17,9 @@
 //! | `past_run`, `random` | a run that passes go through again: the scope is filled again, or the program runs again |
 //! | `copies` | keeps the scopes of runs that `paddle.grad` copies but does not go through |
 //! | `partial_grad`, `late_hooks` | gradients by results, and hooks |
-//! | `rehearsal` | runs and passes that verify mode takes back, which decide nothing |
+//! | `rehearsal` | runs and passes that verify mode undoes, which must not affect any decision |
 //! | `saved_inputs` | refuses passes that would read what was written to since |
-//! | `unreached`, `gradient_flags` | what `backward` leaves on leaves that no gradient reaches; flags of gradients |
+//! | `unreached`, `gradient_flags` | gradients of leaves that a pass does not reach; flags of gradients |
 //!
 //! What Paddle cannot do with a program is computed from the run's statements, called one by one
 //! (`sot/_second_passes.py`). Where that is impossible, the pass raises an error that says what to do.

@@ -1,6 +1,6 @@
-//! Runs of programs, and what backward passes find of them. The first pass through a run finds all that it reads. A
-//! pass that keeps the graph also keeps the scope, its contents, and copies of what the program was given. For the
-//! next pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept, the
+//! Runs of programs, and the data that backward passes through them need. The first pass finds its data in the scope. A
+//! pass that keeps the graph also keeps the scope, its contents, and copies of the program's arguments. For the next
+//! pass the contents are put back into the scope, if that gives the same result. If the scope cannot be kept, the
 //! program runs again.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

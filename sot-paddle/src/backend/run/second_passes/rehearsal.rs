@@ -1,4 +1,4 @@
-//! Rehearsals: runs that verify mode takes back, and the passes through them. They do not count when the strategy of a
+//! Rehearsals: runs that verify mode undoes, and the passes through them. They do not count when the strategy of a
 //! graph is decided, so that a verified program runs the same graphs in the same way as an unverified one.
 
 use std::cell::Cell;

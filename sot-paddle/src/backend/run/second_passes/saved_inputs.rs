@@ -66,8 +66,8 @@ fn is_absent(name: &str) -> bool {
     matches!(name, "Fake_var" | "FakeValue")
 }
 
-/// For each of the values that a backward program reads, by name: the results whose gradients meet it in an operation.
-/// `gradients` has the names of the results' gradients.
+/// For each of the values that a backward program reads, by name: the results whose gradients flow into an operation
+/// that reads the value. `gradients` has the names of the results' gradients.
 fn readers(
     program: &Bound<'_, PyAny>,
     gradients: &[String],

@@ -1,6 +1,6 @@
 //! Watches every backward pass of the process from the first graph with gradients on. A pass that reaches a program
-//! which cannot serve it raises an error that says what to do. There is only one such error, because no program with
-//! gradients is made after it.
+//! which cannot serve it raises an error that says what to do. At most one such error is raised, because no program
+//! with gradients is made after it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
