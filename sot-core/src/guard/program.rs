@@ -138,9 +138,7 @@ impl GuardProgram {
     }
 
     /// Collects the sizes and numbers that now differ, and a container that lacks an item now. Stops at a guard that
-    /// fails for any other reason. Stops also behind the first number, unless the number is the answer of a comparison
-    /// (`True` or `False`): then the program takes another branch, and numbers tested behind the comparison are
-    /// collected too.
+    /// fails for any other reason: behind it, values may be others than those that the trace met.
     pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
         if !self.state_holds(frame.py()) {
             return;
@@ -171,9 +169,6 @@ impl GuardProgram {
                         *found.numbers.entry(asked.clone()).or_default() += 1;
                         for leaf in leaves {
                             found.numbers.entry(leaf.clone()).or_default();
-                        }
-                        if !check.is_of_answer(frame.py()) {
-                            return;
                         }
                     }
                     for axis in differing {

@@ -1,7 +1,7 @@
 //! Steps of a guard program: fetches, each of which fills the next register, and tests of a register.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::constants::{may_run_code, same_constant, same_key};
@@ -162,11 +162,6 @@ fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
 }
 
 impl Check {
-    /// True if the test expects `True` or `False`, which is usually the answer of a comparison.
-    pub(super) fn is_of_answer(&self, py: Python<'_>) -> bool {
-        matches!(self, Check::Equals(constant) if constant.bind(py).is_instance_of::<PyBool>())
-    }
-
     #[inline]
     pub(super) fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &impl Registers<'py>) -> bool {
         let py = value.py();
