@@ -5,6 +5,7 @@ eager mode. The programs are in `tests/settling`.
 """
 
 import copy
+import math
 import pathlib
 import sys
 
@@ -189,3 +190,82 @@ def test_a_break_in_the_standard_library_leaves_its_whole_call_to_cpython():
     stats = sot.stats()
     assert sum(stats.breaks.values()) == 1 and stats.graphs == 2, stats
     assert stats.translations <= 3 + OF_DECORATORS, stats
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_counters_that_change_together(count):
+    """All that differ are noted at once, so the number of translations does not depend on how many there are."""
+    parameters = [paddle.full([4, 8], 0.5) for _ in range(count)]
+    states = [{"step": 0} for _ in parameters]
+
+    def update(gradient):
+        for parameter, state in zip(parameters, states):
+            state["step"] += 1
+            parameter.subtract_(0.01 / (1 - 0.9 ** state["step"]) * gradient)
+
+    sot.reset()
+    fast = sot.symbolic_translate(update)
+    for _ in range(20):
+        fast(paddle.ones([4, 8]))
+    stats = sot.stats()
+    assert stats.translations <= 4 and stats.hits >= 16 and not stats.fallbacks
+    expected = 0.5 - sum(0.01 / (1 - 0.9**step) for step in range(1, 21))
+    for parameter in parameters:
+        np.testing.assert_allclose(parameter.numpy(), np.full([4, 8], expected), rtol=1e-5)
+
+
+# Functions of a number that differs, each with the greatest number of translations.
+OF_NUMBERS = {
+    "sqrt": (lambda x, a: x * math.sqrt(a), 3),
+    "exp": (lambda x, a: x * math.exp(-a), 3),
+    "cosine schedule": (lambda x, a: x * (0.5 * (1 + math.cos(math.pi * a / 10))), 3),
+    "bias correction": (lambda x, a: x * (math.sqrt(1 - 0.999**a) / (1 - math.pow(0.9, a))), 3),
+    "round": (lambda x, a: x * round(a), 4),
+    "int": (lambda x, a: x * int(a * 10), 5),
+    "floor": (lambda x, a: x * math.floor(a * 7), 5),
+    "isnan": (lambda x, a: x * (0.0 if math.isnan(a) else a), 4),
+    "log": (lambda x, a: x * math.log(a) if a > 0 else x, 4),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("kind", [float, int])
+def test_functions_of_a_number_that_differs(name, kind):
+    """New code computes them again, as it does operators."""
+    part, translations = OF_NUMBERS[name]
+
+    def work(x, a):
+        return part(x, a).exp().tanh().sin() + 1
+
+    sot.reset()
+    fast = sot.symbolic_translate(work)
+    x = paddle.to_tensor([0.1, 0.2])
+    for i in range(1, 16):
+        a = i if kind is int else i * 0.37
+        np.testing.assert_allclose(fast(x, a).numpy(), work(x, a).numpy(), rtol=1e-5)
+    stats = sot.stats()
+    assert stats.translations <= translations + (kind is int) and not stats.breaks and not stats.fallbacks
+
+
+def test_a_function_of_a_number_that_fails_for_another_number():
+    def work(x, a):
+        y = x * 2
+        try:
+            scale = math.log(a)
+        except ValueError as error:
+            return y, str(error)
+        return y * scale, "none"
+
+    sot.reset()
+    fast = sot.symbolic_translate(work)
+    x = paddle.to_tensor([0.1, 0.2])
+    for a in [*range(1, 10), -1.0, 0.0, 2.0, float("inf"), float("nan"), 5, -3, "text", None]:
+        outcomes = []
+        for run in (work, fast):
+            try:
+                value, text = run(x, a)
+                outcomes.append((value.numpy().tolist(), text))
+            except TypeError as error:
+                outcomes.append(str(error))
+        assert repr(outcomes[0]) == repr(outcomes[1])
+    assert sot.stats().hits > 5

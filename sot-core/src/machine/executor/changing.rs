@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use super::{history, open_number, rounds, BinaryOp, CompareOp, History, OpcodeExecutor};
 use crate::cpython;
@@ -207,17 +208,28 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(compute(self, Computation::Call(ById(function.clone().unbind())), args, &value))
     }
 
-    /// `function(*args)` of numbers that are known or computed from open sizes; new code computes it again.
+    /// `function(*args)` of numbers, one of which is computed from open sizes or differs from call to call. The
+    /// function must be pure. New code computes the result again; if that fails, the translation does not fit the call.
+    /// The trace specialises on an answer that is `True` or `False`.
     pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
         let given = in_python_all(self, args)?;
-        if !given.iter().any(|&arg| is_of_sizes(self, arg)) {
+        let grows = grows(function)?;
+        let is_open = |&arg: &VarId| is_of_sizes(self, arg) || !grows && self.vars.as_kind::<LazyNumber>(arg).is_some();
+        if !given.iter().any(is_open) {
             return Ok(None);
         }
         let Some(result) = self.lazy_call(function, &given)? else { return Ok(None) };
-        if lazily_known(self, result).is_none_or(|(value, _)| !cpython::is_number(&value)) {
+        let Some((value, _)) = lazily_known(self, result) else { return Ok(None) };
+        let tracker = self.vars.tracker(result);
+        if value.is_exact_instance_of::<PyBool>() {
+            refuse_more_paths(self, &value)?;
+            self.guards.add(tracker, Test::Equals(value.clone().unbind()));
+            return Ok(Some(self.boolean(value.is_truthy()?)));
+        }
+        if !cpython::is_number(&value) {
             return Ok(None);
         }
-        self.guards.require(self.vars.tracker(result));
+        self.guards.require(tracker);
         Ok(Some(result))
     }
 
@@ -320,6 +332,17 @@ pub(super) fn number_of_sizes<'py>(
 /// Returns the open sizes that new code computes a number from.
 pub(super) fn sizes_of(cx: &OpcodeExecutor<'_>, id: VarId) -> Rc<[ValuePath]> {
     cx.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
+}
+
+/// Functions, with their modules, whose results for integers may have any size.
+const GROWING: [(&str, &str); 4] = [("builtins", "pow"), ("math", "comb"), ("math", "factorial"), ("math", "perm")];
+
+/// True if the results of the function for integers may have any size.
+fn grows(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = function.py();
+    let text = |name| function.getattr_opt(name)?.map(|text| text.extract::<String>()).transpose();
+    let (module, name) = (text(intern!(py, "__module__"))?, text(intern!(py, "__name__"))?);
+    Ok(GROWING.iter().any(|known| (module.as_deref(), name.as_deref()) == (Some(known.0), Some(known.1))))
 }
 
 /// True if new code computes the number from open sizes.
