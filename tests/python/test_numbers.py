@@ -88,7 +88,28 @@ FUNCTIONS = {
     "lerp": lambda x, n: (paddle.lerp(x, x + 1, n), x.lerp(x * 3, weight=n)),
     "scale": lambda x, n: (x.scale(n), paddle.scale(x, n, 0.5), paddle.scale(x, scale=n, bias=2.0, bias_after_scale=False)),
     "clip": lambda x, n: (x.clip(-n, n), paddle.clip(x, n, 4e3), paddle.clip(x, max=n), paddle.clip(x, min=0.1, max=n)),
+    "chosen": lambda x, n: (paddle.where(x > 0, x, n), paddle.where(x.astype("bool"), n, x)),
+    "chosen_of_two": lambda x, n: (paddle.where(x > 0, n, n * 2),),
+    "masked_fill": lambda x, n: (x.masked_fill(x > 0, n), paddle.masked_fill(x, x > 0, value=n)),
+    "masked_fill_": lambda x, n: (x.clone().masked_fill_(x > 0, n),),
+    "items": lambda x, n: (changed(x, lambda y: y.__setitem__(0, n)), changed(x, lambda y: y.__setitem__((0, slice(2)), n))),
+    "items_by_mask": lambda x, n: (changed(x, lambda y: y.__setitem__(x > 0, n)), changed(x, lambda y: y.__setitem__(..., n))),
+    "scale_": lambda x, n: (x.clone().scale_(n), x.clone().scale_(n, 0.5)),
+    "clip_": lambda x, n: (x.clone().clip_(-n, n),),
+    "to_tensor": lambda x, n: (paddle.to_tensor(n) + x.sum(), paddle.to_tensor([n]), paddle.to_tensor([n, 1, 0.1, -n])),
+    "to_tensor_of_named_types": lambda x, n: (
+        paddle.to_tensor(n, dtype="float64"),
+        paddle.to_tensor([n, n * 3], "float32"),
+        paddle.to_tensor((n, x.shape[0] if x.shape else 2)),
+    ),
 }
+
+
+def changed(x, change):
+    """Returns a copy to which `change` was applied."""
+    y = x.clone()
+    change(y)
+    return y
 
 
 @pytest.mark.parametrize("shape", [[2, 4], []], ids=["two_dimensions", "none"])
@@ -104,7 +125,7 @@ def test_functions_with_a_float_that_differs(name, dtype, shape):
     def outcome(call, n):
         try:
             return call(x, n)
-        except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+        except (RuntimeError, ValueError, TypeError, OverflowError, IndexError) as error:
             return type(error)  # Some kernels do not exist, some numbers are refused.
 
     for n in [*SPECIAL, float("nan"), 1.5, 0.001, 7.0, -7.3]:
@@ -116,7 +137,8 @@ def test_functions_with_a_float_that_differs(name, dtype, shape):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
             assert one.numpy().tobytes() == other.numpy().tobytes(), (n, one, other)
     counted = sot.stats()
-    everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp")
+    everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp", "chosen")
+    everywhere += ("masked_fill", "masked_fill_", "scale_", "to_tensor", "to_tensor_of_named_types")
     if dtype == "float32" and name in everywhere:
         assert counted.translations <= 4 and not counted.breaks, counted
     # If a number cannot stay open, the function is left to CPython after some translations.
@@ -284,3 +306,26 @@ def test_tensors_of_other_data_break_the_graph(same, data, make):
         data += 1
         same(fast(paddle.ones([2]), data), f(paddle.ones([2]), data))
     assert sot.stats().graphs and sot.stats().breaks
+
+
+CONSTANTS = {
+    "to_tensor": lambda x: paddle.to_tensor(0.1).astype("float64") + x,
+    "promoted": lambda x: paddle.to_tensor(0.1) * x,
+    "list": lambda x: x + x * paddle.to_tensor([0.1, 0.7]).astype("float64"),
+    "full": lambda x: paddle.full([1], 0.1).astype("float64") + x,
+    "full of no dimension": lambda x: paddle.full([], 0.1).astype("float64") * 3.0 + x,
+    "beside a number that is rounded": lambda x: paddle.full([], 0.1).astype("float64") * 16777217.5 + x,
+    "twice": lambda x: paddle.to_tensor(0.1).astype("float64").astype("float32").astype("float64").exp() + x,
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_of_float32_that_becomes_float64(name):
+    """The constant is a tensor of the program. It has the rounded number, which no cast makes exact again."""
+    fn = CONSTANTS[name]
+    sot.reset()
+    fast = sot.symbolic_translate(fn)
+    for x in (paddle.to_tensor(1.5, dtype="float64"), paddle.to_tensor([1.5, 2.0], dtype="float64")):
+        got, expected = fast(x), fn(x)
+        assert got.dtype == expected.dtype and got.numpy().tobytes() == expected.numpy().tobytes()
+    assert sot.stats().graphs >= 1 and not sot.stats().breaks and not sot.stats().fallbacks

@@ -124,8 +124,8 @@ impl CheckedOperations {
             wrong = wrong.and_then(|()| kernels::refuse_view(py, name));
             wrong = wrong.and_then(|()| kernels::refuse_missing(replacer.paddle, name, &sources));
             wrong = wrong.and_then(|()| other_gradients::refuse_operation(replacer.paddle, &operation, name, &sources));
-            wrong = wrong.and_then(|()| numbers.check(replacer, &operation, name));
             let is_new = |value: &Bound<'_, PyAny>| Ok(!self.0.contains(&identity(replacer.paddle, value)?));
+            wrong = wrong.and_then(|()| numbers.check(replacer, &operation, name, is_new));
             wrong = wrong.and_then(|()| where_op::keep_sign(replacer, &operation, name, &sources, is_new));
             wrong = wrong.and_then(|()| overwritten::protect(replacer, &operation, name, &sources));
             pending.extend(sources);

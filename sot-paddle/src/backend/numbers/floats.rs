@@ -4,10 +4,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
 
+use crate::backend::memory::in_place;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes::{NumberValues, COMPARISONS};
 use crate::backend::paddle::meta;
@@ -36,17 +37,27 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("scale", &["x", "scale", "bias", "bias_after_scale"]),
 ];
 
+/// Methods and functions that take an open float as a tensor without dimensions, with the position and the name of
+/// that parameter.
+const FILLING: &[(&str, usize, &str)] = &[("masked_fill", 2, "value"), ("masked_fill_", 2, "value")];
+
+/// Methods that change a tensor in place and take open floats.
+const IN_PLACE: &[&str] = &["__setitem__", "clip_", "masked_fill_", "scale_"];
+
 /// True if a statement can take open floats.
 pub(crate) fn accepts_floats(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !matches!(kind, CallKind::Method | CallKind::Api) {
-        return Ok(false);
-    }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
-    let is_function = || FUNCTIONS.iter().any(|(function, _)| *function == name);
+    let is_function = || {
+        let fills = FILLING.iter().any(|(function, ..)| *function == name);
+        fills || name == "where" || FUNCTIONS.iter().any(|(function, _)| *function == name)
+    };
     Ok(match kind {
         CallKind::Method => ARITHMETIC.contains(&&*name) || COMPARISONS.contains(&&*name) || is_function(),
-        CallKind::Api => is_function() && is_of_tensors(callee)?,
-        _ => false,
+        CallKind::Api => (is_function() || name == "to_tensor") && is_of_tensors(callee)?,
+        CallKind::InPlace => {
+            IN_PLACE.contains(&&*name) && (callee.is_instance_of::<PyString>() || is_of_tensors(callee)?)
+        }
+        CallKind::Object(_) => false,
     })
 }
 
@@ -69,6 +80,19 @@ pub(crate) fn call<'py>(
     let name = scalar::name(callee)?.unwrap_or_default();
     if !accepts_floats(kind, callee)? {
         return Err(refuse_unlike_number(&name));
+    }
+    if name == "to_tensor" {
+        return made_tensor(paddle, numbers, args, kwargs).map(Some);
+    }
+    if name == "where" {
+        return choose(paddle, numbers, callee, args, kwargs).map(Some);
+    }
+    if let Some((_, at, parameter)) = FILLING.iter().find(|(function, ..)| *function == name) {
+        let given = filling(paddle, (*at, parameter), args, kwargs)?;
+        return call_with_tensor(paddle, (kind, callee), &given.0, given.1.as_ref()).map(Some);
+    }
+    if kind == CallKind::InPlace {
+        return change(paddle, numbers, callee, args, kwargs).map(Some);
     }
     if let Some((_, parameters)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
         return Call { paddle, numbers, name: &name, given: bind(&name, parameters, args, kwargs)? }.build().map(Some);
@@ -138,6 +162,149 @@ fn compute<'py>(
         "__floordiv__" if meta.shape.is_empty() => Err(refuse_unlike_number("__floordiv__")),
         _ => tensor.call_method1(method, (as_type(number, &meta.dtype)?,)),
     }
+}
+
+/// Positional arguments and keywords.
+type Arguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
+
+/// Returns arguments in which the number at a position or keyword has the type of the first argument, as eager mode
+/// converts it.
+fn filling<'py>(
+    paddle: &Paddle,
+    (at, keyword): (usize, &str),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Arguments<'py>> {
+    let dtype = dtype_of(paddle, &args.get_item(0)?)?;
+    if !matches!(&*dtype, "float32" | "float64") {
+        return Err(refuse_unlike_number(keyword));
+    }
+    let kwargs = kwargs.map(PyDictMethods::copy).transpose()?;
+    if let Some(kwargs) = kwargs.as_ref().filter(|kwargs| kwargs.contains(keyword).unwrap_or(false)) {
+        let value = kwargs.as_any().get_item(keyword)?;
+        kwargs.set_item(keyword, as_type(&value, &dtype)?)?;
+    }
+    let mut positional: Vec<_> = args.iter().collect();
+    if let Some(value) = positional.get_mut(at) {
+        *value = as_type(value, &dtype)?;
+    }
+    Ok((PyTuple::new(args.py(), positional)?, kwargs))
+}
+
+/// Calls a function that takes a tensor in the place of the number.
+fn call_with_tensor<'py>(
+    paddle: &Paddle,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (kind, callee.cast::<PyString>()) {
+        (CallKind::InPlace, _) => in_place::call(paddle, callee, args, kwargs),
+        (_, Ok(method)) => args.get_item(0)?.getattr(method)?.call(args.get_slice(1, args.len()), kwargs),
+        (_, Err(_)) => callee.call(args, kwargs),
+    }
+}
+
+/// A call that changes its first argument, other than those of [`FILLING`].
+fn change<'py>(
+    paddle: &Paddle,
+    numbers: &NumberValues,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let name = scalar::name(callee)?.unwrap_or_default();
+    if let Some((name, parameters)) = FUNCTIONS.iter().find(|(function, _)| Some(*function) == name.strip_suffix('_')) {
+        return Call { paddle, numbers, name, given: bind(name, parameters, args, kwargs)? }.build();
+    }
+    // The number is what is written to the items. Some kernels write it to `float64` as a `float32`.
+    let is_plain = kwargs.is_none_or(|kwargs| kwargs.is_empty()) && args.len() == 3;
+    if !is_plain || dtype_of(paddle, &args.get_item(0)?)? != "float32" {
+        return Err(refuse_unlike_number(&name));
+    }
+    let (given, _) = filling(paddle, (2, "value"), args, None)?;
+    in_place::call(paddle, callee, &given, None)
+}
+
+/// `where` with a number, which becomes a tensor of the shape of the condition, as for a known number.
+fn choose<'py>(
+    paddle: &Paddle,
+    numbers: &NumberValues,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let refused = || refuse_unlike_number("where");
+    if args.len() != 3 || kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
+        return Err(refused());
+    }
+    let (condition, own) = (args.get_item(0)?, paddle.release.where_float);
+    if dtype_of(paddle, &condition)? != "bool" {
+        return Err(refused());
+    }
+    let api = cpython::import(callee.py(), "paddle")?;
+    let mut operands = vec![condition.clone()];
+    for operand in args.iter().skip(1) {
+        operands.push(if numbers.is_float(paddle, &operand)? {
+            api.call_method1(intern!(callee.py(), "full_like"), (&condition, as_type(&operand, own)?, own))?
+        } else if dtype_of(paddle, &operand)?.starts_with("float") {
+            operand
+        } else {
+            return Err(refused());
+        });
+    }
+    let shapes = operands.iter().map(|operand| meta::of_value(paddle, operand)).collect::<PyResult<Vec<_>>>()?;
+    if shapes.iter().flatten().any(|meta| Some(&meta.shape) != shapes[0].as_ref().map(|first| &first.shape)) {
+        return Err(refused());
+    }
+    api.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), operands)?)
+}
+
+/// The tensor that `to_tensor` makes of a float, or of a list of floats and integers: of the default type, unless the
+/// call says another one. Python's numbers are rounded to that type once.
+fn made_tensor<'py>(
+    paddle: &Paddle,
+    numbers: &NumberValues,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, refused) = (args.py(), || refuse_unlike_number("to_tensor"));
+    let api = cpython::import(py, "paddle")?;
+    let named = kwargs.map(|kwargs| kwargs.get_item(intern!(py, "dtype"))).transpose()?.flatten();
+    let count = args.len() + kwargs.map_or(0, PyDictMethods::len);
+    let dtype = match args.get_item(1).ok().or(named).filter(|dtype| !dtype.is_none()) {
+        Some(dtype) => dtype,
+        None => api.call_method0(intern!(py, "get_default_dtype"))?,
+    };
+    let text = dtype.str()?.to_string();
+    if count > 2 || !matches!(text.trim_start_matches("paddle."), "float32" | "float64") {
+        return Err(refused());
+    }
+    let data = args.get_item(0)?;
+    let whole = if data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>() {
+        let parts =
+            data.try_iter()?.map(|part| double(paddle, numbers, &part?)).collect::<PyResult<Option<Vec<_>>>>()?;
+        api.call_method1(intern!(py, "stack"), (parts.ok_or_else(refused)?,))?
+    } else {
+        data
+    };
+    // The result is a new tensor, also if the number has its type already.
+    api.call_method1(intern!(py, "assign"), (whole.call_method1(intern!(py, "astype"), (dtype,))?,))
+}
+
+/// A number as a graph value of type `float64`; `None` for anything else, and for integers that it rounds.
+fn double<'py>(
+    paddle: &Paddle,
+    numbers: &NumberValues,
+    number: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if numbers.has(paddle, number) {
+        return as_type(number, "float64").map(Some);
+    }
+    let is_exact = number.is_exact_instance_of::<PyFloat>()
+        || number.is_exact_instance_of::<PyInt>()
+            && number.extract::<i64>().is_ok_and(|number| number.abs() <= 1 << 53);
+    is_exact.then(|| scalar::constant(number, "float64")).transpose()
 }
 
 /// Returns the argument of each parameter.

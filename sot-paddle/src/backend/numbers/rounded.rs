@@ -181,17 +181,26 @@ impl CallNumbers {
     }
 
     /// Checks an operation that is new in the program, and restores its rounded numbers. Refuses the operation if the
-    /// numbers are not known, or are not operands.
-    pub(crate) fn check(
+    /// numbers are not known, or are not operands. `is_new` is true of values that the same statement has made.
+    pub(crate) fn check<'py>(
         &self,
-        replacer: &OperandReplacer<'_, '_>,
-        operation: &Bound<'_, PyAny>,
+        replacer: &OperandReplacer<'_, 'py>,
+        operation: &Bound<'py, PyAny>,
         name: &str,
+        is_new: impl Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
     ) -> PyResult<()> {
         match name {
             "pd_op.full" => self.check_constant(replacer, operation),
             "pd_op.arange" | "pd_op.pad" | "pd_op.pad3d" => self.check_range(operation),
-            "pd_op.cast" if is_wide(operation)? => self.check_cast(replacer, operation),
+            "pd_op.cast" if is_wide(operation)? => {
+                let source = operation.call_method1(intern!(operation.py(), "operand_source"), (0,))?;
+                // A constant of an earlier statement is a tensor of the program, with the numbers that it has.
+                if is_new(&source)? {
+                    self.check_cast(replacer, operation, &source)
+                } else {
+                    Ok(())
+                }
+            }
             "pd_op.scale" if is_wide(operation)? => {
                 let bias = operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("bias")?;
                 self.check_number(bias.extract()?, name)
@@ -244,9 +253,13 @@ impl CallNumbers {
 
     /// Checks a constant of Paddle's own functions that is cast. In eager mode the constant has the final type from
     /// the start.
-    fn check_cast(&self, replacer: &OperandReplacer<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn check_cast(
+        &self,
+        replacer: &OperandReplacer<'_, '_>,
+        operation: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let py = operation.py();
-        let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
         let constant = source.call_method0(intern!(py, "get_defining_op"))?;
         if let Some(values) = exact::numbers_of(&constant)? {
             let number = |value: &f64| match exact::of(*value, &self.numbers, "pd_op.cast") {

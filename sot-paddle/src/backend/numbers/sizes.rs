@@ -127,11 +127,7 @@ impl NumberValues {
         args: &Bound<'_, PyTuple>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<bool> {
-        if self.0.is_empty() {
-            return Ok(false);
-        }
-        let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
-        given.map(|argument| self.within(paddle, &argument)).try_fold(false, |any, one| Ok(any || one?))
+        self.is_any(paddle, args, keywords, &|value| Ok(self.has(paddle, value)))
     }
 
     /// True if a value that stands for a float is among the arguments of a statement.
@@ -141,27 +137,34 @@ impl NumberValues {
         args: &Bound<'_, PyTuple>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<bool> {
+        self.is_any(paddle, args, keywords, &|value| self.is_float(paddle, value))
+    }
+
+    /// True if `is_it` is true of a value among the arguments of a statement.
+    fn is_any(
+        &self,
+        paddle: &Paddle,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+        is_it: &dyn Fn(&Bound<'_, PyAny>) -> PyResult<bool>,
+    ) -> PyResult<bool> {
         if self.0.is_empty() {
             return Ok(false);
         }
         let mut given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
-        given.try_fold(false, |any, one| Ok(any || self.is_float(paddle, &one)?))
-    }
-
-    fn within(&self, paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let inner =
-            || parts(object)?.iter().map(|part| self.within(paddle, part)).try_fold(false, |any, one| Ok(any || one?));
-        if paddle.is_value(object) {
-            Ok(self.has(paddle, object))
-        } else {
-            inner()
-        }
+        given.try_fold(false, |any, argument| Ok(any || is_any_within(paddle, &argument, is_it)?))
     }
 
     /// Refuses a write to a position that is an open number, because a program does not notice a position outside the
     /// tensor. Also refuses a write of an open number to a tensor of integers.
-    pub(crate) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
+    pub(crate) fn refuse_positions(
+        &self,
+        paddle: &Paddle,
+        (kind, callee): (CallKind, &Bound<'_, PyAny>),
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        let writes_items = || scalar::name(callee).is_ok_and(|name| name.as_deref() == Some("__setitem__"));
+        if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 || !writes_items() {
             return Ok(());
         }
         let written = args.get_item(2).ok().filter(|value| self.has(paddle, value));
@@ -239,6 +242,18 @@ impl NumberValues {
         }
         receiver.call_method1(method, (number,)).map(Some)
     }
+}
+
+/// True if `is_it` is true of the value, or of one in the container.
+fn is_any_within<'py>(
+    paddle: &Paddle,
+    object: &Bound<'py, PyAny>,
+    is_it: &dyn Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
+) -> PyResult<bool> {
+    if paddle.is_value(object) {
+        return is_it(object);
+    }
+    parts(object)?.iter().try_fold(false, |any, part| Ok(any || is_any_within(paddle, part, is_it)?))
 }
 
 fn refuse_unlike_number(method: &Bound<'_, PyString>) -> PyErr {
