@@ -55,7 +55,7 @@ impl OpenAtFirst {
 }
 
 /// Which sizes a trace is to leave open, which it has left open, and which turned out to matter.
-pub struct Sizes {
+pub(crate) struct Sizes {
     pub(crate) wanted: FxHashSet<ValuePath>,
     closed: FxHashSet<ClosedValue>,
     pub(crate) least: i64,
@@ -80,7 +80,7 @@ impl Default for Sizes {
 
 impl Sizes {
     /// `wanted` are to be left open; `closed` matter, so they must not be.
-    pub fn new(wanted: FxHashSet<ValuePath>, closed: FxHashSet<ClosedValue>) -> Self {
+    pub(crate) fn new(wanted: FxHashSet<ValuePath>, closed: FxHashSet<ClosedValue>) -> Self {
         Sizes {
             wanted,
             closed,
@@ -103,7 +103,7 @@ impl Sizes {
 
     /// Marks some of the sizes to be left open as early: they have not differed often.
     #[must_use]
-    pub fn early(self) -> Self {
+    pub(crate) fn early(self) -> Self {
         Sizes { are_early: true, ..self }
     }
 
@@ -122,19 +122,13 @@ impl Sizes {
 
     /// True if the trace has left sizes open early.
     #[must_use]
-    pub fn are_open_early(&self) -> bool {
+    pub(crate) fn are_open_early(&self) -> bool {
         self.are_early && self.are_open()
-    }
-
-    /// The smallest size that is left open.
-    #[must_use]
-    pub fn least(&self) -> i64 {
-        self.least
     }
 
     /// True if the trace has left any size open.
     #[must_use]
-    pub fn are_open(&self) -> bool {
+    pub(crate) fn are_open(&self) -> bool {
         !self.left_open.is_empty()
     }
 
@@ -171,7 +165,7 @@ impl Sizes {
 
     /// Returns the values that the trace has found to matter, and forgets them.
     #[must_use]
-    pub fn take_settled(&mut self) -> Vec<ClosedValue> {
+    pub(crate) fn take_settled(&mut self) -> Vec<ClosedValue> {
         std::mem::take(&mut self.settled)
     }
 }

@@ -8,6 +8,7 @@
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,7 +16,7 @@ use sot_core::backend::{
     Backend, CallPolicy, GivenArguments, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CodeUnit, Exit, Frame, History, OpcodeExecutor};
+use sot_core::executor::{CodeUnit, Exit, Frame, Handover, History, OpcodeExecutor};
 use sot_core::runtime::Runtime;
 use sot_core::variable::VarId;
 use sot_core::version::PyVersion;
@@ -101,7 +102,7 @@ fn simulate<'py>(
     globals: &Bound<'py, PyDict>,
     function: &Bound<'py, PyAny>,
 ) -> Flow<String> {
-    let mut cx = OpcodeExecutor::new(py, runtime, globals, History::default())?;
+    let mut cx = OpcodeExecutor::new(py, runtime, globals, Rc::new(History::default()), Handover::default())?;
     match run(&mut cx, globals, function) {
         Ok(value) => match cx.materialize(value)? {
             Some(value) => Ok(describe(&value)),

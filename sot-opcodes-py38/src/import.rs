@@ -185,7 +185,7 @@ fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
         let _ = cx.py.import(name);
         return Ok(());
     }
-    if cx.history.awaits_filling {
+    if cx.awaits_filling() {
         let text = format!("the module '{name}' is not loaded yet, and finders of the program see its import");
         return Err(Unwind::fallback(ReasonId::CacheNotFilled, text));
     }

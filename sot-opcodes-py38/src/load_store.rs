@@ -101,6 +101,8 @@ pub fn cell_name(cx: &mut OpcodeExecutor<'_>, index: usize) -> (String, bool) {
     let object = cx.stack.frame().code.object.bind(cx.py).cast::<PyCode>().ok();
     let resumed = object.and_then(translate::own_cells_of);
     let free = index >= resumed.unwrap_or(code.cellvars.len());
-    cx.learnt.lacks_own_cell |= resumed.is_some() && !free;
+    if resumed.is_some() && !free {
+        cx.note_empty_own_cell();
+    }
     (name, free)
 }

@@ -203,7 +203,7 @@ impl CodeCache {
 
     /// Returns the sizes that the next translation is to leave open. `differing` are the sizes that had another value
     /// in earlier translations, with the number of these; `dynamic` is the dynamic-shape setting.
-    pub fn open_sizes(&self, dynamic: Option<bool>, differing: FxHashMap<ValuePath, usize>) -> Sizes {
+    pub(crate) fn open_sizes(&self, dynamic: Option<bool>, differing: FxHashMap<ValuePath, usize>) -> Sizes {
         self.sizes.lock().next(self.origin().is_some(), dynamic, differing)
     }
 

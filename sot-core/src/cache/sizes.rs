@@ -85,7 +85,12 @@ impl OpenSizes {
     /// Returns the sizes that the next translation is to leave open. `is_resumed`: the code is that of a resume
     /// function. `differing` are the sizes that had another value in earlier translations, with the number of these.
     /// `dynamic` is the dynamic-shape setting.
-    pub fn next(&self, is_resumed: bool, dynamic: Option<bool>, differing: FxHashMap<ValuePath, usize>) -> Sizes {
+    pub(crate) fn next(
+        &self,
+        is_resumed: bool,
+        dynamic: Option<bool>,
+        differing: FxHashMap<ValuePath, usize>,
+    ) -> Sizes {
         let mut wanted: FxHashSet<_> = self.wanted.union(&self.differing_sizes).cloned().collect();
         let policy = SizePolicy::new(self.asked && is_resumed, self.opens_only_if_often, dynamic);
         let mut early = false;

@@ -14,12 +14,13 @@ use crate::error::{Flow, Forbidden, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::guard::Guards;
 use crate::log::{self, Channel};
 use crate::machine::executor::{
-    BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
+    BreakPoint, CodeUnit, Effort, Exit, Frame, Handover, History, Learnt, OpcodeExecutor, ValuePolicy,
 };
 use crate::machine::observer::{self, TranslationOutcome};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
+use crate::open_sizes::Sizes;
 use crate::policy;
 use crate::progress;
 use crate::report::{next_id, now, AbandonedReport, AttemptReport, PhaseSeconds, StackEntry, TranslationReport};
@@ -50,13 +51,13 @@ pub(super) fn translate_to_the_end(
     for _ in 0..policy::MAX_RESTARTS {
         let start = Instant::now();
         let refusals = std::mem::take(&mut learnt.refusals);
-        let history = history_of(cache, frame);
+        let (history, sizes) = history_of(cache, frame, policy);
         let sizes = match policy {
-            ValuePolicy::Specialize => history.sizes,
-            ValuePolicy::Generalize => history.sizes.breaking(closed.clone()),
+            ValuePolicy::Specialize => sizes,
+            ValuePolicy::Generalize => sizes.breaking(closed.clone()),
         };
-        let history = History { policy, sizes, refusals, planned: planned.take(), ..history };
-        let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
+        let handover = Handover { sizes, planned: planned.take(), refusals };
+        let attempt = translate(py, runtime, cache, frame, (history, handover), &mut learnt);
         learnt.keep_notes(py);
         closed.extend(learnt.closed.iter().cloned());
         cache.sizes.lock().close(std::mem::take(&mut learnt.closed));
@@ -122,7 +123,7 @@ fn translate(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-    history: History,
+    (history, handover): (History, Handover),
     learnt: &mut Learnt,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
@@ -134,8 +135,8 @@ fn translate(
         log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // An attempt that was given up had work to compile.
-    let wanted = cache.directives.is_root() || history.planned.is_some() || always_compiles();
-    let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
+    let wanted = cache.directives.is_root() || handover.planned.is_some() || always_compiles();
+    let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), Rc::new(history), handover) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
@@ -228,14 +229,15 @@ fn outcome<'a>(new_code: Option<&NewCode>, reason: Option<&'a Reason>) -> Transl
     }
 }
 
-/// Returns what earlier calls and translations of the code have shown.
-fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
+/// Returns what earlier calls and translations of the code have shown, with the sizes to be left open.
+fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>, policy: ValuePolicy) -> (History, Sizes) {
     let differing = cache.entries.differing(frame);
     let is_resumed = cache.origin().is_some();
-    History {
+    let sizes = cache.open_sizes(cache.dynamic(frame.py()), differing.sizes);
+    let history = History {
         changing: differing.numbers,
         translations: cache.entries.len(),
-        sizes: cache.open_sizes(cache.dynamic(frame.py()), differing.sizes),
+        policy,
         is_resumed,
         short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
         effort: match (always_compiles(), cache.directives.is_root()) {
@@ -245,8 +247,8 @@ fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
         },
         gave_way: !cache.usage.gives_way(),
         awaits_filling: cache.usage.awaits_filling(),
-        ..History::default()
-    }
+    };
+    (history, sizes)
 }
 
 /// Writes new code for the result of the simulation. Also returns the reason for which the new code does not reach

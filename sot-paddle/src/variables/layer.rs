@@ -271,7 +271,7 @@ impl LayerVariable {
     /// variable holds a layer with settings only, or another layer was found here before.
     fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
-        if cx.history.is_short_lived(&cx.trackers, tracker) {
+        if cx.is_short_lived(tracker) {
             return Ok(true);
         }
         let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });

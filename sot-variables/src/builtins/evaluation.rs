@@ -78,7 +78,7 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
     let (globals, locals) = (given(cx, globals)?, given(cx, locals)?);
     let reads_frame = globals.is_none();
     if reads_frame {
-        cx.checkpoints.note_frame_read(cx.stack.len());
+        cx.note_frame_read();
     }
     let outcome = code_of(cx, name, required(source)?).and_then(|code| evaluate(cx, code, globals, locals));
     match outcome {
@@ -106,7 +106,7 @@ fn code_of(cx: &mut OpcodeExecutor<'_>, name: &str, source: VarId) -> Flow<Rc<Co
             cx.known(code)?.ok_or_else(|| cannot("eval() or exec() of something that is not known while tracing"))?
         }
     };
-    let unit = cx.met.code_unit(&code)?;
+    let unit = cx.code_unit(&code)?;
     if unit.code.flags & (OPTIMIZED | SUSPENDS) != 0 || !unit.code.freevars.is_empty() {
         return Err(cannot("eval() or exec() of the code of a function"));
     }

@@ -70,7 +70,7 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
         Cached::Unknown => false,
     };
     match inlined(cx, this, rest) {
-        Err(Unwind::BreakGraph(_) | Unwind::Raise(_)) if is_missing && cx.history.awaits_filling => {
+        Err(Unwind::BreakGraph(_) | Unwind::Raise(_)) if is_missing && cx.awaits_filling() => {
             let text = format!("{} has no result for these arguments yet", cx.text(this));
             Err(Unwind::fallback(ReasonId::CacheNotFilled, text))
         }
@@ -161,8 +161,7 @@ fn key_part<'py>(cx: &mut OpcodeExecutor<'py>, argument: VarId) -> Flow<Option<B
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
     if payload.form() == Form::Tensor {
-        let lasts =
-            cx.trackers.is_loadable(tracker) && !cx.history.is_resumed && cx.history.translations < MAX_CACHED_TENSORS;
+        let lasts = cx.trackers.is_loadable(tracker) && !cx.is_resumed() && cx.translations() < MAX_CACHED_TENSORS;
         let object = payload.object().filter(|_| lasts).map(|object| object.bind(cx.py).clone());
         if let Some(object) = &object {
             guard_identity(cx, argument, object.as_unbound());

@@ -49,7 +49,7 @@ impl ObjectVariable {
             decimal::assume_context(cx)?;
         }
         let is_guarded_by_identity = is_c_value(object) && !is_compared_value(object);
-        let differs = is_guarded_by_identity && cx.history.is_short_lived(&cx.trackers, tracker);
+        let differs = is_guarded_by_identity && cx.is_short_lived(tracker);
         Ok(Rc::new(ObjectVariable { object: object.clone().unbind(), differs }))
     }
 }
@@ -175,7 +175,7 @@ impl Variable for ObjectVariable {
         let tracker = cx.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
         if let Some(registration) = registered::value_class(object.get_type().as_any()) {
-            cx.observed.note_registered(cx.py, &registration);
+            cx.note_registered(&registration);
             let value = self.object.clone_ref(cx.py);
             cx.guards.add(tracker, Test::Object(Box::new(EqualValue { value, registration })));
         } else if of_numpy || is_compared_value(&object) {

@@ -181,7 +181,7 @@ impl ContainerVariable {
                 "an object whose class is not a registered container",
             ));
         };
-        cx.observed.note_registered(cx.py, &class.0);
+        cx.note_registered(&class.0);
         let (held, rest) = class.take_apart(&object)?;
         let how = Foreign(Arc::new(Flattened(class.clone())));
         let flat = cx.trackers.add(Tracker::Foreign { of, how });

@@ -213,7 +213,7 @@ fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, function: &Bound<'py
     let closure = closure_of(cx, function, of);
     let defaults = cpython::function_defaults(function).map(Bound::unbind);
     let keyword_defaults = cpython::function_kwdefaults(function).map(Bound::unbind);
-    let code = cx.met.code_unit(code.as_any())?;
+    let code = cx.code_unit(code.as_any())?;
     let first = code.code.arg_count as usize;
     Ok(FunctionParts {
         variable: this,

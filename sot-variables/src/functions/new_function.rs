@@ -79,7 +79,7 @@ impl NewFunctionVariable {
         let code = cx.known(self.new.code)?;
         let code =
             code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
-        let code = cx.met.code_unit(&code)?;
+        let code = cx.code_unit(&code)?;
         let closure = match self.new.closure {
             Some(cells) => cx.unpack_all(cells)?,
             None => Vec::new(),

@@ -325,7 +325,7 @@ impl<'py> ArgumentCopies<'py> {
         let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
         // Behind a break, a local variable usually holds a result computed before the break, so its contents are new
         // in each call.
-        let is_new = cx.history.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
+        let is_new = cx.is_resumed() && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
         if is_new || !cx.trackers.is_sourced(tracker) || cx.differs_too_often(tracker) {
             return Ok(None);
         }

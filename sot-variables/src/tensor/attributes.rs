@@ -60,8 +60,8 @@ impl TensorVariable {
                 self.beside_the_value(cx, this, name).map(Some)
             }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
-            TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
-            TensorAttribute::Elements(ty) if cx.sizes.are_open() => self.elements(cx, this, name, ty).map(Some),
+            TensorAttribute::Sizes(ty) if cx.has_open_sizes() => self.shape(cx, this, ty).map(Some),
+            TensorAttribute::Elements(ty) if cx.has_open_sizes() => self.elements(cx, this, name, ty).map(Some),
             TensorAttribute::Sizes(_) | TensorAttribute::Elements(_) => {
                 let why = format!("Tensor.{name} is known only when the graph has run");
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))

@@ -261,7 +261,7 @@ impl Variable for TensorVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         if let TensorSource::External(object) = &self.source {
-            let (object, least) = (object.bind(cx.py), cx.sizes.least());
+            let (object, least) = (object.bind(cx.py), cx.least_open_size());
             let test = cx.runtime.ask_backend(|backend| backend.tensor_test(object, &self.meta, least))?;
             cx.guards.add(cx.vars.tracker(this), Test::Object(test));
         }
@@ -310,7 +310,7 @@ impl Variable for TensorVariable {
         }
         match self.meta.shape.first() {
             Some(Some(n)) => cx.integer(*n),
-            Some(None) if cx.sizes.are_open() => self.size(cx, this, 0),
+            Some(None) if cx.has_open_sizes() => self.size(cx, this, 0),
             _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
         }
     }

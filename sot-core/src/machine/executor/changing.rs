@@ -150,7 +150,7 @@ impl<'py> OpcodeExecutor<'py> {
     #[must_use]
     pub fn differs_too_often(&self, tracker: TrackerId) -> bool {
         let times_differed = self.history.changing.get(&self.trackers.path(tracker)).copied().unwrap_or(0);
-        let History { policy, is_resumed, .. } = self.history;
+        let History { policy, is_resumed, .. } = *self.history;
         !policy::specialises_on(ValueClass::Other, times_differed, policy, is_resumed)
     }
 

@@ -89,7 +89,7 @@ impl Checkpoint {
 
 /// The checkpoints of the frames in which the graph can break, outermost first: a chain of frames that each do
 /// nothing but call the next.
-pub struct Checkpoints {
+pub(crate) struct Checkpoints {
     saved: Vec<Checkpoint>,
     /// Number of checkpoints taken, which identifies the instructions of an attempt.
     taken: u64,
@@ -154,14 +154,6 @@ impl Checkpoints {
         self.saved.last().map(|saved| saved.step)
     }
 
-    /// Notes that the present instruction of the frame at a depth reads variables of its frame. New code that runs the
-    /// instruction natively has other variables, so such a frame is left to CPython.
-    pub fn note_frame_read(&mut self, depth: usize) {
-        if let Some(step) = self.of_depth(depth).map(|saved| saved.step) {
-            self.frame_reads.insert(step);
-        }
-    }
-
     /// Plans to break at the outermost frame's call instead of inside the callee; `None` if the break is in the
     /// outermost frame.
     pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
@@ -217,6 +209,15 @@ impl OpcodeExecutor<'_> {
         let step = self.checkpoints.step_at(self.stack.len());
         if self.raised.steps.get(value).is_none() {
             self.raised.steps.insert(value, step);
+        }
+    }
+
+    /// Notes that the present instruction reads variables of its frame. New code that runs the instruction natively has
+    /// other variables, so such a frame is left to CPython.
+    pub fn note_frame_read(&mut self) {
+        let depth = self.stack.len();
+        if let Some(step) = self.checkpoints.of_depth(depth).map(|saved| saved.step) {
+            self.checkpoints.frame_reads.insert(step);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Facts that a translation gets from earlier calls and attempts (`History`), and facts that it leaves for later ones
-//! (`Learnt`). Both are plain values. Of an abandoned attempt, only its `Learnt` remains.
+//! Facts that a translation gets from earlier calls (`History`) and attempts (`Handover`), and facts that it leaves
+//! for later ones (`Learnt`). All are plain values. Of an abandoned attempt, only its `Learnt` remains.
 
 use std::rc::Rc;
 
@@ -17,36 +17,51 @@ use crate::report::{AbandonedReport, StackEntry};
 use crate::tracker::{Tracker, TrackerId, Trackers};
 use crate::value_path::ValuePath;
 
-/// Facts from earlier calls and attempts.
+/// Facts from earlier calls. No attempt changes them.
 #[derive(Default)]
 pub struct History {
     /// Paths of values that differed in earlier translations, with the number of these translations.
-    pub changing: FxHashMap<ValuePath, usize>,
+    pub(crate) changing: FxHashMap<ValuePath, usize>,
     /// Number of translations of the outermost frame.
-    pub translations: usize,
+    pub(crate) translations: usize,
     /// How values that differ from call to call are treated.
-    pub policy: ValuePolicy,
-    /// The sizes of tensors that are to be left open.
-    pub sizes: Sizes,
+    pub(crate) policy: ValuePolicy,
     /// True if the outermost frame is that of a resume function.
-    pub is_resumed: bool,
+    pub(crate) is_resumed: bool,
     /// Arguments and classes that are another object at each call.
-    pub short_lived: ShortLived,
-    /// Calls that the backend has refused in earlier attempts.
-    pub(crate) refusals: Refusals,
-    /// The break that an earlier attempt has planned.
-    pub planned: Option<PlannedBreak>,
+    pub(crate) short_lived: ShortLived,
     /// How many instructions the trace may take without meeting a tensor.
-    pub effort: Effort,
+    pub(crate) effort: Effort,
     /// True if this trace ignores signals, because many traces of the code were given up for signals.
-    pub gave_way: bool,
+    pub(crate) gave_way: bool,
     /// True if the call may be left to CPython so that it fills the program's caches.
-    pub awaits_filling: bool,
+    pub(crate) awaits_filling: bool,
+}
+
+impl OpcodeExecutor<'_> {
+    /// True if the outermost frame is that of a resume function.
+    pub fn is_resumed(&self) -> bool {
+        self.history.is_resumed
+    }
+
+    /// Number of earlier translations of the outermost frame.
+    pub fn translations(&self) -> usize {
+        self.history.translations
+    }
+
+    /// True if the call may be left to CPython so that it fills the program's caches.
+    pub fn awaits_filling(&self) -> bool {
+        self.history.awaits_filling
+    }
+
+    /// True if the tracker leads to another object at each call: one made for the call, or a part of one.
+    pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
+        self.history.is_short_lived(&self.trackers, tracker)
+    }
 }
 
 impl History {
-    /// True if the tracker leads to another object at each call: one made for the call, or a part of one.
-    pub fn is_short_lived(&self, trackers: &Trackers, tracker: TrackerId) -> bool {
+    fn is_short_lived(&self, trackers: &Trackers, tracker: TrackerId) -> bool {
         let arguments = &self.short_lived.arguments;
         let mut at = Some(tracker).filter(|_| !arguments.is_empty());
         while let Some(id) = at {
@@ -57,6 +72,17 @@ impl History {
         }
         false
     }
+}
+
+/// What an attempt is given to go on with, and may change.
+#[derive(Default)]
+pub struct Handover {
+    /// The sizes of tensors that are to be left open.
+    pub(crate) sizes: Sizes,
+    /// The break that the attempt before has planned.
+    pub(crate) planned: Option<PlannedBreak>,
+    /// Calls that the backend has refused in earlier attempts.
+    pub(crate) refusals: Refusals,
 }
 
 /// How long a trace may go on without meeting a tensor.
@@ -75,7 +101,7 @@ pub enum Effort {
 /// Facts from one attempt, for later attempts and calls.
 #[derive(Default)]
 pub struct Learnt {
-    /// Calls that the backend has refused.
+    /// Calls that the backend has refused, in this attempt and in earlier ones.
     pub(crate) refusals: Refusals,
     /// Open values that turned out to matter.
     pub(crate) closed: Vec<ClosedValue>,
@@ -85,7 +111,7 @@ pub struct Learnt {
     pub(super) rounds: Rounds,
     /// True if a resume function has found a cell of its function empty. In a resume function CPython's error for
     /// that differs.
-    pub lacks_own_cell: bool,
+    pub(crate) lacks_own_cell: bool,
     notes: Vec<CodeNote>,
 }
 
@@ -100,6 +126,11 @@ enum CodeNote {
 }
 
 impl Learnt {
+    /// Begins with the refusals of earlier attempts.
+    pub(super) fn starting_from(refusals: Refusals) -> Self {
+        Learnt { refusals, ..Learnt::default() }
+    }
+
     /// Writes the notes into the profiles of the code objects.
     pub(crate) fn keep_notes(&mut self, py: Python<'_>) {
         for note in self.notes.drain(..) {
@@ -118,13 +149,15 @@ impl OpcodeExecutor<'_> {
     /// Takes the facts from the trace, at its end.
     pub(crate) fn take_learnt(&mut self) -> Learnt {
         let mut learnt = std::mem::take(&mut self.learnt);
-        learnt.refusals = std::mem::take(&mut self.history.refusals);
         learnt.closed = self.sizes.take_settled();
         learnt
     }
-}
 
-impl OpcodeExecutor<'_> {
+    /// Notes that a resume function has found a cell of its own function empty.
+    pub fn note_empty_own_cell(&mut self) {
+        self.learnt.lacks_own_cell = true;
+    }
+
     /// Notes for reports that the present instruction is why the attempt is abandoned.
     pub fn note_abandoned(&mut self, text: &str) {
         let stack = self.stack.locations();

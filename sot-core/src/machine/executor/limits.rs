@@ -115,7 +115,7 @@ impl TraceLimits {
     }
 
     /// Number of instructions simulated.
-    pub fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyFunction;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::CodeUnit;
+use super::{CodeUnit, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::cache;
 use crate::cpython;
@@ -17,7 +17,7 @@ use crate::registered;
 
 /// The objects, code objects and opcodes that a trace has met.
 #[derive(Default)]
-pub struct Met {
+pub(crate) struct Met {
     /// Addresses of the objects.
     objects: FxHashSet<usize>,
     units: FxHashMap<usize, Rc<CodeUnit>>,
@@ -28,7 +28,7 @@ pub struct Met {
 
 impl Met {
     /// Notes that the translation rests on what is registered for an object, or on nothing being registered.
-    pub fn object(&mut self, object: &Bound<'_, PyAny>) {
+    pub(crate) fn object(&mut self, object: &Bound<'_, PyAny>) {
         self.objects.insert(object.as_ptr() as usize);
         self.class_of(object);
         if let Ok(function) = object.cast::<PyFunction>() {
@@ -48,7 +48,7 @@ impl Met {
     }
 
     /// Returns a decoded code object.
-    pub fn code_unit(&mut self, code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
+    fn code_unit(&mut self, code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
         if let Some(unit) = self.units.get(&(code.as_ptr() as usize)) {
             return Ok(Rc::clone(unit));
         }
@@ -71,7 +71,7 @@ impl Met {
     }
 
     /// The opcodes whose handlers have succeeded, or have raised an exception of the program.
-    pub fn opcodes(&self) -> OpcodeSet {
+    pub(crate) fn opcodes(&self) -> OpcodeSet {
         self.opcodes
     }
 
@@ -84,5 +84,12 @@ impl Met {
     pub(crate) fn places_in<'a>(&'a self, unit: &CodeUnit) -> impl Iterator<Item = Label> + 'a {
         let address = unit.object.as_ptr() as usize;
         self.places.iter().filter(move |(code, _)| *code == address).map(|(_, at)| *at)
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Returns a decoded code object, and notes that the trace follows it.
+    pub fn code_unit(&mut self, code: &Bound<'_, PyAny>) -> Flow<Rc<CodeUnit>> {
+        self.met.code_unit(code)
     }
 }

@@ -48,6 +48,8 @@ pub mod warnings;
 mod watched;
 mod wrap;
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -63,27 +65,27 @@ use crate::machine::opcode::{Next, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
 use crate::policy;
-use crate::registered::Registration;
 use crate::report::{self, SourceRecord};
 use crate::side_effects::SideEffects;
 use crate::tracker::Trackers;
 
 pub use crate::bytecode::CodeUnit;
-pub use crate::open_sizes::Sizes;
+use crate::open_sizes::Sizes;
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use changing::ChangingScalar;
-pub use checkpoint::{BreakPoint, Checkpoint, Checkpoints};
+pub(crate) use checkpoint::Checkpoints;
+pub use checkpoint::{BreakPoint, Checkpoint};
 pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
-pub use history::{Effort, History, Learnt};
+pub use history::{Effort, Handover, History, Learnt};
 pub use identities::IdentityMap;
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use limits::{refuse_deep_values, TraceLimits};
-pub use met::Met;
+pub(crate) use met::Met;
 pub use raised::Raised;
 pub(crate) use refused::{Refusals, Refused};
 pub use stack::FrameStack;
@@ -102,20 +104,11 @@ pub enum Exit {
 }
 
 /// What is kept for reports and observers.
-pub struct Observed {
+pub(crate) struct Observed {
     /// The lines and places of the simulation for reports, if the user asked for details.
     pub(crate) source: Option<SourceRecord>,
     /// The statements and guards that have been reported to observers.
     pub(crate) told: ObserverProgress,
-}
-
-impl Observed {
-    /// Notes for reports that a registration of the program took part in the translation.
-    pub fn note_registered(&mut self, py: Python<'_>, registration: &Registration) {
-        if let Some(source) = &mut self.source {
-            source.registrations.insert(registration.text(py));
-        }
-    }
 }
 
 /// The state of one translation.
@@ -132,16 +125,16 @@ pub struct OpcodeExecutor<'py> {
     pub guards: Guards,
     /// The tensor operations.
     pub graph: FunctionGraph<'py>,
-    /// Facts from earlier calls and attempts.
-    pub history: History,
+    /// Facts from earlier calls.
+    pub(crate) history: Rc<History>,
     /// Facts from this attempt, for later ones.
-    pub learnt: Learnt,
+    pub(crate) learnt: Learnt,
     /// Which sizes of tensors are left open.
-    pub sizes: Sizes,
+    pub(crate) sizes: Sizes,
     /// The statement that is being made.
     pub(crate) statement: StatementInProgress,
     /// The objects, code objects and opcodes that the trace rests on.
-    pub met: Met,
+    pub(crate) met: Met,
     /// The writes and calls that new code replays.
     pub effects: SideEffects,
     /// The global state that the trace has changed.
@@ -151,7 +144,7 @@ pub struct OpcodeExecutor<'py> {
     /// The variable of each object.
     pub identities: IdentityMap,
     /// The states of the trace at which the graph can be broken.
-    pub checkpoints: Checkpoints,
+    pub(crate) checkpoints: Checkpoints,
     /// The exceptions that the trace has raised.
     pub raised: Raised,
     watched_drops: WatchedDrops,
@@ -160,7 +153,7 @@ pub struct OpcodeExecutor<'py> {
     /// The limits of the trace.
     pub limits: TraceLimits,
     /// Records for reports and observers.
-    pub observed: Observed,
+    pub(crate) observed: Observed,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -169,7 +162,8 @@ impl<'py> OpcodeExecutor<'py> {
         py: Python<'py>,
         runtime: &'static Runtime,
         globals: &Bound<'py, PyDict>,
-        mut history: History,
+        history: Rc<History>,
+        handover: Handover,
     ) -> Flow<Self> {
         let mut vars = Variables::default();
         let mut trackers = Trackers::default();
@@ -187,11 +181,11 @@ impl<'py> OpcodeExecutor<'py> {
             trackers,
             guards,
             graph: FunctionGraph::new(py, &*runtime.backend),
-            sizes: std::mem::take(&mut history.sizes),
-            checkpoints: Checkpoints::new(history.planned.take()),
+            sizes: handover.sizes,
+            checkpoints: Checkpoints::new(handover.planned),
             limits: TraceLimits::new(history.effort, history.gave_way),
             history,
-            learnt: Learnt::default(),
+            learnt: Learnt::starting_from(handover.refusals),
             statement: StatementInProgress::default(),
             met: Met::default(),
             effects: SideEffects::default(),

@@ -17,7 +17,7 @@ pub(crate) struct Refusals {
     known: FxHashMap<usize, KnownRefusal>,
     /// Functions that become one statement because the graph would break inside them, by address.
     unfollowed: FxHashMap<usize, Py<PyAny>>,
-    /// True if a refused call is being inlined.
+    /// True while a refused call is inlined.
     is_following: bool,
     /// Results of functions that are assumed to return the same at later calls.
     pub(super) results: AssumedResults,
@@ -68,7 +68,7 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<VarId> {
         let key = callee.as_ptr() as usize;
         let open = self.sizes.are_open();
-        if let Some(known) = self.history.refusals.known.get(&key) {
+        if let Some(known) = self.learnt.refusals.known.get(&key) {
             if known.with_open_sizes.is_none_or(|with| with == open) {
                 let (reason, for_sizes) = (known.reason.clone(), known.with_open_sizes.is_some());
                 return follow_refused(self, (reason, for_sizes), follow);
@@ -92,7 +92,7 @@ impl<'py> OpcodeExecutor<'py> {
             reason: refused.reason,
             with_open_sizes: refused.for_sizes.then_some(open),
         };
-        self.history.refusals.known.insert(key, known);
+        self.learnt.refusals.known.insert(key, known);
         Err(Unwind::Restart(None))
     }
 
@@ -105,14 +105,14 @@ impl<'py> OpcodeExecutor<'py> {
         call: impl FnOnce(&mut Self) -> Flow<VarId>,
     ) -> Flow<VarId> {
         let key = function.as_ptr() as usize;
-        if self.history.refusals.unfollowed.contains_key(&key) {
+        if self.learnt.refusals.unfollowed.contains_key(&key) {
             return call(self);
         }
         let outcome = follow(self);
         match &outcome {
             Err(Unwind::BreakGraph(reason)) if matches!(reason.id, ReasonId::TensorTruth | ReasonId::TensorValue) => {
                 self.note_abandoned(&format!("the call is to be in the graph as a whole: {}", reason.text));
-                self.history.refusals.unfollowed.insert(key, function.clone().unbind());
+                self.learnt.refusals.unfollowed.insert(key, function.clone().unbind());
                 Err(Unwind::Restart(None))
             }
             _ => outcome,
@@ -128,14 +128,14 @@ fn follow_refused<'py>(
     follow: impl FnOnce(&mut OpcodeExecutor<'py>) -> Flow<VarId>,
 ) -> Flow<VarId> {
     let breaks = |outcome: &Flow<VarId>| matches!(outcome, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)));
-    if std::mem::replace(&mut cx.history.refusals.is_following, true) {
+    if std::mem::replace(&mut cx.learnt.refusals.is_following, true) {
         let outcome = follow(cx);
         return if for_sizes && breaks(&outcome) { outcome.map_err(|unwind| cx.settle_sizes(unwind)) } else { outcome };
     }
     let placed = with_location(cx, Unwind::BreakGraph(Box::new(reason)));
     let step = cx.checkpoints.last_step();
     let outcome = follow(cx);
-    cx.history.refusals.is_following = false;
+    cx.learnt.refusals.is_following = false;
     if !breaks(&outcome) {
         return outcome;
     }

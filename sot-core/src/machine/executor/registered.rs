@@ -75,7 +75,7 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<Option<VarId>> {
         self.refuse_listed(callable)?;
         let Some(registration) = registered::call_of(callable) else { return Ok(None) };
-        self.observed.note_registered(self.py, &registration);
+        self.note_registered(&registration);
         if let Some(variable) = variable {
             object_model::guard_identity(self, callable, self.vars.tracker(variable));
         }
@@ -141,12 +141,12 @@ fn call_substitute(
 /// Calls a function, and assumes that later calls return the same.
 fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let given = real_arguments(cx, function, args)?;
-    let result = match cx.history.refusals.results.get(function, &given) {
-        Some(result) => result,
-        None => match function.call(&given.0, Some(&given.1)) {
-            Ok(result) => result,
-            Err(error) => return Err(cx.raise(error)),
-        },
+    if let Some(result) = cx.learnt.refusals.results.get(function, &given) {
+        return Ok(wrap_registered(cx, &result));
+    }
+    let result = match function.call(&given.0, Some(&given.1)) {
+        Ok(result) => result,
+        Err(error) => return Err(cx.raise(error)),
     };
     let known = AssumedResult {
         function: function.clone().unbind(),
@@ -154,7 +154,7 @@ fn assume_result<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>
         keywords: given.1.unbind(),
         result: result.clone().unbind(),
     };
-    cx.history.refusals.results.0.push(known);
+    cx.learnt.refusals.results.0.push(known);
     Ok(wrap_registered(cx, &result))
 }
 

@@ -14,6 +14,16 @@ use crate::open_sizes::OpenAtFirst;
 use crate::tracker::{self, TrackerId};
 
 impl OpcodeExecutor<'_> {
+    /// True if the trace has left any size open.
+    pub fn has_open_sizes(&self) -> bool {
+        self.sizes.are_open()
+    }
+
+    /// The smallest size that is left open.
+    pub fn least_open_size(&self) -> i64 {
+        self.sizes.least
+    }
+
     /// Makes the sizes that are to be left open unknown in the meta of a tensor from outside.
     pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
         if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {

@@ -8,6 +8,7 @@ use crate::entity::VarId;
 use crate::error::Flow;
 use crate::fault;
 use crate::origin::{self, Registered};
+use crate::registered::Registration;
 use crate::report::{PlaceReport, SourceRecord};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
@@ -24,6 +25,13 @@ pub(super) fn note_line(cx: &mut OpcodeExecutor<'_>) {
 }
 
 impl OpcodeExecutor<'_> {
+    /// Notes for reports that a registration of the program takes part in the translation.
+    pub fn note_registered(&mut self, registration: &Registration) {
+        if let Some(source) = &mut self.observed.source {
+            source.registrations.insert(registration.text(self.py));
+        }
+    }
+
     /// Runs `work`, the function of a registration. A fault in `work` is attributed to the registration. Reports list
     /// the registration if a plug-in made it.
     #[inline]

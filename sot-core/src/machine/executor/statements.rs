@@ -77,7 +77,7 @@ impl<'py> OpcodeExecutor<'py> {
         let is_parameter = self.runtime.backend.is_parameter(tensor)
             && !is_argument
             && !in_place::is_written(self, tracker)
-            && !self.history.is_short_lived(&self.trackers, tracker);
+            && !self.is_short_lived(tracker);
         let name = self.graph.symbols.next_name();
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {

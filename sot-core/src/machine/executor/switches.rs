@@ -34,7 +34,7 @@ impl<'py> Switches<'py> {
     }
 
     /// Restores the state that was in force when the frame was entered, in which its graph will run.
-    pub fn undo(&mut self) -> PyResult<()> {
+    pub(crate) fn undo(&mut self) -> PyResult<()> {
         while let Some(put_back) = self.others.pop() {
             put_back(self.py)?;
         }

@@ -92,7 +92,7 @@ fn assume_same<'py>(cx: &mut OpcodeExecutor<'py>, known: VarId, tracker: Tracker
     match (cx.trackers.is_sourced(first), cx.trackers.is_sourced(tracker)) {
         (true, true) if first != tracker => cx.guards.add(tracker, Test::SameAs(first)),
         // An object that the trace made will hold the new object then.
-        (true, false) if cx.history.is_short_lived(&cx.trackers, first) && cx.trackers.is_produced(tracker) => {}
+        (true, false) if cx.is_short_lived(first) && cx.trackers.is_produced(tracker) => {}
         (true, false) => cx.guards.add(first, Test::Is(Identity::of(object))),
         (false, true) => cx.guards.add(tracker, Test::Is(Identity::of(object))),
         _ => {}
